@@ -256,16 +256,19 @@ MESSAGES = {
     ),
     "vocabulary.option": "{file} has a part that is not implemented: {name}",
     "vocabulary.pattern": "{file} splits texts by a pattern that could take minutes: {pattern}",
-    "vocabulary.merges": "the tokens of {words} and the merges of {merges} do not belong together: {reason}",
     "vocabulary.not_a_merge": "token {token} cannot be written as a merge of two others",
     "vocabulary.ids": "{file} is not a vocabulary: it must give each token an id",
     "vocabulary.parts": "{file} is not a vocabulary: it must contain tokens and merges",
     "vocabulary.invalid": "{file} is not a vocabulary: {reason}",
-    "vocabulary.order": "{merges} is not in the order of the ids of {words}: tiktoken would encode differently",
     "vocabulary.size": "the vocabulary has {n:,} tokens, but the model has {n_vocab:,}: they do not belong together",
     "vocabulary.table": "a vocabulary of characters or words must list each of them once",
     "vocabulary.nanogpt": "{file} is not a nanoGPT vocabulary: it must contain the character of each id as itos",
-    "vocabulary.missing_byte_ids": "{file} has no token for byte {byte}: leave it out to write token ids instead",
+    "vocabulary.class": (
+        "{words} and {merges} do not tell how {name} splits a text into words: put the model's {file} beside them"
+    ),
+    "vocabulary.not_read": (
+        "{file} alone cannot be read here: put the model's {needed} beside it, or leave it out to write token ids"
+    ),
     "vocabulary.missing_byte": "{file} cannot spell every text: it has no token for byte {byte}",
     "vocabulary.tiktoken_ids": "{file} is not a tiktoken vocabulary: its ids are not 0 to {last}, each once",
     "vocabulary.tiktoken": "{file} is not a tiktoken vocabulary: {reason}",

@@ -21,6 +21,7 @@ END_OF_TEXT = "<|endoftext|>"
 GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz"
 # Pre-tokenisation: words within which bytes are merged (GPT-2's encoder.py, in tiktoken's syntax).
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+NEVER_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 
 
 class Vocabulary(ABC):
@@ -62,7 +63,7 @@ class Vocabulary(ABC):
         raise GPTError("chat.none")
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
-        """What the template writes before and after a user's message, control tokens by their names.
+        """What the tokens before and after a user's message read, control tokens by their names.
 
         first: of the first message; otherwise of one after an answer, from the end of the assistant's turn on. Raises
         ValueError as `encode_chat`.
@@ -116,11 +117,14 @@ class IncrementalDecoder:
 
 
 class TextDecoder:
-    """Decoder for a stream of tokens: returns each character once it is complete. Control tokens have no text."""
+    """Decoder for a stream of tokens: returns each character once it is complete. Control tokens have no text.
 
-    def __init__(self, tokenizer: Vocabulary) -> None:
+    strips_space: Whether a space is removed from the first token; defaults to the vocabulary's own.
+    """
+
+    def __init__(self, tokenizer: Vocabulary, *, strips_space: bool | None = None) -> None:
         self._tokenizer, self._decoder = tokenizer, IncrementalDecoder()
-        self._strips_space = tokenizer.strips_space
+        self._strips_space = tokenizer.strips_space if strips_space is None else strips_space
 
     def feed(self, token_id: int) -> str:
         """The characters that a token completes."""
@@ -149,12 +153,27 @@ def start_ids(tokenizer: Vocabulary) -> list[int]:
 
 
 def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
-    """Whether these ids begin as a chat: with a control token of the template, after what other texts start from."""
+    """Whether these ids begin as a chat: after what other texts start from, with a control token or, as for Llama 2,
+    with what the template writes before a message."""
     if not tokenizer.is_chat:
         return False
     start = start_ids(tokenizer)
     first = len(start) if list(ids[: len(start)]) == start else 0
-    return len(ids) > first and ids[first] in tokenizer.special_ids
+    if len(ids) <= first or ids[first] in tokenizer.special_ids:
+        return len(ids) > first
+    try:
+        before = tokenizer.chat_frame()[0].rstrip()
+    except ValueError:  # the template fails
+        return False
+    begins = text_with_names(tokenizer, ids[: len(before) + 1]).startswith(before)
+    return begins and len(before) > len(text_with_names(tokenizer, ids[:first]))
+
+
+def text_with_names(tokenizer: Vocabulary, ids: Sequence[int], *, strips_space: bool | None = None) -> str:
+    """Text of some ids with the names of control tokens. strips_space: as for `TextDecoder`."""
+    decoder = TextDecoder(tokenizer, strips_space=strips_space)
+    special = tokenizer.special_ids
+    return "".join(tokenizer.token_bytes(i).decode() if i in special else decoder.feed(i) for i in ids)
 
 
 def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
@@ -206,15 +225,18 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     """Read a vocabulary file in tiktoken's format, compressed if its name ends with .gz.
 
     Each line holds a token's bytes in base64 and its id. The end-of-text token gets the id after the last. Raises
-    ValueError for any other file.
+    ValueError for any other file, and if a byte of UTF-8 has no token.
     """
     path = Path(path)
     data = path.read_bytes()
-    return parse_vocabulary(gzip.decompress(data) if path.suffix == ".gz" else data, path.name)
+    ranks = parse_ranks(gzip.decompress(data) if path.suffix == ".gz" else data, path.name)
+    if missing := missing_bytes(ranks):
+        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
+    return tiktoken_tokenizer(ranks)
 
 
-def parse_vocabulary(data: bytes, name: str) -> Tokenizer:
-    """The tokenizer of such a file by its content. name: of the file."""
+def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
+    """Return the id of each token in the content of such a file, whose name is given."""
     try:
         lines = [line.split() for line in data.splitlines() if line]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
@@ -222,13 +244,18 @@ def parse_vocabulary(data: bytes, name: str) -> Tokenizer:
         raise GPTError("vocabulary.tiktoken", file=name, reason=error) from None
     if sorted(ranks.values()) != list(range(len(lines))):
         raise GPTError("vocabulary.tiktoken_ids", file=name, last=len(lines) - 1)
-    if missing := [byte for byte in range(256) if bytes([byte]) not in ranks]:
-        raise GPTError("vocabulary.missing_byte", file=name, byte=missing[0])
-    return Tokenizer(
-        tiktoken.Encoding(
-            Path(name).stem, pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens={END_OF_TEXT: len(ranks)}
-        )
-    )
+    return ranks
+
+
+def missing_bytes(ranks: Mapping[bytes, int]) -> list[int]:
+    """Return the bytes without a token, except those that never occur in UTF-8."""
+    return [byte for byte in range(256) if bytes([byte]) not in ranks and byte not in NEVER_IN_UTF8]
+
+
+def tiktoken_tokenizer(ranks: dict[bytes, int]) -> Tokenizer:
+    """Return a tokenizer with GPT-2's pattern, whose end-of-text token has the id after the last."""
+    special = {END_OF_TEXT: len(ranks)}
+    return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
 
 
 def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:

@@ -52,8 +52,9 @@ def message_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:
 
 def _message(tokenizer: Tokenizer, keep: int, text: str, *, first: bool) -> ChatEdit:
     ids = tokenizer.encode_message(text, first=first)
-    if not first and ids[:1] and ids[0] in tokenizer.eot_ids:  # the end of the turn before, which is there
-        ids = ids[1:]
+    end = next((i for i, token_id in enumerate(ids) if token_id in tokenizer.eot_ids), len(ids))
+    if not first and not tokenizer.decode(ids[:end]).strip():  # the turn before has ended, without Llama 2's space
+        ids = ids[end + 1 :]
     return ChatEdit(keep, ids, len(tokenizer.chat_frame(first=first)[1]))
 
 

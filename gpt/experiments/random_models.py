@@ -19,7 +19,7 @@ from gpt.models.checkpoints.bpe_files import bpe_tokenizer
 from gpt.models.checkpoints.vocabularies import PlainIds
 from gpt.models.loading import LoadedModel
 from gpt.models.memory import format_bytes, free_memory
-from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
+from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
 MAX_MEMORY_BYTES = 2**30  # of all random models in use at the same time
 
@@ -107,11 +107,12 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
         return PlainIds(size)
     if size > vocabulary.n_vocab:
         return PaddedVocabulary(vocabulary, size)
-    if not isinstance(vocabulary, Tokenizer):
+    first = range(min(vocabulary.n_vocab, max(size - 1, 256)))
+    ranks = {vocabulary.token_bytes(i): i for i in first if i not in vocabulary.special_ids}
+    if len(ranks) < len(first) or any(bytes([byte]) not in ranks for byte in range(256)):
         raise GPTError("experiment.vocabulary_not_bytes", n=vocabulary.n_vocab, size=size)
     if size < 257:
         raise GPTError("experiment.vocabulary_size", size=size)
-    ranks = {token: rank for token, rank in vocabulary.encoding._mergeable_ranks.items() if rank < size - 1}
     return bpe_tokenizer(ranks, {END_OF_TEXT: size - 1}, size)
 
 

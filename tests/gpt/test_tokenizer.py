@@ -138,7 +138,7 @@ def vocabulary_lines() -> list[str]:
         (lambda lines: [*lines, "YWI= many"], "v.tiktoken is not a tiktoken vocabulary"),
         (lambda lines: [*lines, "YWI= 300"], "its ids are not 0 to 256, each once"),
         (lambda lines: [*lines, "YWI= 7"], "its ids are not 0 to 256, each once"),
-        (lambda lines: [*lines[:255], "YWI= 255"], "it has no token for byte 255"),
+        (lambda lines: [*lines[:0xBF], "YWI= 191", *lines[0xC0:]], "it has no token for byte 191"),
         (lambda lines: [], "it has no token for byte 0"),
     ],
 )
@@ -149,7 +149,15 @@ def test_a_file_that_is_not_a_vocabulary_is_refused(tmp_path, change, says):
         load_vocabulary(path)
 
 
-def test_a_vocabulary_of_bytes_alone_is_enough(tmp_path):
+def test_a_vocabulary_of_the_bytes_of_utf8_is_enough(tmp_path):
     path = tmp_path / "v.tiktoken"
-    path.write_text("\n".join(vocabulary_lines()))
-    assert load_vocabulary(path).encode("Aé") == [65, 0xC3, 0xA9]
+    path.write_text(
+        "\n".join(
+            vocabulary_lines()[:0xC0]
+            + [f"{base64.b64encode(bytes([byte])).decode()} {byte - 2}" for byte in range(0xC2, 0xF5)]
+        )
+    )
+    found = load_vocabulary(path)
+    assert found.encode("Aé") == [65, 0xC3 - 2, 0xA9]
+    every = "".join(map(chr, [*range(0xD800), *range(0xE000, 0x110000)]))
+    assert found.decode(found.encode(every)) == every

@@ -1,12 +1,13 @@
-"""Byte-level BPE as Hugging Face stores it (vocab.json and merges.txt, or tokenizer.json), read for tiktoken.
+"""Byte-level BPE as two files, vocab.json and merges.txt.
 
-Other files are read by `gpt.models.checkpoints.hugging_face_tokenizer`. tiktoken's data_gym_to_mergeable_bpe_ranks
-supports neither special tokens nor tokenizer.json, and caches files by path even if they change.
+They leave open how a text is split into words before bytes are merged: each family has a rule of its own.
+`pair_as_tokenizer_json` completes them to what a tokenizer.json contains.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,99 +20,113 @@ from gpt.models.checkpoints.untrusted import read_json, read_text
 from gpt.tokenizer import GPT2_PATTERN, Tokenizer
 
 VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON = "vocab.json", "merges.txt", "tokenizer.json"
+QWEN_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+NFC = {"type": "NFC"}
+DIGITS = {"type": "Digits", "individual_digits": True}
+QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
+GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
+# The classes of transformers that read the two files, each with its normalizer and what comes before the bytes.
+CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
+    GPT2_CLASS: (None, []),
+    "CodeGenTokenizer": (None, []),
+    NEOX_CLASS: (NFC, []),
+    QWEN_CLASS: (NFC, [QWEN_SPLIT]),
+}
+ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")  # of a file that names no family
+# Classes by the model_type in config.json, where no tokenizer_config.json names one.
+MODEL_TYPES = {
+    **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), GPT2_CLASS),
+    **dict.fromkeys(("gpt_neox", "olmo", "mpt"), NEOX_CLASS),
+    **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), QWEN_CLASS),
+}
+MANY_MERGES = 5000  # so many, none of them with a digit, come from texts whose digits were split off
+CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 
 
 def byte_letters() -> dict[str, int]:
-    """{letter: byte} of these files: printable Latin-1 bytes have their own letter, the others one from U+0100 on."""
+    """Return {letter: byte}: printable Latin-1 bytes have their own letter, the others one from U+0100 on."""
     printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
-def read_gpt2_files(vocab: Path, merges: Path) -> Tokenizer:
-    """Read vocab.json and merges.txt. Raises ValueError as `from_merges`."""
-    ids = read_json(vocab, dict)
-    lines = read_text(merges).splitlines()
-    if lines and lines[0].startswith("#version"):
-        del lines[0]
-    return from_merges(ids, [line.split(" ") for line in lines if line], vocab.name, merges.name)
+def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
+    """Read vocab.json and merges.txt as the content of a tokenizer.json.
 
+    Args:
+        settings: The content of tokenizer_config.json; may be empty.
+        model_type: The family in config.json, None without one.
 
-def read_tokenizer_file(path: Path) -> Tokenizer | None:
-    """Read a tokenizer.json of GPT-2's kind; None for another. Raises ValueError as `from_merges`."""
-    content = read_json(path, dict)
-    if not is_gpt2_bpe(content):
-        return None
-    model, added = content["model"], content.get("added_tokens") or []
-    ids, merges = model.get("vocab"), model.get("merges")
-    if not isinstance(ids, dict) or not isinstance(merges, list) or not isinstance(added, list):
-        raise GPTError("vocabulary.parts", file=path.name)
-    try:
-        pairs = [pair.split(" ") if isinstance(pair, str) else [str(part) for part in pair] for pair in merges]
-        ids = ids | {str(token["content"]): token["id"] for token in added}
-    except (TypeError, KeyError) as error:
-        raise GPTError("vocabulary.invalid", file=path.name, reason=error) from None
-    return from_merges(ids, pairs, path.name, path.name)
-
-
-def is_gpt2_bpe(content: Mapping[str, Any]) -> bool:
-    """Whether tiktoken encodes as a tokenizer.json says: GPT-2's pattern, no other parts, all added tokens special."""
-    parts = ("model", "pre_tokenizer", "post_processor")
-    model, splitter, after = (content[key] if isinstance(content.get(key), dict) else {} for key in parts)
-    kind = (model.get("type", "BPE"), splitter.get("type"), splitter.get("use_regex", True))
-    added = content.get("added_tokens")
-    return (
-        kind == ("BPE", "ByteLevel", True)
-        and splitter.get("add_prefix_space") is False
-        and not content.get("normalizer")
-        and after.get("type", "ByteLevel") == "ByteLevel"
-        and not (isinstance(added, list) and any(isinstance(t, dict) and t.get("special") is False for t in added))
-    )
-
-
-def from_merges(ids: Mapping[str, int], pairs: Sequence[Sequence[str]], vocab: str, merges: str) -> Tokenizer:
-    """A tokenizer from the id of each token and the pairs to merge, in order; tokens without a merge are special.
-
-    tiktoken merges in the order of the ids. Raises ValueError, naming the files, if the pairs have another order,
-    if ids and pairs do not match, or if a byte has no token.
+    Raises:
+        ValueError: A file is damaged, or nothing tells how the family splits texts.
     """
-    if not ids or not all(type(i) is int and 0 <= i < 2 * len(ids) for i in ids.values()):
-        raise GPTError("vocabulary.ids", file=vocab)
-    letters = byte_letters()
-    if missing := [byte for letter, byte in letters.items() if letter not in ids]:
-        raise GPTError("vocabulary.missing_byte_ids", file=vocab, byte=missing[0])
-    try:
-        merged = [a + b for a, b in pairs]
-        merged_ids = [ids[token] for token in merged]
-        to_latin1 = str.maketrans(letters)
-        ranks = {token.translate(to_latin1).encode("latin-1"): ids[token] for token in [*letters, *merged]}
-    except (KeyError, ValueError) as error:
-        raise GPTError("vocabulary.merges", words=vocab, merges=merges, reason=error) from None
-    ordinary = set(ranks.values())
-    if any(a >= b for a, b in pairwise(merged_ids)) or len(ordinary) != len(ranks):
-        raise GPTError("vocabulary.order", merges=merges, words=vocab)
-    special_tokens = {token: i for token, i in ids.items() if i not in ordinary}
-    return bpe_tokenizer(ranks, special_tokens, max(ids.values()) + 1)
+    vocab = read_json(folder / VOCAB_JSON, dict)
+    lines = read_text(folder / MERGES_TXT).split("\n")
+    merges = [line.rstrip("\r").split(" ") for line in lines if line.strip() and not line.startswith("#version")]
+    family = splitting_class(settings, model_type)
+    return byte_level_json(vocab, merges, family=family, prefix_space=settings.get("add_prefix_space") is True)
+
+
+def byte_level_json(
+    vocab: Mapping[str, int], merges: Sequence[Sequence[str]], *, family: str = GPT2_CLASS, prefix_space: bool = False
+) -> dict[str, Any]:
+    """Return the content of a tokenizer.json. family: A key of CLASSES, for how texts are split."""
+    normalizer, splits = CLASSES[family]
+    if not splits and len(merges) > MANY_MERGES and not any(re.search("[0-9]", "".join(pair)) for pair in merges):
+        splits = [DIGITS]
+    parts = {"add_prefix_space": prefix_space, "trim_offsets": True, "use_regex": QWEN_SPLIT not in splits}
+    return {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": normalizer,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, {"type": "ByteLevel", **parts}]},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel", **parts},
+        "model": {"type": "BPE", "vocab": vocab, "merges": merges},
+    }
+
+
+def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
+    """Return the key of CLASSES that the settings name, else that of the model's family, GPT-2's without either."""
+    named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
+    if not named or named in ANY_CLASS:
+        named = GPT2_CLASS if model_type is None else MODEL_TYPES.get(str(model_type), str(model_type))
+    if named not in CLASSES:
+        raise GPTError("vocabulary.class", words=VOCAB_JSON, merges=MERGES_TXT, name=named[:40], file=TOKENIZER_JSON)
+    return named
+
+
+def control_names(vocab: Mapping[str, int], merges: Sequence[object]) -> list[str]:
+    """Return the tokens, such as "<pad>", that are neither a byte nor made by a merge."""
+    made = {"".join(map(str, pair)).replace(" ", "") for pair in merges if isinstance(pair, (list, str))}
+    return [each for each in vocab if CONTROL_NAME.fullmatch(each) and each not in made]
 
 
 def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
     """Write vocab.json and merges.txt. Raises ValueError if a token is not a merge of two others."""
     ranks = tokenizer.encoding._mergeable_ranks
-    letter_of = {byte: letter for letter, byte in byte_letters().items()}
-    letters_of = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
-    merges = []
-    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
-        if len(token) > 1:
-            a, b = last_merge(token, ranks, rank)
-            merges.append(f"{letters_of[a]} {letters_of[b]}\n")
-    ids = {letters_of[token]: i for token, i in ranks.items()} | special_tokens(tokenizer)
+    ids, merges = letters_and_merges(ranks)
+    ids |= special_tokens(tokenizer)
     text = json.dumps(dict(sorted(ids.items(), key=lambda item: item[1])), ensure_ascii=False)
     (folder / VOCAB_JSON).write_text(text + "\n", encoding="utf-8")
-    (folder / MERGES_TXT).write_text("#version: 0.2\n" + "".join(merges), encoding="utf-8")
+    lines = "".join(f"{a} {b}\n" for a, b in merges)
+    (folder / MERGES_TXT).write_text("#version: 0.2\n" + lines, encoding="utf-8")
+
+
+def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list[tuple[str, str]]]:
+    """Return the ids of the tokens in letters, and their merges in order, from the ids of their bytes."""
+    letter_of = {byte: letter for letter, byte in byte_letters().items()}
+    letters = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
+    made = [(token, rank) for token, rank in sorted(ranks.items(), key=lambda item: item[1]) if len(token) > 1]
+    merges = [last_merge(token, ranks, rank) for token, rank in made]
+    return {letters[token]: i for token, i in ranks.items()}, [(letters[a], letters[b]) for a, b in merges]
 
 
 def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[bytes, bytes]:
-    """The two tokens that the merge of this rank joins: the encoding of its bytes without that merge."""
+    """Return the two tokens that the merge of this rank joins: the encoding of its bytes without that merge."""
     parts = [bytes([byte]) for byte in token]
     while len(parts) > 2:
         lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))
@@ -122,12 +137,12 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
 
 
 def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
-    """The tokens that no text is encoded to, with their ids."""
+    """Return the tokens that no text is encoded to, with their ids."""
     return dict(tokenizer.encoding._special_tokens)
 
 
 def bpe_tokenizer(ranks: dict[bytes, int], special: Mapping[str, int], n_vocab: int) -> Tokenizer:
-    """A tokenizer of n_vocab tokens. Unused ids, such as those of a padded embedding, are special tokens "<50300>"."""
+    """Make a tokenizer of n_vocab tokens. Unused ids, such as those of a padded embedding, are special: "<50300>"."""
     unused = set(range(n_vocab)) - set(ranks.values()) - set(special.values())
     special = {**special, **{f"<{i}>": i for i in sorted(unused)}}
     return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))

@@ -1,11 +1,10 @@
-"""The vocabularies of Hugging Face's models by the `tokenizers` library: tokenizer.json and the files beside it."""
+"""Vocabularies of Hugging Face's models, by the `tokenizers` library: tokenizer.json, or vocab.json and merges.txt."""
 
 from __future__ import annotations
 
 import json
 import re
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,28 +16,43 @@ import tokenizers
 
 from gpt.checks import check_token_id
 from gpt.errors import GPTError
-from gpt.models.checkpoints.bpe_files import TOKENIZER_JSON, byte_letters
+from gpt.models.checkpoints.bpe_files import (
+    TOKENIZER_JSON,
+    VOCAB_JSON,
+    byte_letters,
+    byte_level_json,
+    control_names,
+    letters_and_merges,
+    pair_as_tokenizer_json,
+)
 from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, TEMPLATE_KEY, ChatTemplate, read_chat_template, short
 from gpt.models.checkpoints.tokenizer_json import SPACE, TokenizerJson, check_tokenizer_json
-from gpt.models.checkpoints.untrusted import read_bytes, read_json
-from gpt.tokenizer import END_OF_TEXT, Vocabulary
+from gpt.models.checkpoints.untrusted import read_json
+from gpt.tokenizer import END_OF_TEXT, Vocabulary, text_with_names
 
 TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG = "tokenizer_config.json", "generation_config.json", "config.json"
-SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, TEMPLATE_FILE)
+SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
+SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
 PLACES = ("#answer#", "#message#")  # in place of an answer and a message, to see what a template writes around them
 # Noncharacters of Unicode around the name of a control token in a message, so that it is not taken for the template's.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
+WITHOUT_MARKS = str.maketrans("", "", MARK + END_MARK)
 MAX_PREFIX_TOKENS = 4
 BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """What the files beside tokenizer.json say. tokens: names of control tokens by their role, "bos_token" and others.
+    """The files beside a vocabulary.
 
-    end_ids: ids that end a generation. As in transformers, "add_bos_token" is ignored: tokenizer.json says what is put
-    before a text. chat: the chat template.
+    As in transformers, "add_bos_token" is ignored beside a tokenizer.json, which contains what precedes a text.
+
+    Attributes:
+        tokens: Names of control tokens by their role, such as "bos_token".
+        end_ids: Ids that end a generation.
+        chat: The chat template.
     """
 
     tokens: Mapping[str, str] = field(default_factory=dict)
@@ -47,40 +61,57 @@ class TokenizerSettings:
 
 
 class HuggingFaceTokenizer(Vocabulary):
-    """A tokenizer.json. Names of control tokens in a text are encoded as characters, never as control tokens.
+    """A vocabulary read by the `tokenizers` library.
 
-    Ids of the model that the file lacks are control tokens such as "<50300>". bytes_of: bytes of each id.
+    Names of control tokens in a text are encoded as characters, never as control tokens. What the vocabulary cannot
+    write is left out. Ids of the model that the vocabulary lacks are control tokens such as "<50300>".
+
+    Attributes:
+        bytes_of: Bytes of each id, None for an id without a token.
     """
 
     def __init__(
         self, tokenizer: tokenizers.Tokenizer, checked: TokenizerJson, n_vocab: int, settings: TokenizerSettings
     ) -> None:
-        self.n_vocab, self.settings = n_vocab, settings
-        self._tokenizer, self._lock = tokenizer, threading.Lock()
-        self._frames: dict[tuple[bool, date], tuple[str, str]] = {}
+        self.n_vocab, self.settings, self.checked = n_vocab, settings, checked
+        self._tokenizer = tokenizer
+        self._frames: dict[tuple[bool, date], tuple[tuple[str, str], tuple[str, str]]] = {}
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        tokenizer.encode_special_tokens = True
-        named = [name for name in settings.tokens.values() if tokenizer.token_to_id(name) is not None]
+        ids = {role: i for role, name in settings.tokens.items() if (i := self._id_of(name)) is not None}
+        named = [settings.tokens[role] for role in ids]
         tokenizer.add_special_tokens([tokenizers.AddedToken(name, special=True, normalized=False) for name in named])
-        self._continuing = without_prefix_space(tokenizer) if checked.prepends else tokenizer
+        self._continuing = without_prefix_space(tokenizer) if checked.prefix != "none" else tokenizer
+        self._encode_names_as_characters()
         self.strips_space = checked.strips
         added = {i: token for i, token in tokenizer.get_added_tokens_decoder().items() if i < n_vocab}
-        self.bytes_of = token_table(tokenizer, added, checked.byte_level, n_vocab)
+        self.bytes_of = bytes_table(tokenizer, added, checked.byte_level, n_vocab)
         unused = {i for i, data in enumerate(self.bytes_of) if data is None}
-        self.special_ids = frozenset(unused | {i for i, token in added.items() if token.special})
-        self._never = self.special_ids - {tokenizer.token_to_id(settings.tokens.get("unk_token", ""))}
-        ids = {role: tokenizer.token_to_id(name) for role, name in settings.tokens.items()}
+        control = {i: token for i, token in added.items() if token.special or token.content in named}
+        self.special_ids = frozenset(unused | control.keys())
+        self._never = self.special_ids - {self._id_of(tokenizer.model.unk_token or "")}
         self.prefix_ids = self._find_prefix()
-        names = [token.content for token in added.values() if token.special]
+        self._control = {token.content: (i, token) for i, token in control.items()}
+        names = list(self._control) or [MARK]  # an empty list would match everywhere
         self._names = regex.compile(r"\L<names>", names=names)
-        pieces = rf"{MARK}\L<names>{END_MARK}|\L<names>|."
-        self._pieces = regex.compile(pieces, regex.DOTALL, names=names)
-        self.eot_id = tokenizer.token_to_id(END_OF_TEXT)
+        self._pieces = regex.compile(rf"{MARK}\L<names>{END_MARK}|\L<names>", names=names)
+        ends = [i for i in (ids.get("eos_token"), *settings.end_ids) if i is not None and i < n_vocab]
+        self.eot_id = self._id_of(END_OF_TEXT)
         if self.eot_id not in self.special_ids:
-            self.eot_id = next((i for i in (ids.get("eos_token"), *settings.end_ids) if i is not None), None)
-        ends = {self.eot_id, ids.get("eos_token"), *settings.end_ids}
-        self.eot_ids = frozenset(i for i in ends if i is not None and i < n_vocab)
+            self.eot_id = ends[0] if ends else None
+        self.eot_ids = frozenset(ends if self.eot_id is None else (self.eot_id, *ends))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._encode_names_as_characters()  # not part of the library's own state
+
+    def _encode_names_as_characters(self) -> None:
+        self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True
+
+    def _id_of(self, name: str) -> int | None:
+        """Return the id of a token of the model, None without one."""
+        found = self._tokenizer.token_to_id(name)
+        return found if found is not None and found < self.n_vocab else None
 
     def encode(self, text: str) -> list[int]:
         return self._encode(self._tokenizer, text)
@@ -91,7 +122,8 @@ class HuggingFaceTokenizer(Vocabulary):
     def decode(self, ids: list[int]) -> str:
         for token_id in ids:
             check_token_id(token_id, self.n_vocab)
-        return self._tokenizer.decode(ids, skip_special_tokens=False)
+        text = self._tokenizer.decode(ids, skip_special_tokens=False)
+        return text.removeprefix(" ") if self.checked.byte_level and self.strips_space else text
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -106,6 +138,14 @@ class HuggingFaceTokenizer(Vocabulary):
         return self._encode_rendered(self._render(messages))
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
+        return self._frame(first)[1]
+
+    def encode_message(self, text: str, *, first: bool = True) -> list[int]:
+        before, after = self._frame(first)[0]
+        return self._encode_rendered(before + self._mark(valid_text(text)) + after, is_start=first)
+
+    def _frame(self, first: bool) -> tuple[tuple[str, str], tuple[str, str]]:
+        """Return what the template writes around a message, and how its tokens read: with the spaces put before."""
         key = first, date.today()  # which some templates write
         if key not in self._frames:
             before = [] if first else [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACES[0]}]
@@ -113,12 +153,12 @@ class HuggingFaceTokenizer(Vocabulary):
             start, found, end = text.partition(PLACES[1])
             if not found or not (first or PLACES[0] in start):
                 raise GPTError("chat.template", reason=short("no content"))
-            self._frames[key] = start.rpartition(PLACES[0])[2], end
+            start = start.rpartition(PLACES[0])[2]
+            ids = self._encode_rendered(start + PLACES[1] + end, is_start=first)
+            read = text_with_names(self, ids, strips_space=first and self.strips_space)
+            shown_start, found, shown_end = read.partition(PLACES[1])
+            self._frames[key] = (start, end), (shown_start, shown_end) if found else (start, end)
         return self._frames[key]
-
-    def encode_message(self, text: str, *, first: bool = True) -> list[int]:
-        before, after = self.chat_frame(first=first)
-        return self._encode_rendered(before + self._mark(valid_text(text)) + after)
 
     def _render(self, messages: Sequence[Mapping[str, str]]) -> str:
         if self.settings.chat is None:
@@ -127,37 +167,32 @@ class HuggingFaceTokenizer(Vocabulary):
         return self.settings.chat.render(marked)
 
     def _mark(self, text: str) -> str:
-        """The text with marks around names of control tokens."""
-        return self._names.sub(rf"{MARK}\g<0>{END_MARK}", text.replace(MARK, "").replace(END_MARK, ""))
+        """Return the text with marks around names of control tokens."""
+        return self._names.sub(rf"{MARK}\g<0>{END_MARK}", text.translate(WITHOUT_MARKS))
 
-    def _encode_rendered(self, text: str) -> list[int]:
-        """Token ids of a rendered chat: names of control tokens stand for these, but for those that are marked."""
-        if MARK not in text and END_MARK not in text:
-            return self._encode_with_control_tokens(text)
+    def _encode_rendered(self, text: str, *, is_start: bool = True) -> list[int]:
+        """Encode a rendered chat, in which names of control tokens stand for these unless they are marked.
+
+        is_start: Whether the text is the beginning of the chat, so that a space may be put before it.
+        """
         ids: list[int] = []
-        characters = ""
+        plain, at, strips = "", 0, False
         for match in self._pieces.finditer(text):
-            piece = match.group()
-            if self._names.fullmatch(piece):
-                ids += self._encode_part(characters, not ids) + self._encode_with_control_tokens(piece)
-                characters = ""
-            else:
-                characters += piece.strip(MARK + END_MARK)
-        return [*ids, *self._encode_part(characters, not ids)]
+            plain, at = plain + text[at : match.start()], match.end()
+            if match.group().startswith(MARK):
+                plain += match.group()
+                continue
+            token_id, token = self._control[match.group()]
+            plain = plain.rstrip() if token.lstrip else plain
+            ids += [*self._encode_part(plain.lstrip() if strips else plain, is_start=is_start, after=ids), token_id]
+            plain, strips = "", token.rstrip
+        plain += text[at:]
+        return ids + self._encode_part(plain.lstrip() if strips else plain, is_start=is_start, after=ids)
 
-    def _encode_part(self, text: str, is_first: bool) -> list[int]:
-        return (self.encode(text) if is_first else self.encode_continuation(text)) if text else []
-
-    def _encode_with_control_tokens(self, text: str) -> list[int]:
-        with self._lock, library_errors(TOKENIZER_JSON):
-            self._tokenizer.encode_special_tokens = False
-            try:
-                ids = self._tokenizer.encode(text, add_special_tokens=False).ids
-            finally:
-                self._tokenizer.encode_special_tokens = True
-        for token_id in ids:
-            check_token_id(token_id, self.n_vocab)
-        return ids
+    def _encode_part(self, text: str, *, is_start: bool, after: Sequence[int]) -> list[int]:
+        """Encode the characters between two control tokens. after: ids before them, which end with a control token."""
+        begins = self.checked.prefix == "each" if after else is_start
+        return (self.encode if begins else self.encode_continuation)(text.translate(WITHOUT_MARKS)) if text else []
 
     def write(self, folder: Path) -> None:
         """Write tokenizer.json and the settings beside it."""
@@ -169,7 +204,7 @@ class HuggingFaceTokenizer(Vocabulary):
         write_json(folder / GENERATION_CONFIG, {"eos_token_id": sorted(self.eot_ids)})
 
     def _encode(self, tokenizer: tokenizers.Tokenizer, text: str) -> list[int]:
-        with self._lock, library_errors(TOKENIZER_JSON):
+        with library_errors(TOKENIZER_JSON):
             ids = tokenizer.encode(valid_text(text), add_special_tokens=False).ids
             if self._never.isdisjoint(ids):
                 return ids
@@ -195,36 +230,115 @@ class HuggingFaceTokenizer(Vocabulary):
 
 
 def read_hugging_face_tokenizer(folder: Path, n_vocab: int) -> HuggingFaceTokenizer:
-    """Read tokenizer.json, tokenizer_config.json and generation_config.json for a model of n_vocab tokens.
+    """Read tokenizer.json, or vocab.json and merges.txt, and the files beside for a model of n_vocab tokens.
 
-    Raises ValueError if a file is damaged, of another kind than `check_tokenizer_json` accepts, or does not fit the
-    model. Control tokens beyond the model's are left out.
+    Added tokens beyond the model's are left out. Raises ValueError if a file is damaged, of another kind than
+    `check_tokenizer_json` accepts, or does not fit the model.
     """
-    path = folder / TOKENIZER_JSON
-    checked = check_tokenizer_json(read_json(path, dict), n_vocab, path.name)
-    with library_errors(path.name):
-        tokenizer = tokenizers.Tokenizer.from_buffer(read_bytes(path))
-        tokenizer.model.dropout = None
-    beyond = [token for i, token in tokenizer.get_added_tokens_decoder().items() if i >= n_vocab and not token.special]
-    if beyond:
-        raise GPTError("vocabulary.size", n=tokenizer.get_vocab_size(), n_vocab=n_vocab)
-    names = byte_letters() if checked.byte_level else {f"<0x{byte:02X}>": byte for byte in range(256)}
-    if missing := [byte for name, byte in names.items() if name not in checked.vocab]:
-        raise GPTError("vocabulary.missing_byte_ids", file=path.name, byte=missing[0])
-    return HuggingFaceTokenizer(tokenizer, checked, n_vocab, read_settings(folder))
-
-
-def read_settings(folder: Path) -> TokenizerSettings:
-    """The settings in the files beside tokenizer.json, all of which may be missing."""
-    config, generation, model = (
+    settings, generation, model, names, added = (
         read_json(folder / name, dict) if (folder / name).is_file() else {}
-        for name in (TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG)
+        for name in (TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
     )
-    tokens = {role: name for role in NAMED_TOKENS if (name := token_name(config.get(role)))}
-    ends = generation.get("eos_token_id", model.get("eos_token_id"))
-    ends = ends if isinstance(ends, list) else [ends]
-    end_ids = tuple(end for end in ends if type(end) is int and end >= 0)
-    return TokenizerSettings(tokens, end_ids, read_chat_template(folder, config, tokens))
+    family = model.get("model_type")
+    if "added_tokens_decoder" not in settings:  # else transformers ignores the older files
+        settings |= names
+    tokens = {role: name for role in NAMED_TOKENS if (name := token_name(settings.get(role)))}
+    if is_single := (folder / TOKENIZER_JSON).is_file():
+        content = read_json(folder / TOKENIZER_JSON, dict)
+    else:
+        content = pair_as_tokenizer_json(folder, settings, family)
+        if family == "opt":
+            tokens = {"bos_token": "</s>", "eos_token": "</s>", **tokens}
+    checked = check_tokenizer_json(content, n_vocab, TOKENIZER_JSON if is_single else VOCAB_JSON)
+    vocab, more = content["model"]["vocab"], added_beside(settings, added, tokens)
+    if not is_single:
+        more = [
+            {"content": name, "special": True}
+            for name in tokens.values() or control_names(vocab, content["model"]["merges"])
+        ] + more
+        if settings.get("add_bos_token", family == "opt") is True and tokens.get("bos_token") in vocab:
+            put_before_texts(content, tokens["bos_token"])
+    tokenizer = load_library_tokenizer(content, more, n_vocab, TOKENIZER_JSON if is_single else VOCAB_JSON)
+    ends = generation.get("eos_token_id")
+    ends = model.get("eos_token_id") if ends is None else ends
+    end_ids = tuple(end for end in (ends if isinstance(ends, list) else [ends]) if type(end) is int and end >= 0)
+    chat = read_chat_template(folder, settings, tokens)
+    return HuggingFaceTokenizer(tokenizer, checked, n_vocab, TokenizerSettings(tokens, end_ids, chat))
+
+
+def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
+    """Return the tokenizer of a vocabulary in tiktoken's format that lacks bytes: tiktoken fails at those."""
+    content = byte_level_json(*letters_and_merges(ranks))
+    checked = check_tokenizer_json(content, n_vocab, file)
+    more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
+    return HuggingFaceTokenizer(
+        load_library_tokenizer(content, more, n_vocab, file), checked, n_vocab, TokenizerSettings()
+    )
+
+
+def added_beside(
+    settings: Mapping[str, Any], added: Mapping[str, Any], tokens: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the added tokens of tokenizer_config.json, else of added_tokens.json, in the form of tokenizer.json."""
+    listed = settings.get("added_tokens_decoder")
+    if isinstance(listed, dict):
+        flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
+        return [
+            {"id": int(key), "content": value["content"], **{flag: value.get(flag) is True for flag in flags}}
+            for key, value in listed.items()
+            if key.isascii() and key.isdigit() and len(key) < 10 and isinstance(value, dict) and token_name(value)
+        ]
+    others = [name for key in OTHER_TOKENS if isinstance(each := settings.get(key), list) for name in each]
+    special = {*tokens.values(), *map(token_name, others)}
+    return [
+        {"id": token_id, "content": name, "special": name in special, "normalized": name not in special}
+        for name, token_id in added.items()
+        if name and type(token_id) is int
+    ]
+
+
+def put_before_texts(content: dict[str, Any], name: str) -> None:
+    """Make the content of a tokenizer.json put a control token before each text."""
+    one, text = {"SpecialToken": {"id": name, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    ids = {name: {"id": name, "ids": [content["model"]["vocab"][name]], "tokens": [name]}}
+    content["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [one, text],
+        "pair": [one, text, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": ids,
+    }
+
+
+def load_library_tokenizer(
+    content: dict[str, Any], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
+) -> tokenizers.Tokenizer:
+    """Load the content of a tokenizer.json, with more added tokens, without those beyond a model of n_vocab tokens.
+
+    The library gives added tokens that are not in the vocabulary the next free ids, whatever their own: where these
+    differ, the added tokens become part of the vocabulary.
+    """
+    vocab = content["model"]["vocab"]
+    tokens = {token["content"]: token for token in content.get("added_tokens") or []}
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    for token in more:
+        token_id = vocab.get(token["content"], token.get("id"))
+        if token_id is not None:
+            tokens.setdefault(token["content"], flags | dict(token) | {"id": token_id})
+    kept = {name: token for name, token in tokens.items() if not beyond(vocab.get(name, token.get("id")), n_vocab)}
+    content = {**content, "added_tokens": list(kept.values())}
+    with library_errors(file):
+        tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
+        if any(tokenizer.token_to_id(name) != token["id"] for name, token in kept.items()):
+            ids = {name: token["id"] for name, token in kept.items()}
+            content["model"] = {**content["model"], "vocab": ids | vocab}
+            tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
+        tokenizer.model.dropout = None
+    return tokenizer
+
+
+def beyond(token_id: object, n_vocab: int) -> bool:
+    """Return whether an id is beyond those of a model."""
+    return isinstance(token_id, int) and token_id >= n_vocab
 
 
 def token_name(value: object) -> str | None:
@@ -241,17 +355,17 @@ def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenize
         part = waiting.pop() or {}
         if part.get("type") == "Metaspace":
             part["prepend_scheme"] = "never"
+        if part.get("type") == "ByteLevel":
+            part["add_prefix_space"] = False
         for key in ("normalizers", "pretokenizers"):
             part[key] = [each for each in part.get(key, []) if each["type"] != "Prepend"]
             waiting += part[key]
     if (content.get("normalizer") or {}).get("type") == "Prepend":
         content["normalizer"] = None
-    copy = tokenizers.Tokenizer.from_str(json.dumps(content))
-    copy.encode_special_tokens = True
-    return copy
+    return tokenizers.Tokenizer.from_str(json.dumps(content))
 
 
-def token_table(
+def bytes_table(
     tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken], byte_level: bool, n_vocab: int
 ) -> list[bytes | None]:
     """Bytes of each id; None for an id without a token. Added tokens are stored as their text."""

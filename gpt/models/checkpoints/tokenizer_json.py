@@ -9,11 +9,12 @@ import re
 import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import regex
 
 from gpt.errors import GPTError
+from gpt.models.checkpoints.bpe_files import control_names
 
 SPACE = "▁"  # U+2581, for a space in vocabularies made by SentencePiece
 NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Prepend", "Replace"}
@@ -25,8 +26,6 @@ MAX_PATTERN_CHARS = 1000
 MAX_GROUPS, MAX_REPETITIONS = 8, 5  # in a pattern, and in one alternative of it
 REPEATED_GROUP = re.compile(r"\)[*+{]")
 UNBOUNDED = re.compile(r"\\[1-9gk]|\(\?(?!i?:|[=!>]|<[=!])")  # backreference, recursion, condition, free spacing
-REPETITIONS = 8, 5  # in a pattern, and in one alternative of it
-REPEATED_GROUP = re.compile(r"\)[*+{]")
 REPETITION = re.compile(r"[*+]|(?<!\()\?|\{[\d,]+\}")
 PROBES = (
     " ",
@@ -50,15 +49,17 @@ PROBE_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class TokenizerJson:
-    """What was found in a file. byte_level: whether tokens are written in GPT-2's letters for bytes.
+    """The properties of a file that matter outside the library.
 
-    prepends, strips: whether a space is put before a text, and removed when it is decoded. vocab: ids of BPE's tokens.
+    Attributes:
+        byte_level: Whether tokens are written in GPT-2's letters for bytes.
+        prefix: Whether a space is put before a text, or also before each of its parts after a control token.
+        strips: Whether that space is removed when a text is decoded.
     """
 
     byte_level: bool
-    prepends: bool
+    prefix: Literal["none", "first", "each"]
     strips: bool
-    vocab: dict[str, int]
 
 
 def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
@@ -69,16 +70,17 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
     vocab, merges, added = model.get("vocab"), model.get("merges"), content.get("added_tokens") or []
     if not isinstance(vocab, dict) or not isinstance(merges, list) or not isinstance(added, list):
         raise GPTError("vocabulary.parts", file=file)
-    if not vocab or not all(type(token_id) is int and token_id >= 0 for token_id in vocab.values()):
-        raise GPTError("vocabulary.ids", file=file)
-    if len(set(vocab.values())) != len(vocab):
-        raise GPTError("vocabulary.ids", file=file)
-    if (size := max(vocab.values()) + 1) > n_vocab:
-        raise GPTError("vocabulary.size", n=size, n_vocab=n_vocab)
     if not all(
         isinstance(token, dict) and isinstance(token.get("content"), str) and token["content"] for token in added
     ):
         raise GPTError("vocabulary.parts", file=file)
+    if not vocab or not all(type(token_id) is int and token_id >= 0 for token_id in vocab.values()):
+        raise GPTError("vocabulary.ids", file=file)
+    if len(set(vocab.values())) != len(vocab):
+        raise GPTError("vocabulary.ids", file=file)
+    beyond = {token for token, token_id in vocab.items() if token_id >= n_vocab} - {each["content"] for each in added}
+    if beyond and not beyond <= set(control_names(vocab, merges)):
+        raise GPTError("vocabulary.size", n=max(vocab.values()) + 1, n_vocab=n_vocab)
     normalizers = checked_parts(content.get("normalizer"), NORMALIZERS, file)
     splitters = checked_parts(content.get("pre_tokenizer"), PRE_TOKENIZERS, file)
     decoders = checked_parts(content.get("decoder"), DECODERS, file)
@@ -87,15 +89,24 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
     by_fallback = model.get("byte_fallback") is True and "ByteFallback" in kinds
     if not (byte_level or by_fallback) or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
         raise GPTError("vocabulary.kind", file=file)
-    prepends = any(part["type"] == "Prepend" or adds_space(part) for part in (*normalizers, *splitters))
-    strips = any(part["type"] == "Strip" or adds_space(part) for part in decoders)
-    return TokenizerJson(byte_level, prepends, strips, vocab)
+    places = {place_of_space(part) for part in (*normalizers, *splitters)}
+    prefix: Literal["none", "first", "each"] = "each" if "each" in places else "first" if "first" in places else "none"
+    strips = any(
+        part["type"] == "Strip" or (part["type"] == "Metaspace" and place_of_space(part) != "none") for part in decoders
+    )
+    return TokenizerJson(byte_level, prefix, strips or (byte_level and prefix != "none"))
 
 
-def adds_space(part: Mapping[str, Any]) -> bool:
-    """Whether a part is a "Metaspace" that puts a space before a text."""
-    default = "always" if part.get("add_prefix_space", True) else "never"
-    return part["type"] == "Metaspace" and part.get("prepend_scheme", default) != "never"
+def place_of_space(part: Mapping[str, Any]) -> Literal["none", "first", "each"]:
+    """Return before which parts of a text a normalizer, pre-tokenizer or decoder puts a space."""
+    if part["type"] == "Prepend":
+        return "each"
+    if part["type"] == "ByteLevel":
+        return "each" if part.get("add_prefix_space", True) else "none"
+    if part["type"] != "Metaspace":
+        return "none"
+    scheme = part.get("prepend_scheme", "always" if part.get("add_prefix_space", True) else "never")
+    return {"never": "none", "first": "first"}.get(scheme, "each")  # type: ignore[return-value]
 
 
 def checked_parts(part: object, known: set[str], file: str) -> list[dict[str, Any]]:

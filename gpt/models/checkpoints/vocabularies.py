@@ -12,18 +12,30 @@ from gpt.models.checkpoints.bpe_files import (
     TOKENIZER_JSON,
     VOCAB_JSON,
     bpe_tokenizer,
-    read_gpt2_files,
-    read_tokenizer_file,
     special_tokens,
     write_gpt2_files,
 )
-from gpt.models.checkpoints.hugging_face_tokenizer import HuggingFaceTokenizer, read_hugging_face_tokenizer
+from gpt.models.checkpoints.hugging_face_tokenizer import (
+    HuggingFaceTokenizer,
+    byte_level_tokenizer,
+    read_hugging_face_tokenizer,
+)
 from gpt.models.checkpoints.token_table import Characters, TokenTable, Words, token_table, tokens_of
 from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
-from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, parse_vocabulary, save_vocabulary
+from gpt.tokenizer import (
+    END_OF_TEXT,
+    Tokenizer,
+    Vocabulary,
+    gpt2_tokenizer,
+    missing_bytes,
+    parse_ranks,
+    save_vocabulary,
+    tiktoken_tokenizer,
+)
 
 BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
 FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, WORDS, NANOGPT)
+NOT_READ = (VOCAB_JSON, MERGES_TXT, "tokenizer.model", "spiece.model", "vocab.txt")  # vocabularies on their own
 GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 
 
@@ -53,30 +65,29 @@ class PlainIds(Vocabulary):
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     """Read the vocabulary in a folder, for a model with n_vocab tokens; without one, as `gpt2_or_ids`.
 
-    Ids of the model that the vocabulary lacks are tokens such as "<50300>". Raises ValueError if the files are damaged
-    or have more tokens than the model.
+    Weights are not needed, so a vocabulary can be checked before they are downloaded. The files of SETTINGS_FILES and
+    config.json in the same folder count. Ids of the model that the vocabulary lacks are tokens such as "<50300>".
+
+    Raises:
+        ValueError: A file is damaged or of a kind that is not implemented, or has more tokens than the model.
     """
     found: Vocabulary
     if (folder / BPE).is_file():
-        found = parse_vocabulary(read_bytes(folder / BPE), BPE)
-    elif (folder / TOKENIZER_JSON).is_file():
-        found = read_tokenizer_json(folder, n_vocab)
-    elif (folder / VOCAB_JSON).is_file() and (folder / MERGES_TXT).is_file():
-        found = read_gpt2_files(folder / VOCAB_JSON, folder / MERGES_TXT)
+        ranks = parse_ranks(read_bytes(folder / BPE), BPE)
+        found = byte_level_tokenizer(ranks, n_vocab, BPE) if missing_bytes(ranks) else tiktoken_tokenizer(ranks)
+    elif (folder / TOKENIZER_JSON).is_file() or all((folder / name).is_file() for name in (VOCAB_JSON, MERGES_TXT)):
+        found = read_hugging_face_tokenizer(folder, n_vocab)
     elif (folder / CHARACTERS).is_file():
         found = Characters(read_json(folder / CHARACTERS, list))
     elif (folder / WORDS).is_file():
         found = Words(read_json(folder / WORDS, list))
     elif (folder / NANOGPT).is_file():
         found = read_nanogpt_meta(folder / NANOGPT)
+    elif others := [name for name in NOT_READ if (folder / name).is_file()]:
+        raise GPTError("vocabulary.not_read", file=others[0], needed=TOKENIZER_JSON)
     else:
         return gpt2_or_ids(n_vocab)
     return pad_vocabulary(found, n_vocab)
-
-
-def read_tokenizer_json(folder: Path, n_vocab: int) -> Vocabulary:
-    """Read tokenizer.json and the settings beside it: by tiktoken if it is of GPT-2's kind, else by its own library."""
-    return read_tokenizer_file(folder / TOKENIZER_JSON) or read_hugging_face_tokenizer(folder, n_vocab)
 
 
 def gpt2_or_ids(n_vocab: int) -> Vocabulary:
@@ -110,7 +121,8 @@ def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
         (folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS)).write_text(text + "\n", encoding="utf-8")
     elif isinstance(vocabulary, Tokenizer):
         ranks = vocabulary.encoding._mergeable_ranks
-        if special_tokens(vocabulary) == {END_OF_TEXT: len(ranks)}:
+        special = {name: i for name, i in special_tokens(vocabulary).items() if name != f"<{i}>"}
+        if special == {END_OF_TEXT: len(ranks)}:
             save_vocabulary(ranks, folder / BPE)
         else:
             write_gpt2_files(vocabulary, folder)

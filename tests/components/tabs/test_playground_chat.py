@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import gradio as gr
 import pytest
@@ -13,8 +14,11 @@ from components.state.session import Session
 from components.state.settings import Settings
 from components.tabs.playground.handlers import editing, generation
 from components.tabs.playground.handlers.chat import switch_chat
-from gpt import LoadedModel, get_model
+from gpt import LoadedModel, add_model, get_model
+from gpt.models.registry import remove_model
 from tests.components.tabs.playground_session import box, drawn, ids, run, type_in, write
+from tests.gpt.models.test_chat_template import LLAMA2
+from tests.gpt.models.tokenizer_families import save_family_model
 
 USER, ASSISTANT, END = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>"
 
@@ -182,3 +186,26 @@ def test_the_switch_is_built_only_for_a_model_with_a_template(built_page: gr.Blo
     (switch,) = (block for block in built_page.blocks.values() if getattr(block, "elem_id", None) == "chat")
     assert isinstance(switch, gr.Checkbox)
     assert switch.visible is False  # the bundled model has none
+
+
+def test_a_message_after_an_answer_of_llama_2_repeats_neither_its_end_nor_the_space_before(tmp_path: Path) -> None:
+    save_family_model(tmp_path, "llama2", chat_template=LLAMA2)
+    name = add_model(tmp_path, name="llama2")
+    try:
+        session = Session(None)
+        session.model, session.loaded = name, get_model(name)
+        run(switch_chat(session, True))
+        type_in(session, "Hello")
+        tokenizer = session.loaded.tokenizer
+        session.document.append(*tokenizer.encode_continuation(" Fine."), tokenizer.eot_id)
+        session.document.read()
+        before, answered = shown(session), ids(session)
+        for text in ("A", "And now"):
+            type_in(session, before + text)
+        whole = chat(session.loaded, "Hello", "Fine.", "And now")
+        space = tokenizer.encode_continuation(" ")
+        assert [*answered[:-1], *space, *ids(session)[len(answered) - 1 :]] == whole
+        assert shown(session) == f"{before}<s> [INST] And now [/INST]"
+        assert drawn(session, "box")["n_after"] == len(" [/INST]")
+    finally:
+        remove_model(name)

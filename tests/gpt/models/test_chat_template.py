@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import AddedToken
 from transformers import AutoTokenizer
 
 from gpt import Generation, generate
@@ -16,6 +17,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints.chat_template import ChatTemplate
 from gpt.models.checkpoints.vocabularies import find_vocabulary
 from gpt.models.loading import LoadedModel
+from gpt.tokenizer import is_chat, prompt_ids, text_with_names
 from tests.gpt.models.tokenizer_families import write_family
 
 N_VOCAB = 1024
@@ -62,8 +64,30 @@ GEMMA = """\
 {%- endfor %}
 {%- if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}
 """
+LLAMA2 = """\
+{%- if messages[0].role == 'system' %}
+    {%- set system = '<<SYS>>\\n' + messages[0].content | trim + '\\n<</SYS>>\\n\\n' %}
+    {%- set messages = messages[1:] %}
+{%- endif %}
+{%- for message in messages %}
+    {%- if message.role == 'user' %}
+        {{- bos_token + '[INST] ' + (system | default('') if loop.first else '') }}
+        {{- message.content | trim + ' [/INST]' }}
+    {%- else %}
+        {{- ' ' + message.content | trim + ' ' + eos_token }}
+    {%- endif %}
+{%- endfor %}
+"""
 JSON = "{{ bos_token }}{{ messages | tojson(indent=2) }}{{ {'a': 1, 'b': dict(c=2)} | tojson }}{{ range(3) | list }}"
-TEMPLATES = {"smollm2": CHATML, "qwen": CHATML, "llama3": LLAMA3, "gemma": GEMMA, "pythia": JSON, "mistral": CHATML}
+TEMPLATES = {
+    "smollm2": CHATML,
+    "qwen": CHATML,
+    "llama3": LLAMA3,
+    "gemma": GEMMA,
+    "pythia": JSON,
+    "mistral": CHATML,
+    "llama2": LLAMA2,
+}
 USER = {"role": "user", "content": "Hello, how are you?\nI'm  fine."}
 CHATS: list[list[dict[str, str]]] = [
     [USER],
@@ -72,7 +96,12 @@ CHATS: list[list[dict[str, str]]] = [
     [{"role": "user", "content": ""}],
 ]
 SYSTEM = [{"role": "system", "content": "Answer in one word."}, USER]
-NAMES = {"smollm2": "<|im_end|>", "qwen": "<|im_start|>", "llama3": "<|eot_id|>", "gemma": "<end_of_turn>"}
+NAMES = {
+    "smollm2": "<|im_end|>",
+    "qwen": "<|im_start|>",
+    "llama3": "<|eot_id|>",
+    "gemma": "<end_of_turn>",
+}
 
 
 def vocabulary(folder: Path, family: str, template: Any = None) -> Any:
@@ -126,16 +155,42 @@ def test_a_role_cannot_write_a_control_token(tmp_path: Path, role: str) -> None:
     assert control[0] == control[1]
 
 
-@pytest.mark.parametrize("family", ["smollm2", "llama3", "gemma"])
-def test_a_further_turn_gives_the_ids_of_the_whole_chat(tmp_path: Path, family: str) -> None:
-    ours, theirs = vocabulary(tmp_path, family)
+@pytest.mark.parametrize(
+    ("family", "template", "answer"),
+    [
+        ("smollm2", CHATML, "Good."),
+        ("llama3", LLAMA3, "Good."),
+        ("gemma", GEMMA, "Good."),
+        ("llama2", LLAMA2, " Good."),
+        ("mistral", LLAMA2, " Good."),
+    ],
+)
+def test_a_further_turn_gives_the_ids_of_the_whole_chat(
+    tmp_path: Path, family: str, template: str, answer: str
+) -> None:
+    ours, theirs = vocabulary(tmp_path, family, template)
     answered = [USER, {"role": "assistant", "content": "Good."}]
     chat = [*answered, {"role": "user", "content": "And now?"}]
-    ids = ours.encode_chat([USER]) + ours.encode_continuation("Good.") + ours.encode_message("And now?", first=False)
+    ids = ours.encode_chat([USER]) + ours.encode_continuation(answer) + ours.encode_message("And now?", first=False)
     assert ids == theirs.apply_chat_template(chat, add_generation_prompt=True)["input_ids"]
     assert ours.encode_message(USER["content"]) == ours.encode_chat([USER])
     before, after = ours.chat_frame()
-    assert ours.decode(ours.encode_chat([USER])) == before + USER["content"] + after
+    assert text_with_names(ours, ours.encode_chat([USER])) == before + USER["content"] + after
+    assert is_chat(ours, ours.encode_chat([USER]))
+    assert not is_chat(ours, prompt_ids(ours, USER["content"]))
+
+
+def test_control_tokens_that_take_the_whitespace_around_them_do_so_beside_a_typed_name(tmp_path: Path) -> None:
+    """As Phi-3's: "rstrip" in tokenizer.json."""
+    theirs = write_family(tmp_path, "llama2")
+    theirs.add_special_tokens([AddedToken("<|end|>", rstrip=True, lstrip=True), AddedToken("<|user|>", rstrip=True)])
+    theirs.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "chat_template.jinja").write_text("<|user|>\n {{ messages[0].content }} \n<|end|>\n\nx")
+    ours = find_vocabulary(tmp_path, N_VOCAB)
+    plain, typed = (ours.encode_chat([{"role": "user", "content": f"a {word} b"}]) for word in ("x", "</s>"))
+    assert plain == theirs.encode("<|user|>\n a x b \n<|end|>\n\nx", add_special_tokens=False).ids
+    assert [i for i in typed if i in ours.special_ids] == [i for i in plain if i in ours.special_ids]
+    assert ours.decode(typed) == ours.decode(plain).replace(" x ", " </s> ", 1)
 
 
 def test_generation_takes_messages_and_ends_with_the_assistants_turn(tmp_path: Path) -> None:
