@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from pathlib import Path
 
 from gpt.checks import check_token_id
@@ -24,7 +25,7 @@ from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary, gpt2_tokenizer, pa
 BPE, CHARACTERS, NANOGPT = "vocab.tiktoken", "characters.json", "meta.pkl"
 FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, NANOGPT)
 MAX_LISTED_CHARACTERS = 80  # of a vocabulary, in an error message
-VISIBLE = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
+VISIBLE = {"\n": "⏎", "\t": "⇥", " ": "␣"}
 GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 
 
@@ -42,10 +43,8 @@ class Characters(Vocabulary):
     def encode(self, text: str) -> list[int]:
         if unknown := [character for character in text if character not in self._ids]:
             more = "…" if self.n_vocab > MAX_LISTED_CHARACTERS else ""
-            known = "".join(self.characters[:MAX_LISTED_CHARACTERS]).translate(VISIBLE) + more
-            raise GPTError(
-                "vocabulary.unknown_character", character=unknown[0].translate(VISIBLE), n=self.n_vocab, known=known
-            )
+            known = "".join(map(_visible, self.characters[:MAX_LISTED_CHARACTERS])) + more
+            raise GPTError("vocabulary.unknown_character", character=_visible(unknown[0]), n=self.n_vocab, known=known)
         return [self._ids[character] for character in text]
 
     def decode(self, ids: list[int]) -> str:
@@ -54,6 +53,12 @@ class Characters(Vocabulary):
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
         return self.characters[token_id].encode("utf-8", "replace")
+
+
+def _visible(character: str) -> str:
+    """Return a character for a terminal or a page: a mark for white space, a code point where nothing would be seen."""
+    unseen = not character.isprintable() or unicodedata.category(character).startswith("M")
+    return VISIBLE.get(character) or (f"[U+{ord(character):04X}]" if unseen else character)
 
 
 class PlainIds(Vocabulary):
