@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from typing import Protocol
-from unicodedata import category, name
+from unicodedata import category, lookup, name
 
 ACTIVATIONS = {
     "gelu_tanh": "GELU (tanh)",
@@ -15,20 +15,17 @@ ACTIVATIONS = {
     "silu": "SiLU",
 }  # the same in all languages
 _MARKS = str.maketrans({"\n": "⏎", "\t": "⇥"})
-_CONTROLS = (
-    "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US"
+_SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are shown by their code point
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EM SUB ESC FS GS RS US DEL "
+    "NEL NBSP SHY CGJ ALM MVS ZWSP ZWNJ ZWJ LRM RLM LRE RLE PDF LRO RLO NNBSP MMSP WJ LRI RLI FSI PDI BOM "
+    "VS1 VS2 VS3 VS4 VS5 VS6 VS7 VS8 VS9 VS10 VS11 VS12 VS13 VS14 VS15 VS16"
 )
-_SHORT_NAMES = dict(enumerate(_CONTROLS.split())) | {
-    0x7F: "DEL", 0x85: "NEL", 0xA0: "NBSP", 0xAD: "SHY", 0x34F: "CGJ", 0x61C: "ALM", 0x180E: "MVS", 0x200B: "ZWSP",
-    0x200C: "ZWNJ", 0x200D: "ZWJ", 0x200E: "LRM", 0x200F: "RLM", 0x202A: "LRE", 0x202B: "RLE", 0x202C: "PDF", 0x202D: "LRO",
-    0x202E: "RLO", 0x202F: "NNBSP", 0x205F: "MMSP", 0x2060: "WJ", 0x2066: "LRI", 0x2067: "RLI", 0x2068: "FSI",
-    0x2069: "PDI", 0xFEFF: "BOM", **{0xFE00 + i: f"VS{i + 1}" for i in range(16)},
-}  # fmt: skip  # Unicode's abbreviations; other invisible characters are shown by their code point
+_SHORT_NAME = {lookup(short): short for short in _SHORT_NAMES.split()}
 # The same ranges as in widgets/text.js: explicit, because Python and browsers follow different versions of Unicode.
 _INVISIBLE = (  # other than space, tab and newline
     r"\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
-    r"\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f"
-    r"\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    r"\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
@@ -82,7 +79,7 @@ def unseen_names(text: str) -> list[tuple[str, str]]:
 def _code(run: re.Match[str]) -> str:
     character, n = run[1], len(run[0])
     times = f"×{n}" if n > 1 else ""
-    return f"[{_SHORT_NAMES.get(ord(character), f'U+{ord(character):04X}')}{times}]"
+    return f"[{_SHORT_NAME.get(character, f'U+{ord(character):04X}')}{times}]"
 
 
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:
