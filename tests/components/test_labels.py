@@ -1,8 +1,6 @@
 import sys
 import unicodedata
 
-import pytest
-
 from components.labels import decimal, decimals, marked, percent, power, shortened, signed, unseen_names, visible
 
 # Format characters that have a glyph: Arabic and Syriac signs under numbers, and their like.
@@ -64,13 +62,6 @@ def test_what_can_be_seen_is_left_as_it_is() -> None:
             assert visible(character).strip("\u2068\u2069") == character or unicodedata.name(character).endswith(
                 ("FILLER", "BLANK", "NULL NOTEHEAD", "REPLACEMENT CHARACTER")
             ), repr(character)
-
-
-@pytest.mark.parametrize(
-    "short", ["NBSP", "SHY", "ZWSP", "ZWJ", "LRM", "RLO", "WJ", "PDI", "BOM", "VS16", "NEL", "CGJ"]
-)
-def test_an_invisible_character_has_the_abbreviation_that_unicode_gives_it(short: str) -> None:
-    assert visible(unicodedata.lookup(short)) == f"[{short}]"
 
 
 def test_marks_are_short_and_keep_the_characters_beside_them() -> None:
