@@ -88,7 +88,7 @@ def box(s: Snapshot) -> dict[str, Any]:
     labels = {"name": t("challenges.text", s.language), "placeholder": t("prompt.placeholder", s.language)}
     if found is None or found[0].goal.tool != "text":
         unwritten = state.answer.text if state.challenge else None
-        return composer_data([], labels, unwritten=unwritten, document=state.challenge)
+        return composer_data([], labels, unwritten=unwritten, document=state.challenge, edited=state.edited)
     challenge, judged = found
     ids, tokenizer = judged.reading.ids, judged.reading.tokenizer
     tints: list[float | None] = [None] * len(ids)
@@ -104,6 +104,7 @@ def box(s: Snapshot) -> dict[str, Any]:
         selected=len(ids) - 1 if ghost else -1,
         ghost=ghost,
         document=challenge.key,
+        edited=state.edited,
     )
 
 

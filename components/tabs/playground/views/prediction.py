@@ -32,9 +32,9 @@ def box(s: Snapshot) -> dict[str, Any]:
     """The text of the box, the token that may come next, and what the selected position attends to."""
     placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
     labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
-    lines = Lines()
+    lines, edited = Lines(), 0.0 if s.typed is None else s.typed.edited
     if s.text is None:
-        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating)
+        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=edited)
     document, statistics = s.text.document, s.token_statistics.of(s.text.document)
     pieces, special = shown_tokens(s.text.tokenizer, s.text.ids), s.text.tokenizer.special_ids
     for position, (token_id, shown) in enumerate(zip(s.text.ids, pieces, strict=True)):
@@ -54,6 +54,7 @@ def box(s: Snapshot) -> dict[str, Any]:
         generating=s.generating,
         typed=typed.text if typed is not None and typed.text != "".join(pieces) else None,
         n_after=0 if typed is None else typed.n_after,
+        edited=edited,
     )
 
 
