@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from components.page import build_app, launch_options
 from gpt import add_model
 from gpt.models.registry import remove_model
-from tests.browser.playground_page import CHIPS, open_playground
+from tests.browser.playground_page import open_playground, text
 from tests.gpt.models.tokenizer_families import save_chat_model
 
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
@@ -56,7 +56,7 @@ def test_the_template_is_written_around_a_composed_message_once_it_is_committed(
     for part in ("He", "Hello"):
         keyboard.send("Input.imeSetComposition", {"text": part, "selectionStart": len(part), "selectionEnd": len(part)})
         expect(page.locator("body")).not_to_have_class(re.compile("gb-stale"))
-        assert "".join(page.locator(CHIPS).all_text_contents()).replace("⏎", "") == f"{USER}{part}{ASSISTANT}"
+        assert text(page).replace("⏎", "\n") == f"{USER}{part}{ASSISTANT}"
         expect(box).to_have_value(part)
     keyboard.send("Input.insertText", {"text": "Hello"})
     expect(box).to_have_value(f"{USER}Hello{ASSISTANT}")
