@@ -14,7 +14,7 @@ from components.next_tokens import best
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
-from components.state.typed_text import shown_tokens
+from components.state.typed_text import offered_text, shown_tokens
 from components.tabs.playground.components import ReasonState
 from components.text_views import attention_heatmap, head_name, place_after
 from components.widgets.chart import chart_data
@@ -36,14 +36,15 @@ def box(s: Snapshot) -> dict[str, Any]:
     if s.text is None:
         return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=edited)
     document, statistics = s.text.document, s.token_statistics.of(s.text.document)
-    pieces, special = shown_tokens(s.text.tokenizer, s.text.ids), s.text.tokenizer.special_ids
-    for position, (token_id, shown) in enumerate(zip(s.text.ids, pieces, strict=True)):
+    tokenizer, ids = s.text.tokenizer, s.text.ids
+    pieces, special = shown_tokens(tokenizer, ids), tokenizer.special_ids
+    for position, (token_id, piece) in enumerate(zip(ids, pieces, strict=True)):
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
-        lines.append(box_line(shown, None if measured is None else measured.probability, control=token_id in special))
+        lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))
     typed = s.typed and s.typed.at(s.text)
     stages = s.cached(stages_of)
-    is_last = s.position == len(s.text.ids) - 1
-    ghost = "" if stages is None or not is_last else token_text(s.text.tokenizer, int(stages.final.argmax()))
+    is_last = s.position == len(ids) - 1
+    ghost = "" if stages is None or not is_last else offered_text(tokenizer, ids, int(stages.final.argmax()))
     return composer_data(
         lines,
         labels,
