@@ -50,8 +50,11 @@ def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
 def offered_text(tokenizer: Tokenizer, ids: Sequence[int], token_id: int) -> str:
     """The characters that a token would add to the box after those; "" for a part of a character, which nobody can
     type."""
-    text = shown_tokens(tokenizer, [*ids, token_id])[-1]
-    return "" if "\ufffd" in text else text
+    try:
+        return tokenizer.token_bytes(token_id).decode()
+    except UnicodeDecodeError:
+        text = shown_tokens(tokenizer, [*ids, token_id])[-1]
+        return "" if "\ufffd" in text else text
 
 
 def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
