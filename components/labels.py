@@ -29,6 +29,7 @@ _INVISIBLE = (  # other than space, tab and newline
 )
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_ISOLATE = "\u2068\u2069"  # around letters of either direction
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -52,7 +53,7 @@ def marked(text: str) -> str:
     shown = _REPEATED.sub(_code, text).translate(_MARKS)
     if shown and category(shown[0]).startswith("M"):
         shown = f"◌{shown}"
-    return f"\u2068{shown}\u2069" if _RIGHT_TO_LEFT.search(shown) else shown
+    return shown.join(_ISOLATE) if _RIGHT_TO_LEFT.search(shown) else shown
 
 
 def visible(text: str) -> str:
@@ -60,13 +61,17 @@ def visible(text: str) -> str:
     return marked(text).replace(" ", "·")
 
 
+def alone(text: str) -> str:
+    """The visible text for a drawing in which nothing stands beside it: it has as many characters as are seen."""
+    return visible(text).strip(_ISOLATE)
+
+
 def shortened(text: str, longest: int) -> str:
     """The visible text, cut with … between two characters where it has more than `longest` characters."""
-    shown = visible(text)
-    if len(shown.strip("\u2068\u2069")) <= longest:
-        return shown
+    if len(alone(text)) <= longest:
+        return visible(text)
     kept = 1
-    while len(visible(text[: kept + 1]).strip("\u2068\u2069")) < longest:
+    while len(alone(text[: kept + 1])) < longest:
         kept += 1
     return visible(text[:kept]) + "…"
 

@@ -1,7 +1,7 @@
 import sys
 import unicodedata
 
-from components.labels import decimal, decimals, marked, percent, power, shortened, signed, unseen_names, visible
+from components.labels import alone, decimal, decimals, marked, percent, power, shortened, signed, unseen_names, visible
 
 # Format characters that have a glyph: Arabic and Syriac signs under numbers, and their like.
 PREPENDED = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
@@ -83,6 +83,7 @@ def test_right_to_left_letters_do_not_reorder_what_is_beside_them() -> None:
     for shown in (first, second):
         assert [unicodedata.bidirectional(shown[i]) for i in (0, -1)] == ["FSI", "PDI"]
     assert "\u202e" not in visible("\u202eabc")
+    assert alone(" שלום") == "·שלום"
 
 
 def test_invisible_characters_are_named() -> None:
