@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Protocol
+from unicodedata import category, lookup, name
 
 ACTIVATIONS = {
     "gelu_tanh": "GELU (tanh)",
@@ -12,7 +14,22 @@ ACTIVATIONS = {
     "relu": "ReLU",
     "silu": "SiLU",
 }  # the same in all languages
-_MARKS = str.maketrans({" ": "·", "\n": "⏎", "\t": "⇥", "\r": "␍", "\x00": "␀"})
+_MARKS = str.maketrans({"\n": "⏎", "\t": "⇥"})
+_SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are shown by their code point
+    "NUL SOH STX ETX EOT ENQ ACK BEL BS VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EOM SUB ESC FS GS RS US DEL "
+    "NEL NBSP SHY CGJ ALM MVS ZWSP ZWNJ ZWJ LRM RLM LRE RLE PDF LRO RLO NNBSP MMSP WJ LRI RLI FSI PDI BOM "
+    "VS1 VS2 VS3 VS4 VS5 VS6 VS7 VS8 VS9 VS10 VS11 VS12 VS13 VS14 VS15 VS16"
+)
+_SHORT_NAME = {lookup(short): short for short in _SHORT_NAMES.split()}
+# The same ranges as in widgets/text.js: explicit, because Python and browsers follow different versions of Unicode.
+_INVISIBLE = (  # other than space, tab and newline
+    r"\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
+    r"\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
+_RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_ISOLATE = "\u2068\u2069"  # around letters of either direction
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -27,9 +44,47 @@ def token_text(tokenizer: Vocabulary, token_id: int) -> str:
     return tokenizer.token_bytes(token_id).decode("utf-8", "backslashreplace")
 
 
+def marked(text: str) -> str:
+    """The text with a visible mark for each invisible character but the space: ⏎, ⇥, [ESC], [NBSP], [VS16×2].
+
+    A combining character at the start stands on a dotted circle, and a text with letters that are written from right to
+    left is isolated, so that what is beside it keeps its order.
+    """
+    shown = _REPEATED.sub(_code, text).translate(_MARKS)
+    if shown and category(shown[0]).startswith("M"):
+        shown = f"◌{shown}"
+    return shown.join(_ISOLATE) if _RIGHT_TO_LEFT.search(shown) else shown
+
+
 def visible(text: str) -> str:
-    """The text with visible marks for spaces, newlines and tabs."""
-    return text.translate(_MARKS)
+    """The text with a visible mark for each invisible character, the space included."""
+    return marked(text).replace(" ", "·")
+
+
+def alone(text: str) -> str:
+    """The visible text for a drawing in which nothing stands beside it: it has as many characters as are seen."""
+    return visible(text).strip(_ISOLATE)
+
+
+def shortened(text: str, longest: int) -> str:
+    """The visible text, cut with … between two characters where it has more than `longest` characters."""
+    if len(alone(text)) <= longest:
+        return visible(text)
+    kept = 1
+    while len(alone(text[: kept + 1])) < longest:
+        kept += 1
+    return visible(text[:kept]) + "…"
+
+
+def unseen_names(text: str) -> list[tuple[str, str]]:
+    """(code point, name) of each different invisible character but space, tab and newline."""
+    return [(f"U+{ord(c):04X}", name(c, visible(c))) for c in dict.fromkeys(re.findall(f"[{_INVISIBLE}]", text))]
+
+
+def _code(run: re.Match[str]) -> str:
+    character, n = run[1], len(run[0])
+    times = f"×{n}" if n > 1 else ""
+    return f"[{_SHORT_NAME.get(character, f'U+{ord(character):04X}')}{times}]"
 
 
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from components.labels import decimal, percent, visible
+from components.labels import decimal, marked, percent, visible
 
 ROOT = Path(__file__).parent.parent
 WRITE = """
 import { readFileSync } from "node:fs";
 import { decimal, percent } from "./components/widgets/numbers.js";
-import { visible } from "./components/widgets/text.js";
-const { shares, numbers, text } = JSON.parse(readFileSync(0));
-console.log(JSON.stringify([shares.map(percent), numbers.map((number) => decimal(number, 3)), visible(text)]));
+import { marked, visible } from "./components/widgets/text.js";
+const { shares, numbers, texts } = JSON.parse(readFileSync(0));
+const written = [shares.map(percent), numbers.map((number) => decimal(number, 3))];
+console.log(JSON.stringify([...written, texts.map(visible), texts.map(marked)]));
 """
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed; .ci/run requires it")
@@ -47,7 +50,9 @@ def test_the_browser_writes_numbers_and_tokens_as_python_does() -> None:
         *(1 - 10 ** random.uniform(-7, 0, 500)),
     ]
     numbers = [0.0, *random.normal(size=500), *(random.normal(size=100) * 1e-3)]
-    text = " a\n\t\r\0·狐"
-    given = json.dumps({"shares": shares, "numbers": numbers, "text": text})
+    texts = [" a\n\t\r\0·狐", "\xa0" * 3 + "\U000e0100" * 2 + " שלום\u202e", "e\u0301\ud83d"]
+    texts += [chr(i) for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) != "Cn"]  # known to Python
+    given = json.dumps({"shares": shares, "numbers": numbers, "texts": texts})
     written = json.loads(run_node("--input-type=module", "-e", WRITE, given=given))
-    assert written == [[percent(p) for p in shares], [decimal(x, 3) for x in numbers], visible(text)]
+    assert written[:2] == [[percent(p) for p in shares], [decimal(x, 3) for x in numbers]]
+    assert written[2:] == [[visible(text) for text in texts], [marked(text) for text in texts]]

@@ -15,7 +15,7 @@ from plotly.graph_objects import Figure
 
 from components.figures.palette import SEQUENTIAL, colorscale
 from components.figures.style import ALL_LABELS, LABEL, LEGEND, LIGHT, QUIET, escape
-from components.labels import percent, visible
+from components.labels import percent, shortened
 
 _SMALL = 10  # pixels, of the labels below a heatmap
 _GAP = 4  # pixels, between labels and cells
@@ -27,9 +27,8 @@ _CELL = 17  # pixels of one row of a large heatmap
 
 
 def token_label(text: str, longest: int = 14) -> str:
-    """A token for plotly: visible whitespace, `& < >` escaped, cut with … after `longest` characters."""
-    cut = text if len(text) <= longest else text[: longest - 1] + "…"
-    return escape(visible(cut))
+    """A token for plotly: invisible characters visible, `& < >` escaped, cut with … after `longest` characters."""
+    return escape(shortened(text, longest))
 
 
 def next_token_bars(
@@ -228,7 +227,7 @@ def _tokens_axis(labels: Sequence[str], most: int | None = None, keep: int | Non
 
 def _room(labels: Sequence[str], size: int, longest: int = 14) -> int:
     """Pixels between the edge and an axis: its title, and the longest label in a monospaced font of that size."""
-    letters = (visible(label)[:longest] for label in labels)
+    letters = (shortened(label, longest) for label in labels)
     widest = max((sum(1.0 if east_asian_width(c) in "WF" else 0.61 for c in text) for text in letters), default=0)
     return 26 + _GAP + round(size * widest)
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.frame import model_choices
 from components.i18n import LANGUAGES, Language, t
-from components.labels import percent
+from components.labels import marked, percent
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
@@ -124,7 +124,7 @@ def _card(s: Snapshot) -> str:
     return (
         '<div class="first-card">'
         f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
-        f'<span class="gb-ghost">{escape(text["ghost"])}</span></div></div></div>'
+        f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div></div></div>'
         f'<div class="first-status"><span>{_text("status.page", s.language)}</span>'
         f"<span>{escape(prompt_count(s)['text'])}</span></div>"
         '<div class="first-next"><figure class="gb-predictions">'

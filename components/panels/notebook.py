@@ -10,6 +10,7 @@ import gradio as gr
 
 from components.events import Events
 from components.i18n import t
+from components.labels import marked
 from components.localized import Localizer
 from components.panels.panel import IsOpen, add_panel, panel_heading, problem_sentence
 from components.panels.run import Run, run_buttons, wire_run
@@ -46,7 +47,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     text = t("notebook.equal", s.language, n=n, done=len(values), total=len(PRINTED))
     if values[-1].name == "tokens":
         tokens = [int(token_id) for token_id in values[-1].computed]
-        text += t("notebook.text", s.language, text=PROMPT + gpt2_tokenizer().decode(tokens))
+        text += t("notebook.text", s.language, text=marked(PROMPT + gpt2_tokenizer().decode(tokens)))
     return {"text": text}
 
 

@@ -77,4 +77,7 @@ def characters(text: str, language: Language) -> list[list[str]]:
     if not wide:
         return []
     heads = [t(f"bpe.{key}", language) for key in ("character", "code_point", "utf8")]
-    return [heads, *([c, f"U+{ord(c):04X}", c.encode("utf-8", "replace_surrogate").hex(" ").upper()] for c in wide)]
+    return [
+        heads,
+        *([visible(c), f"U+{ord(c):04X}", c.encode("utf-8", "replace_surrogate").hex(" ").upper()] for c in wide),
+    ]

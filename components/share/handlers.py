@@ -12,7 +12,7 @@ import gradio as gr
 from components.errors import PageError, localize_error
 from components.events import Events
 from components.i18n import t
-from components.labels import visible
+from components.labels import shortened
 from components.render import View
 from components.share import files, menu
 from components.share.address import page_values
@@ -124,11 +124,11 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
         raise PageError("share.file_too_large", n=megabytes, limit=menu.LARGEST // 10**6)
     saved = SavedDocument.from_json(text)
     if saved.model not in list_models():
-        raise PageError("share.unknown_model", model=_short(visible(saved.model), MAX_NAME_CHARS))
+        raise PageError("share.unknown_model", model=shortened(saved.model, MAX_NAME_CHARS))
     loaded = yield from load_with_progress(session, saved.model)
     edits = saved.edits_for(loaded)
     document = Generation.from_json(replace(saved, edits="").to_json(), loaded)
-    caption = t("share.opened", language, name=_short(visible(str(name)), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
+    caption = t("share.opened", language, name=shortened(str(name), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
     adopt(session, document, shown_prompt(document), Message("status.ready"))
     if edits is not None:
         session.edits, session.edits_on = edits, ()

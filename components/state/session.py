@@ -221,7 +221,7 @@ class Session:
     def set_typed(self, text: str, *, is_current: bool, n_after: int = 0) -> None:
         """Record a text of the box; is_current: whether the document has become it. n_after: see `TypedText`."""
         version = None if self.document is None else Text.of(self.document).version
-        self.typed = TypedText(text, version, is_current, n_after)
+        self.typed = TypedText(text, version, is_current, n_after, self.edited)
 
     def set_throughput(self, throughput: Throughput) -> None:
         self.throughput = throughput

@@ -17,12 +17,13 @@ Version = tuple[int, int]  # of a `Text`
 class TypedText:
     """A text from the box. version: of the document that it was compared with, None without one; it is outdated once
     the document has another. is_current: whether it became the text of that document. n_after: number of characters
-    that a chat template put after it."""
+    that a chat template put after it. edited: the time of its last key in ms of the browser."""
 
     text: str
     version: Version | None
     is_current: bool
     n_after: int = 0
+    edited: float = 0.0
 
     def at(self, text: Text | None) -> TypedText | None:
         """This text, or None if it is outdated."""
@@ -44,6 +45,16 @@ def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
         else decoder.feed(token_id)
         for position, token_id in enumerate(ids)
     ]
+
+
+def offered_text(tokenizer: Tokenizer, ids: Sequence[int], token_id: int) -> str:
+    """The characters that a token would add to the box after those; "" for a part of a character, which nobody can
+    type."""
+    try:
+        return tokenizer.token_bytes(token_id).decode()
+    except UnicodeDecodeError:
+        text = shown_tokens(tokenizer, [*ids, token_id])[-1]
+        return "" if "\ufffd" in text else text
 
 
 def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:

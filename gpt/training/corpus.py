@@ -15,15 +15,30 @@ from gpt.errors import GPTError
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load_vocabulary, save_vocabulary
 
 
+def training_text(text: str) -> str:
+    r"""Return a text as it is learned: without a byte order mark, its lines ended by \n, U+FFFD for lone surrogates.
+
+    Many editors on Windows save the mark U+FEFF at the start of a file. It belongs to the file and not to the text, but
+    decoding as "utf-8" keeps it, and so does pasting.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return text.encode("utf-8", "replace_surrogate").decode()
+
+
+def decode_text(data: bytes, name: object) -> str:
+    """Return the `training_text` of a UTF-8 file. Raises ValueError, naming the file, for other bytes."""
+    try:
+        return training_text(data.decode())
+    except UnicodeDecodeError as error:
+        raise GPTError("training.file_not_utf8", file=name, byte=error.start) from None
+
+
 def read_text(path: Path | str) -> str:
-    """The text of a UTF-8 file. Raises ValueError for a file that cannot be read."""
+    """Read the `training_text` of a UTF-8 file. Raises ValueError for a file that cannot be read."""
     path = Path(path)
     if not path.is_file():
         raise GPTError("training.no_file", path=path)
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise GPTError("training.file_not_utf8", file=path, byte=error.start) from None
+    return decode_text(path.read_bytes(), path)
 
 
 def read_stories(path: Path | str) -> list[str]:

@@ -17,6 +17,7 @@ from gpt.models.checkpoints.bpe_files import bpe_tokenizer
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import END_OF_TEXT, Tokenizer, Vocabulary
+from gpt.training.corpus import decode_text, training_text
 from gpt.training.dataset import Sample
 from gpt.training.evaluation import sample
 from gpt.training.trainer import Batch
@@ -39,10 +40,7 @@ def read_upload(data: bytes, name: str = "this file") -> str:
     """The text of an uploaded file. Raises ValueError if it is too large or not text."""
     if len(data) > MAX_TEXT_BYTES:
         raise GPTError("training.file_too_large", file=name, n=len(data), limit=MAX_TEXT_BYTES)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise GPTError("training.file_not_utf8", file=name, byte=error.start) from None
+    text = decode_text(data, name)
     if "\0" in text:
         raise GPTError("training.file_binary", file=name)
     return text
@@ -67,7 +65,7 @@ class TextDataset:
         name: str = "text",
     ) -> None:
         check_choice("units", units, get_args(Units))
-        text = text.replace("\r\n", "\n").encode("utf-8", "replace_surrogate").decode()
+        text = training_text(text)
         if not text.strip():
             raise GPTError("training.empty_text")
         self.name, self.seed, self.block_size = name, seed, block_size

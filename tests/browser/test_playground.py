@@ -117,23 +117,93 @@ def test_typing_shows_the_next_token_and_the_right_arrow_takes_it(opened):
     expect(box).to_have_value("Once upon a time")
 
 
-def test_nothing_is_asked_or_taken_while_an_input_method_composes(opened):
-    box, ghost = opened.locator("#prompt textarea"), opened.locator("#prompt .gb-ghost")
-    box.fill("The dog")
-    expect(ghost).not_to_be_empty()
+def compose(opened, text):
+    """What an input method composes at the caret; another text replaces it until it is committed."""
     keyboard = opened.context.new_cdp_session(opened)
-    box.focus()
-    keyboard.send("Input.imeSetComposition", {"text": " ni", "selectionStart": 3, "selectionEnd": 3})
-    expect(ghost).to_be_empty()
-    expect(opened.locator("body")).to_have_class(re.compile("gb-stale"))
-    asked = []
-    opened.on("request", lambda request: asked.append(request.post_data or ""))
-    opened.evaluate("() => new Promise((later) => setTimeout(later, 300))")  # longer than the page waits after a key
-    keyboard.send("Input.insertText", {"text": " ran"})
-    expect(box).to_have_value("The dog ran")
+    keyboard.send("Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)})
+
+
+def commit(opened, text):
+    opened.context.new_cdp_session(opened).send("Input.insertText", {"text": text})
+
+
+def shown_next(opened):
+    """The sentence and the bars of the next token, once they are those of the text in the box."""
     expect(opened.locator("body")).not_to_have_class(re.compile("gb-stale"))
-    assert any("The dog ran" in body for body in asked)
-    assert not any("The dog ni" in body for body in asked)
+    return says(opened, "bars").text_content(), opened.locator("#bars [role=option]").all_text_contents()
+
+
+def test_while_an_input_method_composes_a_word_the_prediction_follows_it_as_if_it_were_typed(opened):
+    box, words = opened.locator("#prompt textarea"), (" r", " ra", " ran")
+    box.fill("The dog")
+    shown_next(opened)
+    composed = []
+    for word in words:
+        compose(opened, word)
+        expect(box).to_have_value(f"The dog{word}")
+        composed.append(shown_next(opened))
+        assert box.evaluate("box => [box.selectionStart, box.selectionEnd]") == [7 + len(word)] * 2
+    commit(opened, " ran")
+    expect(box).to_have_value("The dog ran")
+    typed = []
+    for word in words:
+        box.fill("")
+        shown_next(opened)
+        box.press_sequentially(f"The dog{word}")
+        typed.append(shown_next(opened))
+    assert composed == typed
+    assert len({sentence for sentence, _ in composed}) == 3
+
+
+def test_composed_pinyin_is_neither_lost_nor_doubled_and_the_document_is_the_committed_text(opened):
+    box = opened.locator("#prompt textarea")
+    box.fill("The dog ran")
+    shown_next(opened)
+    box.evaluate("box => box.setSelectionRange(7, 7)")
+    for pinyin in ("n", "ni", "ni h", "ni hao", "ni ha"):
+        compose(opened, pinyin)
+        expect(box).to_have_value(f"The dog{pinyin} ran")
+        shown_next(opened)
+        assert box.evaluate("box => box.selectionStart") == 7 + len(pinyin)
+    commit(opened, "你好")
+    expect(box).to_have_value("The dog你好 ran")
+    shown_next(opened)
+    assert box.evaluate("box => box.selectionStart") == 9
+    document = opened.locator(CHIPS).evaluate_all(
+        """chips => chips.map((chip) => {
+          const text = chip.cloneNode(true);
+          for (const bytes of text.querySelectorAll(".gb-bytes")) bytes.remove();
+          return text.textContent;
+        }).join("")"""
+    )
+    assert document == "The dog你好 ran"
+    compose(opened, "abc")
+    shown_next(opened)
+    compose(opened, "")  # cancelled
+    expect(box).to_have_value("The dog你好 ran")
+    shown_next(opened)
+
+
+def test_what_is_typed_and_deleted_at_once_leaves_the_prediction_as_it_was(opened):
+    box = opened.locator("#prompt textarea")
+    box.fill("The dog")
+    before = shown_next(opened)
+    box.press_sequentially("x")
+    box.press("Backspace")
+    assert shown_next(opened) == before
+
+
+def test_invisible_characters_have_marks_and_names_and_what_is_typed_stays(opened):
+    box, typed = opened.locator("#prompt textarea"), "A\u00a0cat\u200b \u202eran\u202c to \u05e9\u05dc\u05d5\u05dd 12"
+    box.fill(typed)
+    shown_next(opened)
+    expect(box).to_have_value(typed)
+    chips = opened.locator(CHIPS)
+    for mark in ("[NBSP]", "[ZWSP]", "[RLO]", "[PDF]"):
+        expect(chips.filter(has_text=mark)).to_have_count(1)
+    assert not set("\u00a0\u200b\u202e\u202c") & set(text(opened))
+    chips.filter(has_text="[ZWSP]").hover()
+    expect(opened.locator("#strip .gb-tip")).to_contain_text("ZERO WIDTH SPACE")
 
 
 def test_what_is_pasted_before_the_page_has_its_session_counts_and_two_visitors_have_two_texts(opened, page, site):

@@ -1,4 +1,10 @@
-from components.labels import decimal, decimals, percent, power, signed
+import sys
+import unicodedata
+
+from components.labels import alone, decimal, decimals, marked, percent, power, shortened, signed, unseen_names, visible
+
+# Format characters that have a glyph: Arabic and Syriac signs under numbers, and their like.
+PREPENDED = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
 
 
 def test_a_negative_number_has_a_real_minus():
@@ -36,3 +42,53 @@ def test_numbers_side_by_side_have_as_many_decimals_as_the_largest_needs() -> No
     assert [decimals([0.1 * size, -size]) for size in (123.0, 1.2, 0.12, 0.05, 0.0034, 1e-9)] == [2, 2, 2, 3, 4, 6]
     assert decimals([]) == decimals([0.0]) == 2
     assert [signed(value, decimals([-0.0034])) for value in (-0.0034, 0.00051)] == ["−0.0034", "+0.0005"]
+
+
+def test_no_character_is_drawn_as_nothing() -> None:
+    selectors = {chr(i) for i in [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]}
+    fillers = set("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800")
+    for character in map(chr, range(sys.maxunicode + 1)):
+        kind = unicodedata.category(character)
+        unseen = kind in ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp") and ord(character) not in PREPENDED
+        if unseen or character in selectors | fillers:
+            shown = visible(character)
+            assert shown != character
+            assert all(unicodedata.category(each)[0] in "LNPS" for each in shown), repr(character)
+
+
+def test_what_can_be_seen_is_left_as_it_is() -> None:
+    for character in map(chr, range(sys.maxunicode + 1)):
+        if unicodedata.category(character)[0] in "LNPS" and unicodedata.decomposition(character)[:8] != "<compat>":
+            assert visible(character).strip("\u2068\u2069") == character or unicodedata.name(character).endswith(
+                ("FILLER", "BLANK", "NULL NOTEHEAD", "REPLACEMENT CHARACTER")
+            ), repr(character)
+
+
+def test_marks_are_short_and_keep_the_characters_beside_them() -> None:
+    assert visible(" a\n\t\r\0") == "·a⏎⇥[CR][NUL]"
+    assert marked("a b\n\x1b[0m\x7f") == "a b⏎[ESC][0m[DEL]"
+    assert visible("\xa0" * 16 + "\u3000x") == "[NBSP×16][U+3000]x"
+    assert visible("\u0301") == "◌\u0301"
+    assert visible("e\u0301") == "e\u0301"
+
+
+def test_a_text_is_cut_between_two_marks() -> None:
+    assert shortened("\u200bab\u200ccd", 14) == "[ZWSP]ab…"
+    assert shortened("\u200bab\u200c", 14) == "[ZWSP]ab[ZWNJ]"
+    assert shortened("\U000e0100a", 5) == "[U+E0100]…"
+
+
+def test_right_to_left_letters_do_not_reorder_what_is_beside_them() -> None:
+    first, second = visible(" שלום"), visible("سلام")
+    for shown in (first, second):
+        assert [unicodedata.bidirectional(shown[i]) for i in (0, -1)] == ["FSI", "PDI"]
+    assert "\u202e" not in visible("\u202eabc")
+    assert alone(" שלום") == "·שלום"
+
+
+def test_invisible_characters_are_named() -> None:
+    assert unseen_names("a \n\t\u200b\u200b\ufe0f\x1b") == [
+        ("U+200B", "ZERO WIDTH SPACE"),
+        ("U+FE0F", "VARIATION SELECTOR-16"),
+        ("U+001B", "[ESC]"),
+    ]

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { bytes } from "../../components/widgets/bytes.js";
 import { between, headColour } from "../../components/widgets/colours.js";
 import { decimal, percent, small } from "../../components/widgets/numbers.js";
-import { fill, visible } from "../../components/widgets/text.js";
+import { fill, partsOf, visible } from "../../components/widgets/text.js";
 
 test("a probability has as many digits as it takes", () => {
   const written = [0, 0.00001, 0.0005, 0.032, 0.41, 0.994, 0.998, 0.9997, 0.99999, 1].map(percent);
@@ -23,7 +23,9 @@ test("a number that would be all zeros is a power of ten", () => {
 });
 
 test("white space is visible, and values take the places of their names", () => {
-  assert.equal(visible(" a\n\t\r\0"), "·a⏎⇥␍␀");
+  assert.equal(visible(" a\n\t\r\0"), "·a⏎⇥[CR][NUL]");
+  assert.deepEqual(partsOf("a \u200b\xadb\n"), ["a ", "\u200b\xad", "b\n"]);
+  assert.deepEqual(partsOf("\u0301e\u0301"), ["", "\u0301", "e\u0301"]);
   assert.equal(fill("{a} of {b}, {c}", { a: 0, b: "{a}" }), "0 of {a}, ");
 });
 

@@ -14,7 +14,8 @@ import { inUnit, measured, scaleName, surprisal, tintEnds, tintLevel } from "../
 
 test("a token is read from its line, and a broken line is a token without numbers", () => {
   const token = readToken('[7," a",0.25,3,"g","",1.5]');
-  assert.deepEqual(token, { id: 7, text: " a", probability: 0.25, rank: 3, kind: "g", bytes: "", entropy: 1.5 });
+  assert.deepEqual(token, { id: 7, text: " a", probability: 0.25, rank: 3, kind: "g", bytes: "", entropy: 1.5, unseen: [] });
+  assert.deepEqual(readToken('[7,"\\u00ad",null,null,"p","",null,[["U+00AD","SOFT HYPHEN"]]]').unseen, [["U+00AD", "SOFT HYPHEN"]]);
   assert.equal(readToken('[7,"a",null,null,"p"]').entropy, null);
   assert.equal(readToken("{").probability, null);
 });

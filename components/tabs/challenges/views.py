@@ -13,7 +13,7 @@ from components.labels import percent, quoted, token_text, visible
 from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.state.typed_text import shown_tokens
+from components.state.typed_text import offered_text, shown_tokens
 from components.tabs.challenges.components import ChallengesState, Judged, latest, shown
 from components.tabs.challenges.goals.goal import Tool
 from components.tabs.challenges.goals.text import LowerLoss, probabilities
@@ -88,7 +88,7 @@ def box(s: Snapshot) -> dict[str, Any]:
     labels = {"name": t("challenges.text", s.language), "placeholder": t("prompt.placeholder", s.language)}
     if found is None or found[0].goal.tool != "text":
         unwritten = state.answer.text if state.challenge else None
-        return composer_data([], labels, unwritten=unwritten, document=state.challenge)
+        return composer_data([], labels, unwritten=unwritten, document=state.challenge, edited=state.edited)
     challenge, judged = found
     ids, tokenizer = judged.reading.ids, judged.reading.tokenizer
     tints: list[float | None] = [None] * len(ids)
@@ -96,14 +96,15 @@ def box(s: Snapshot) -> dict[str, Any]:
         tints = [None, *probabilities(judged.reading).tolist()]
     lines = [box_line(token, tint) for token, tint in zip(shown_tokens(tokenizer, ids), tints, strict=True)]
     typed, read = state.answer.text, judged.reading.answer.text
-    ghost = token_text(tokenizer, int(judged.after.argmax())) if challenge.goal.shows_bars else ""
+    shows_next = challenge.goal.shows_bars
     return composer_data(
         lines,
         labels,
         unwritten=None if typed == read else typed,
-        selected=len(ids) - 1 if ghost else -1,
-        ghost=ghost,
+        selected=len(ids) - 1 if shows_next else -1,
+        ghost=offered_text(tokenizer, ids, int(judged.after.argmax())) if shows_next else "",
         document=challenge.key,
+        edited=state.edited,
     )
 
 

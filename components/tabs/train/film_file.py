@@ -11,6 +11,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from components.figures.palette import PALETTE, SEQUENTIAL
+from components.labels import marked
 from components.tabs.train.pinned import Run, shares_of_next
 from gpt.training.run_progress import Evaluation, RunProgress
 
@@ -96,7 +97,7 @@ def _draw_sample(draw: ImageDraw.ImageDraw, evaluation: Evaluation) -> None:
 
 
 def _wrapped(text: str) -> list[str]:
-    return [part for line in text.split("\n") for part in textwrap.wrap(line, TEXT_COLUMNS) or [""]]
+    return [part for line in text.split("\n") for part in textwrap.wrap(marked(line), TEXT_COLUMNS) or [""]]
 
 
 def _draw_heads(picture: Image.Image, draw: ImageDraw.ImageDraw, weights: np.ndarray, layer: int, head: int) -> None:

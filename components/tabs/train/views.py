@@ -10,7 +10,7 @@ import numpy as np
 from components.errors import localize_error
 from components.figures.charts import attention_heatmap
 from components.i18n import Language, t
-from components.labels import percent, quoted, token_text, visible
+from components.labels import marked, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
@@ -70,7 +70,10 @@ def samples_rows(evaluation: Evaluation, language: Language) -> list[list[str]]:
 
 def sample_text(evaluation: Evaluation) -> str:
     """A sample of the model trained on a text; empty for a task."""
-    return "" if evaluation.accuracy is not None else "".join(each.prompt + each.text for each in evaluation.samples)
+    if evaluation.accuracy is not None:
+        return ""
+    text = "".join(each.prompt + each.text for each in evaluation.samples)
+    return "\n".join(map(marked, text.split("\n")))
 
 
 def labels(run: LiveRun | RecordedRun) -> list[str]:

@@ -51,6 +51,7 @@ def composer_data(
     document: str = "",
     typed: str | None = None,
     n_after: int = 0,
+    edited: float = 0.0,
 ) -> dict[str, Any]:
     """What the box shows.
 
@@ -59,6 +60,7 @@ def composer_data(
     (position, weight in 0..1) of the tokens that the selected one attends to. generating: the text grows by itself.
     document: names what the text is; another one replaces what was typed and not answered yet. typed: the typed text
     that became this text, if it is another one; the last n_after characters of the text were put after it.
+    edited: the time of the last key that this answers, see `typed_js`; what is typed later stays.
     """
     return {
         "lines": lines,
@@ -71,4 +73,5 @@ def composer_data(
         "document": document,
         "typed": typed,
         "n_after": n_after,
+        "edited": edited,
     }

@@ -10,6 +10,7 @@
  * @property {boolean} [generating]  whether the text grows by itself
  * @property {string | null} [typed]  the typed text that became this text, if it is another one
  * @property {number} [n_after]  number of characters that were put after it
+ * @property {number} [edited]  time of the last key that the data answers, in ms
  * @property {string} [document]  another one replaces what was typed
  */
 
@@ -42,7 +43,7 @@ function mount(root, host) {
     const { ghost: next = "", generating, selected = -1 } = shown;
     const isLast = selected === copy.count() - 1;
     const isElsewhere = document.activeElement === area && !isAtEnd();
-    return isTyped || isComposing || generating || shown.unwritten != null || !isLast || isElsewhere ? "" : next;
+    return isTyped || generating || shown.unwritten != null || !isLast || isElsewhere ? "" : next;
   }
 
   function refresh() {
@@ -55,17 +56,22 @@ function mount(root, host) {
   /** @param {Composer} data */
   function draw(data) {
     const wasAtEnd = root.scrollTop + root.clientHeight >= root.scrollHeight - 8;
-    if ((data.document ?? "") !== (shown.document ?? "")) isTyped = false;
+    if ((data.document ?? "") !== (shown.document ?? "") || (data.edited ?? 0) >= edited) isTyped = false;
     shown = data;
     area.placeholder = host.t("placeholder");
     area.setAttribute("aria-label", host.t("name"));
     copy.read(data.lines ?? []);
     text = data.unwritten ?? copy.text();
-    if (area.value === text) isTyped = false;
-    else if (data.typed != null && area.value === data.typed && !isComposing) rewrite(data.n_after ?? 0);
-    else if (!isTyped) write();
+    settle();
     refresh();
     if (wasAtEnd) root.scrollTop = root.scrollHeight;
+  }
+
+  /** Makes the box the server's text, unless a person types: setting a text ends what an input method composes. */
+  function settle() {
+    if (isTyped || isComposing || area.value === text) return;
+    if (area.value === shown.typed) rewrite(shown.n_after ?? 0);
+    else write();
   }
 
   /** Puts the server's text into the box; what was only added leaves the caret where it is, unless it was at the end. */
@@ -78,7 +84,7 @@ function mount(root, host) {
   /** Replaces what was typed by what it became: the caret keeps its distance from the end. @param {number} after */
   function rewrite(after) {
     const fromEnd = area.value.length - area.selectionStart;
-    [area.value, isTyped] = [text, false];
+    area.value = text;
     const caret = Math.max(0, text.length - after - fromEnd);
     area.setSelectionRange(caret, caret);
   }
@@ -89,7 +95,7 @@ function mount(root, host) {
     refresh();
     clearTimeout(moving);
     clearTimeout(typing);
-    typing = isComposing ? undefined : setTimeout(ask, TYPING_MS);
+    typing = setTimeout(ask, TYPING_MS);
   }
 
   function ask() {
@@ -110,14 +116,11 @@ function mount(root, host) {
   }
 
   area.addEventListener("input", type);
-  area.addEventListener("compositionstart", () => {
-    isComposing = true;
-    clearTimeout(typing);
-    refresh();
-  });
+  area.addEventListener("compositionstart", () => (isComposing = true));
   area.addEventListener("compositionend", () => {
     isComposing = false;
-    type();
+    settle();
+    refresh();
   });
   area.addEventListener("keydown", (event) => {
     const next = ghost();

@@ -2,6 +2,7 @@
 // text that may come next.
 
 import { make, setText } from "../dom.js";
+import { marked } from "../text.js";
 
 /**
  * @typedef {{text: string, written: number | null, control: boolean}} Piece  written: probability of a token that the
@@ -76,7 +77,7 @@ export function createCopy(box) {
       }
       const length = tokens.slice(0, count).reduce((sum, token) => sum + token.text.length, 0);
       setText(rest, text.slice(length));
-      setText(next, ghost);
+      setText(next, marked(ghost));
       end.textContent = "\u200b"; // so that a line break at the end begins a line; a new node, which has not moved
       for (const node of box.querySelectorAll(".gb-at")) node.classList.remove("gb-at");
       if (selected >= 0 && selected < drawn.length) nodes[selected].classList.add("gb-at");

@@ -10,7 +10,7 @@ from typing import Literal
 import gradio as gr
 import numpy as np
 
-from components.labels import visible
+from components.labels import unseen_names, visible
 from components.widgets.encoding import to_base64, to_json
 from components.widgets.widget import widget
 
@@ -92,13 +92,17 @@ def token_line(
 
     `probability` in 0..1 and `rank` (1 = best) are what the model gave it before it was there; `entropy`, in bits, is
     of the distribution that they are from. A token that is no whole character has the text "" and its bytes in
-    `data`, shown as \\xNN, as everywhere; so has the beginning of one after a text.
+    `data`, shown as \\xNN, as everywhere; so has the beginning of one after a text. The line ends with the names of
+    the invisible characters of the text, which the tooltip lists.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]
-    if data or entropy is not None:
+    unseen = unseen_names(text)
+    if data or unseen or entropy is not None:
         line.append(visible(data.decode("utf-8", "backslashreplace")))
-    return _line(line if entropy is None else [*line, float(f"{entropy:.6g}")])
+    if unseen or entropy is not None:
+        line.append(None if entropy is None else float(f"{entropy:.6g}"))
+    return _line([*line, unseen] if unseen else line)
 
 
 def shade_value(weights: np.ndarray) -> str:

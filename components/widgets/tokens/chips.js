@@ -1,17 +1,17 @@
 // One token as a chip, and keyboard navigation.
 
 import { make } from "../dom.js";
-import { visible } from "../text.js";
+import { marked, partsOf, visible } from "../text.js";
 
 /** @typedef {import("./tints.js").Token} Token */
 
 /** The token of a line, as `token_line` writes it. @param {string} line @returns {Token} */
 export function readToken(line) {
   try {
-    const [id, text, probability, rank, kind, bytes, entropy = null] = JSON.parse(line);
-    return { id, text: String(text), probability, rank, kind, bytes, entropy };
+    const [id, text, probability, rank, kind, bytes, entropy = null, unseen = []] = JSON.parse(line);
+    return { id, text: String(text), probability, rank, kind, bytes, entropy, unseen };
   } catch {
-    return { id: "", text: "", probability: null, rank: null, kind: "g", entropy: null };
+    return { id: "", text: "", probability: null, rank: null, kind: "g", entropy: null, unseen: [] };
   }
 }
 
@@ -29,7 +29,7 @@ export function makeChip(token, index, { ids = false, selectable = true }, word)
   if (token.text) {
     const [, inside, end] = /** @type {RegExpMatchArray} */ (token.text.match(/^([^]*?)(\n*)$/));
     const line = ids ? chip.appendChild(make("span")) : chip; // a column would leave out a bare space
-    line.append(inside);
+    partsOf(inside).forEach((part, i) => part && line.append(i % 2 ? make("i", "gb-bytes", marked(part)) : part));
     if (token.bytes) line.append(make("i", "gb-bytes", token.bytes)); // the beginning of the next character
     if (end) chip.append(make("i", "gb-newline", "⏎".repeat(end.length)));
     breaks = end;

@@ -11,6 +11,7 @@ import { percent } from "../numbers.js";
  * @property {"p" | "g" | "h"} kind  of the prompt, generated, inserted by hand
  * @property {string} [bytes]  of a token that is no whole character
  * @property {number | null} entropy  bits
+ * @property {[string, string][]} unseen  code points and names of its invisible characters
  *
  * @typedef {(key: string, values?: Record<string, any>) => string} Texts
  */

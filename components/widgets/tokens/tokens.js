@@ -204,7 +204,7 @@ function mount(root, host) {
     const token = tokens[index];
     if (!token) return;
     /** @type {[string, string][]} */
-    const rows = [[t("id"), String(token.id)]];
+    const rows = [...token.unseen, [t("id"), String(token.id)]];
     if (token.probability !== null) rows.push([t("probability"), percent(token.probability)]);
     if (token.rank !== null) rows.push([t("rank"), String(token.rank)]);
     if (token.entropy !== null && t("entropy")) {

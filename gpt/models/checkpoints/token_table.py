@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,7 +13,7 @@ from gpt.errors import GPTError
 from gpt.tokenizer import Vocabulary
 
 MAX_LISTED_TOKENS = 80  # of a vocabulary, in an error message
-VISIBLE = str.maketrans({"\n": "⏎", "\t": "⇥", "\r": "␍", " ": "␣"})
+VISIBLE = {"\n": "⏎", "\t": "⇥", " ": "␣"}
 CONTROL = re.compile(r"<[^<>\s]+>|\[[A-Za-z_]+\]")  # control tokens among characters or words: <eos>, [PAD]
 ENDS = ("<|endoftext|>", "<eos>", "<eot>", "<end>", "</s>", "[eos]", "[end]")
 UNKNOWN = ("<unk>", "<|unk|>", "[unk]", "<unknown>")
@@ -61,7 +62,7 @@ class TokenTable(Vocabulary):
     def listed(self, separator: str) -> str:
         """Return the first tokens, for an error message."""
         more = "…" if self.n_vocab > MAX_LISTED_TOKENS else ""
-        return separator.join(token.translate(VISIBLE) for token in self.tokens[:MAX_LISTED_TOKENS]) + more
+        return separator.join(visible(token) for token in self.tokens[:MAX_LISTED_TOKENS]) + more
 
     def decode(self, ids: list[int]) -> str:
         text = b"".join(map(self.token_bytes, ids)).decode("utf-8")
@@ -80,7 +81,7 @@ class Characters(TokenTable):
         return iter(text)
 
     def unknown(self, part: str) -> GPTError:
-        part, known = part.translate(VISIBLE), self.listed("")
+        part, known = visible(part), self.listed("")
         return GPTError("vocabulary.unknown_character", character=part, n=self.n_vocab, known=known)
 
     def token_bytes(self, token_id: int) -> bytes:
@@ -116,6 +117,16 @@ class Words(TokenTable):
         token = self.tokens[token_id]
         is_word = self.strips_space and not token.isspace() and token not in string.punctuation
         return (f" {token}" if is_word else token).encode("utf-8", "replace")
+
+
+def visible(text: str) -> str:
+    """Return a text for an error message: marks for white space, code points for what would not be seen."""
+
+    def mark(character: str) -> str:
+        unseen = not character.isprintable() or unicodedata.category(character).startswith("M")
+        return VISIBLE.get(character) or (f"[U+{ord(character):04X}]" if unseen else character)
+
+    return "".join(map(mark, text))
 
 
 def token_table(tokens: Sequence[str]) -> TokenTable:

@@ -193,9 +193,9 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of such a file in UTF-8."""
+    """The text of such a file in UTF-8, without a byte order mark: editors on Windows write one."""
     try:
-        return read_bytes(path).decode("utf-8")
+        return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise GPTError("file.damaged", file=path.name, reason=error) from None
 

@@ -57,6 +57,15 @@ def test_typed_text_is_predicted_as_a_document_of_it_is(session: Session) -> Non
     assert get_model().tokenizer.decode([fresh.ids[position]]).strip() in drawn(session, "reason")["text"]
 
 
+def test_a_part_of_a_character_is_not_offered_as_text(session: Session) -> None:
+    type_in(session, "The dog ran你好")
+    document = session.document
+    best = int(distribution(document.logits(len(document.ids) - 1), session.settings.sampling()).final.argmax())
+    with pytest.raises(UnicodeDecodeError):
+        get_model().tokenizer.token_bytes(best).decode()
+    assert drawn(session, "box")["ghost"] == ""
+
+
 def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session: Session) -> None:
     run(reason.measure(session))
     assert drawn(session, "spoken")["text"] == ""  # the example, which nobody has touched

@@ -19,6 +19,7 @@ from safetensors.torch import save_file
 from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.checkpoints.detection import expected_shapes
+from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import read_nanogpt_meta
 from gpt.models.sources import load_model
 
@@ -33,6 +34,11 @@ class Touch:
 
     def __reduce__(self) -> tuple[Callable[[str], int], tuple[str]]:
         return os.system, (f"touch {self.marker}",)
+
+
+def test_a_file_saved_by_an_editor_on_windows_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"n_layer": 1}\n', encoding="utf-8-sig")
+    assert read_json(tmp_path / "config.json", dict) == {"n_layer": 1}
 
 
 @pytest.fixture

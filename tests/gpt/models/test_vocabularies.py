@@ -46,6 +46,8 @@ def test_each_character_is_a_token() -> None:
         vocabulary.token_bytes(4)
     with pytest.raises(ValueError, match="does not know “␣”: it was trained on 4 characters: aé你⏎"):
         vocabulary.encode("a b")
+    with pytest.raises(ValueError, match=r"does not know “\[U\+FE0F\]”: it was trained on 2 characters: a\[U\+200B\]"):
+        Characters(["a", "\u200b"]).encode("\ufe0f")
 
 
 @pytest.mark.parametrize("words", [["a", 5], [["a"], "b"], [None, "b"], ["a", "a"], ["a", "bc"]])

@@ -46,6 +46,15 @@ def test_a_text_without_end_of_text_is_one_story(tmp_path: Path) -> None:
     assert read_stories(path) == ["First line\nsecond line"]
 
 
+def test_a_file_saved_on_windows_has_the_stories_of_the_same_file_saved_elsewhere(tmp_path: Path) -> None:
+    plain, windows = tmp_path / "plain.txt", tmp_path / "windows.txt"
+    text = "Zwei: äöü\nOne.\n<|endoftext|>\nTwo.\n"
+    plain.write_text(text, encoding="utf-8")
+    windows.write_text(text, encoding="utf-8-sig", newline="\r\n")
+    assert windows.read_bytes().startswith(b"\xef\xbb\xbfZwei: \xc3\xa4\xc3\xb6\xc3\xbc\r\n")
+    assert read_stories(windows) == read_stories(plain) == ["Zwei: äöü\nOne.", "Two."]
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

@@ -30,6 +30,15 @@ def test_an_upload_is_read_without_its_byte_order_mark() -> None:
     assert read_upload("\ufeffTee für zwei".encode()) == "Tee für zwei"
 
 
+@pytest.mark.parametrize("units", ["characters", "bytes"])
+def test_a_pasted_byte_order_mark_is_not_learned_and_one_inside_the_text_is(units: str) -> None:
+    text = TEXT[:500] + "\ufeff" + TEXT[500:]
+    learned, plain = (TextDataset(start + text, units=units) for start in ("\ufeff", ""))
+    assert learned.training_ids.tolist() == plain.training_ids.tolist()
+    assert learned.vocabulary.decode(learned.training_ids.tolist()[:600]).count("\ufeff") == 1
+    assert learned.start == plain.start
+
+
 @pytest.mark.parametrize(
     ("text", "units", "said"),
     [

@@ -7,7 +7,7 @@ from typing import Any
 from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import Language, t
-from components.labels import decimal, token_text, visible
+from components.labels import decimal, marked, token_text
 from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.compare.components import BeamState
@@ -67,7 +67,7 @@ def text(search: BeamSearch, number: int) -> str:
     """The new tokens up to a candidate as quoted text with visible line breaks."""
     tokenizer = search.document.loaded.tokenizer
     written = "".join(token_text(tokenizer, token_id) for token_id in search.ids(number))
-    return f"“{' '.join(map(visible, written.split(' ')))}”"
+    return f"“{marked(written)}”"
 
 
 def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from components.labels import decimal, percent, token_text, visible
+from components.labels import alone, decimal, percent, token_text
 from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -85,7 +85,7 @@ def _layers(scene: Scene, trace: WindowTrace) -> list[Data]:
     found = []
     for layer in chosen:
         top = lens_top_tokens(model, last, layer, "resid_post", 0, 1)
-        token = visible(token_text(scene.document.loaded.tokenizer, int(top.token[0])))
+        token = alone(token_text(scene.document.loaded.tokenizer, int(top.token[0])))
         cells = cells_of({"post": [last.layers[layer].resid_post.reshape(-1)]}, LAYER_BINS)["post"][0]
         found.append({"layer": layer, "cells": cells, "token": token, "p": percent(float(top.probability[0]))})
     return found
@@ -106,7 +106,7 @@ def _next(s: Snapshot, scene: Scene) -> Data:
         ids[-1] = token
     listed = [
         {
-            "token": visible(token_text(tokenizer, i)),
+            "token": alone(token_text(tokenizer, i)),
             "logit": decimal(float(logits[i])),
             "raw": float(f"{raw[i]:.4g}"),
             "final": float(f"{final[i]:.4g}"),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.i18n import Language
-from components.labels import decimal, quoted, token_text, visible
+from components.labels import alone, decimal, quoted, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import recorded_position
@@ -48,7 +48,7 @@ class Scene:
     def tokens(self, rows: slice) -> list[str]:
         """Tokens of the text as displayed."""
         tokenizer = self.document.loaded.tokenizer
-        return [visible(token_text(tokenizer, token_id)) for token_id in self.recording.ids[rows]]
+        return [alone(token_text(tokenizer, token_id)) for token_id in self.recording.ids[rows]]
 
     def quoted(self, position: int) -> str:
         """A token of the text inside a sentence."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from components.api.arguments import checked_text
-from components.labels import quoted, visible
+from components.labels import quoted, shortened
 from components.state.adoption import remark, return_to
 from components.state.selection import NEWEST
 from components.state.session import Session
@@ -143,8 +143,7 @@ def _type(document: Generation, text: str, after: int) -> LastAction:
     ids = document.loaded.tokenizer.encode_continuation(checked_text("text", text))
     _check_room(document, after, len(ids))
     document.append_text(ids, after=after)
-    shown = text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"
-    return Message("status.typed", {"text": visible(shown)})
+    return Message("status.typed", {"text": shortened(text, MAX_SHOWN_CHARS)})
 
 
 def _check_room(document: Generation, after: int, count: int) -> None:

@@ -14,7 +14,7 @@ from components.next_tokens import best
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
-from components.state.typed_text import shown_tokens
+from components.state.typed_text import offered_text, shown_tokens
 from components.tabs.playground.components import ReasonState
 from components.text_views import attention_heatmap, head_name, place_after
 from components.widgets.chart import chart_data
@@ -32,18 +32,19 @@ def box(s: Snapshot) -> dict[str, Any]:
     """The text of the box, the token that may come next, and what the selected position attends to."""
     placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
     labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
-    lines = Lines()
+    lines, edited = Lines(), 0.0 if s.typed is None else s.typed.edited
     if s.text is None:
-        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating)
+        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=edited)
     document, statistics = s.text.document, s.token_statistics.of(s.text.document)
-    pieces, special = shown_tokens(s.text.tokenizer, s.text.ids), s.text.tokenizer.special_ids
-    for position, (token_id, shown) in enumerate(zip(s.text.ids, pieces, strict=True)):
+    tokenizer, ids = s.text.tokenizer, s.text.ids
+    pieces, special = shown_tokens(tokenizer, ids), tokenizer.special_ids
+    for position, (token_id, piece) in enumerate(zip(ids, pieces, strict=True)):
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
-        lines.append(box_line(shown, None if measured is None else measured.probability, control=token_id in special))
+        lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))
     typed = s.typed and s.typed.at(s.text)
     stages = s.cached(stages_of)
-    is_last = s.position == len(s.text.ids) - 1
-    ghost = "" if stages is None or not is_last else token_text(s.text.tokenizer, int(stages.final.argmax()))
+    is_last = s.position == len(ids) - 1
+    ghost = "" if stages is None or not is_last else offered_text(tokenizer, ids, int(stages.final.argmax()))
     return composer_data(
         lines,
         labels,
@@ -54,6 +55,7 @@ def box(s: Snapshot) -> dict[str, Any]:
         generating=s.generating,
         typed=typed.text if typed is not None and typed.text != "".join(pieces) else None,
         n_after=0 if typed is None else typed.n_after,
+        edited=edited,
     )
 
 

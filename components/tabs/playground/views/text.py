@@ -10,7 +10,7 @@ import numpy as np
 from components.api.arguments import MAX_CHARACTERS
 from components.errors import localize_error
 from components.i18n import Language, t
-from components.labels import percent, quoted, token_text, visible
+from components.labels import marked, percent, quoted, token_text, visible
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Message, Snapshot
@@ -78,7 +78,7 @@ def dropped(s: Snapshot) -> dict[str, Any]:
     ids = [] if s.text is None else s.text.document.dropped
     if s.text is None or not ids:
         return {"text": ""}
-    end = s.text.document.tokenizer.decode(ids[-MAX_DROPPED:]).replace("\n", " ")
+    end = marked(s.text.document.tokenizer.decode(ids[-MAX_DROPPED:]).replace("\n", " "))
     shown = end if len(ids) <= MAX_DROPPED else f"…{end}"
     return {"text": t("strip.dropped", s.language, n=len(ids), text=shown, limit=s.text.document.block_size)}
 

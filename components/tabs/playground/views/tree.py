@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from components.i18n import t
+from components.labels import marked
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.tree import Lane, tree_data
@@ -75,7 +76,7 @@ def _label(document: Generation, line: _Line) -> str:
         nodes = nodes[fork + 1 :] if fork >= 0 else nodes[-LABEL_TOKENS:]
     ids = [tree.tokens[node].token_id for node in nodes[:LABEL_TOKENS]]
     more = "…" if len(nodes) > LABEL_TOKENS else ""
-    return "…" + document.loaded.tokenizer.decode(ids).replace("\n", "⏎") + more
+    return "…" + marked(document.loaded.tokenizer.decode(ids)) + more
 
 
 VIEWS = (View("tree", lambda s: (None if s.generating else s.text, s.language), tree),)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from components.i18n import Language, t
-from components.labels import decimals, percent, quoted, signed, token_text, visible
+from components.labels import decimals, percent, quoted, shortened, signed, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.components import WhyState, why_inputs
@@ -24,8 +24,7 @@ MAX_BARS = 10  # tokens of the text with a bar
 
 def short(tokenizer: Tokenizer, token_id: int) -> str:
     """A token as a name: visible spaces, truncated."""
-    text = visible(token_text(tokenizer, token_id))
-    return text if len(text) <= MAX_NAME_CHARS else text[: MAX_NAME_CHARS - 1] + "…"
+    return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
 
 
 def lead_sentence(traced: TracedText, prediction: Prediction, language: Language) -> str:
