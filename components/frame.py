@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import gradio as gr
 
 from components.i18n import LANGUAGES, Language, has_text, t
+from components.labels import large_number
 from components.localized import Localizer
 from components.render import Control
 from components.share.menu import link_menu
@@ -15,7 +16,8 @@ from components.widgets.frame import frame_widget
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
 from gpt import Generation, list_models
-from gpt.models.registry import title
+from gpt.models.registry import memory_of_listed, title
+from gpt.models.sources import HUB_MODELS
 
 # Gradio marks the dark theme by a class of the body. The browser stores the choice.
 _TOGGLE_THEME = """() => {
@@ -100,18 +102,29 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
 
 def short_name(model: str, language: Language) -> str:
     """The name of a model inside a sentence, without its description."""
-    title_text = t(key, language) if has_text(key := f"model.{model}") else _own_name(model, language) or title(model)
+    title_text = _listed_name(model, language) or _own_name(model, language) or title(model)
     return title_text.partition(" · ")[0]
 
 
 def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str, str]]:
     """(label, name) of each model, the visitor's own last."""
-    listed = [(t(key, language) if has_text(key := f"model.{name}") else title(name), name) for name in list_models()]
+    listed = [(_listed_name(name, language) or title(name), name) for name in list_models()]
     named = [_own_name(name, language) or name for name in own]
     numbered = [
         f"{label} ({named[: i + 1].count(label)})" if named.count(label) > 1 else label for i, label in enumerate(named)
     ]
     return [*listed, *zip(numbered, own, strict=True)]
+
+
+def _listed_name(model: str, language: Language) -> str:
+    """The name of a model that this program knows, with its size and, of one from the hub, its memory."""
+    if has_text(key := f"model.{model}"):
+        return t(key, language)
+    known, n_bytes = HUB_MODELS.get(model), memory_of_listed(model)
+    if known is None or n_bytes is None:
+        return ""
+    values = {"title": known.title, "parameters": large_number(known.n_parameters, language)}
+    return t("models.from_hub", language, **values, memory=f"{n_bytes / 1e9:.1f} GB")
 
 
 def _own_name(model: str, language: Language) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -32,16 +32,17 @@ from huggingface_hub.utils import WeakFileLock, build_hf_headers
 from tqdm.auto import tqdm
 
 from gpt.background import Progress
+from gpt.checks import is_integer
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import MERGES_TXT, TOKENIZER_JSON, VOCAB_JSON
-from gpt.models.checkpoints.checkpoint import CONFIG, WEIGHTS
-from gpt.models.checkpoints.families import FAMILIES, GPT2
+from gpt.models.checkpoints.checkpoint import CONFIG, INDEXES, TORCH_WEIGHTS, WEIGHTS, listed_files
 from gpt.models.checkpoints.family_options import check_config
+from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
 from gpt.models.checkpoints.untrusted import read_json
+from gpt.models.checkpoints.vocabularies import GPT2_SIZES, find_vocabulary
 
-INDEX = "model.safetensors.index.json"  # of weights in several files
-GPT2_FILES = (CONFIG, VOCAB_JSON, MERGES_TXT)
-FAMILY_FILES = (CONFIG, TOKENIZER_JSON, "tokenizer_config.json", "chat_template.jinja", "generation_config.json", INDEX)
+PAIR = (VOCAB_JSON, MERGES_TXT)  # a vocabulary without tokenizer.json
+WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in the order of preference
 # Renamed repositories of the hub; caches contain them under either name.
 RENAMED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
@@ -49,6 +50,7 @@ RENAMED = {
 }
 # The bases include the error of the client's HTTP library.
 NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
+UNREACHED = (ConnectionError, socket.gaierror)
 TIMEOUT_SECONDS = 10.0
 MAX_FAILURES = 5
 
@@ -58,10 +60,18 @@ class HubUnreachable(GPTError):
 
 
 def download(repo_id: str, progress: Progress | None = None) -> Path:
-    """The folder of a model's files, downloaded unless the cache has them.
+    """Return the folder of a model's files, downloaded unless the cache has them.
 
-    progress: called with the bytes downloaded and their total; None shows a bar on the terminal.
-    Raises ValueError if there is no such model, HubUnreachable if the hub cannot be reached.
+    The configuration and the vocabulary come first, so that a model that cannot be read is refused before its weights
+    are downloaded.
+
+    Args:
+        repo_id: Name of the repository, "owner/name".
+        progress: Called with the bytes downloaded and their total. Defaults to a bar on the terminal.
+
+    Raises:
+        HubUnreachable: The hub cannot be reached, and the cache has no copy.
+        ValueError: There is no such model, or it cannot be read.
     """
     if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
         return folder
@@ -69,13 +79,19 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     try:
         weights = weight_names(repo_id)
         wanted = CONFIG
-        family = check_config(read_json(Path(hf_hub_download(repo_id, wanted)), dict))
+        config = read_json(Path(hf_hub_download(repo_id, wanted)), dict)
+        check_config(config)
+        wanted = TOKENIZER_JSON
+        folder = fetch_files(repo_id, CONFIG, TOKENIZER_JSON, *SETTINGS_FILES)
+        n_vocab = config.get("vocab_size")
+        if not (folder / TOKENIZER_JSON).is_file():
+            folder = fetch_files(repo_id, *PAIR)
+            if n_vocab not in GPT2_SIZES and not all((folder / name).is_file() for name in PAIR):
+                raise GPTError("hub.format", name=repo_id, file=wanted)
+        if is_integer(n_vocab):
+            find_vocabulary(folder, n_vocab)
         fetch_weights(repo_id, weights, progress)
-        folder = fetch_files(repo_id, *weights, *(GPT2_FILES if family in (None, FAMILIES[GPT2]) else FAMILY_FILES))
-        if not ((folder / VOCAB_JSON).is_file() or (folder / TOKENIZER_JSON).is_file()):
-            wanted = TOKENIZER_JSON  # since version 5, transformers writes it alone for GPT-2, too
-            hf_hub_download(repo_id, wanted)
-        return folder
+        return fetch_files(repo_id, *weights, *INDEXES)
     except GatedRepoError:
         raise GPTError("hub.gated", name=repo_id) from None
     except (RepositoryNotFoundError, HFValidationError):
@@ -85,10 +101,18 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
             raise GPTError("hub.format", name=repo_id, file=wanted) from None
         reason: object = GPTError("hub.no_network")
     except NETWORK_ERRORS as error:
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        reason = network_reason(error)
     if (folder := cached_folder(repo_id)) is not None:
         return folder
     raise HubUnreachable("hub.unreachable", name=repo_id, reason=reason)
+
+
+def network_reason(error: Exception) -> object:
+    """Return why a download failed. An address that cannot be found or reached means that there is no network."""
+    reason = str(error).strip().split("\n")[0]
+    if isinstance(error, UNREACHED) or reason.startswith("[Errno"):
+        return GPTError("hub.no_network")
+    return reason or type(error).__name__
 
 
 def fetch_files(repo_id: str, *names: str) -> Path:
@@ -101,31 +125,31 @@ def cached_folder(repo_id: str) -> Path | None:
     for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))
-            vocabularies = ((VOCAB_JSON, MERGES_TXT), (TOKENIZER_JSON,))
-            weights = shards(folder / INDEX) if (folder / INDEX).is_file() else [WEIGHTS]
-            if any(all((folder / file).is_file() for file in (CONFIG, *weights, *files)) for files in vocabularies):
+            weights = next((cached_weights(folder / file) for file in WEIGHT_NAMES if (folder / file).is_file()), [])
+            has_weights = bool(weights) and all((folder / file).is_file() for file in weights)
+            if has_weights and any(
+                all((folder / file).is_file() for file in files) for files in ((TOKENIZER_JSON,), PAIR)
+            ):
                 return folder
     return None
 
 
+def cached_weights(path: Path) -> list[str]:
+    """Return the files of the weights, given one file or an index of several."""
+    return listed_files(path) if path.name in INDEXES else [path.name]
+
+
 def weight_names(repo_id: str) -> list[str]:
-    """The files of the weights: model.safetensors, or several that an index lists."""
-    try:
-        get_hf_file_metadata(hf_hub_url(repo_id, WEIGHTS))
-        return [WEIGHTS]
-    except EntryNotFoundError as error:
-        if isinstance(error, LocalEntryNotFoundError):
-            raise
-        return shards(Path(hf_hub_download(repo_id, INDEX)))
-
-
-def shards(index: Path) -> list[str]:
-    """The files that an index lists. Raises ValueError unless they are named as transformers does."""
-    listed = read_json(index, dict).get("weight_map")
-    names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
-    if not names or not all(re.fullmatch(r"model-\d{5}-of-\d{5}\.safetensors", name) for name in names):
-        raise GPTError("file.damaged", file=index.name, reason=f"weight_map: {names[:3]}")
-    return names
+    """Return the files of the weights: the first of WEIGHT_NAMES that the repository has, or the files it lists."""
+    for name in WEIGHT_NAMES:
+        try:
+            get_hf_file_metadata(hf_hub_url(repo_id, name))
+        except EntryNotFoundError as error:
+            if isinstance(error, LocalEntryNotFoundError):
+                raise
+        else:
+            return cached_weights(Path(hf_hub_download(repo_id, name))) if name in INDEXES else [name]
+    raise GPTError("hub.format", name=repo_id, file=WEIGHTS)
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:

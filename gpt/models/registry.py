@@ -27,10 +27,10 @@ from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import AttnScale, Hints, weight_files
 from gpt.models.gpu_copy import gpu_copy
-from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision, memory_of
+from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, check_precision, memory_of
 from gpt.models.memory import format_bytes, free_memory
 from gpt.models.pending_load import PendingLoad
-from gpt.models.sources import DEFAULT_MODEL, MODELS, Source, find_source
+from gpt.models.sources import DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source
 
 _log = logging.getLogger(__name__)
 
@@ -93,6 +93,11 @@ class Registry:
         """Short name for a list: "out/ckpt.pt · nanoGPT", the end of the path and, once loaded, the layout."""
         loaded = self._in_memory.get(name)
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
+
+    def memory_of_listed(self, name: str) -> int | None:
+        """Return the bytes that a model of HUB_MODELS needs in the precision of this registry, None for others."""
+        model = HUB_MODELS.get(name)
+        return None if model is None else model.n_parameters * DTYPES[self.precision].itemsize
 
     def given_options(self, name: str) -> dict[str, object]:
         """The facts that were given with a model, as arguments of `load_model`."""
@@ -293,6 +298,7 @@ add_upload = _shared.add_upload
 remove_model = _shared.remove
 title = _shared.title
 given_options = _shared.given_options
+memory_of_listed = _shared.memory_of_listed
 
 
 def _shared_model(name: str) -> LoadedModel:

@@ -24,17 +24,42 @@ LLAMA_MODEL = "stories-llama"  # of about the same size and on the same text, in
 ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
 UNTRAINED = "untrained"  # the configuration and the vocabulary of the bundled model, with random weights
-GPT2_MODELS = ("distilgpt2", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
-FAMILY_MODELS = (
-    "EleutherAI/pythia-14m",
-    "EleutherAI/pythia-70m",
-    "EleutherAI/pythia-160m",
-    "HuggingFaceTB/SmolLM2-135M",
-    "HuggingFaceTB/SmolLM2-135M-Instruct",
-    "Qwen/Qwen2.5-0.5B-Instruct",
-    "Qwen/Qwen3-0.6B",
-)
-MODELS = (DEFAULT_MODEL, LLAMA_MODEL, UNTRAINED, *GPT2_MODELS, *FAMILY_MODELS)
+
+
+@dataclass(frozen=True)
+class HubModel:
+    """A model of the Hugging Face hub that the page offers.
+
+    Attributes:
+        title: Name for people.
+        n_parameters: Number of parameters; tied weights count once.
+    """
+
+    title: str
+    n_parameters: int
+
+
+HUB_MODELS = {
+    "distilgpt2": HubModel("DistilGPT2", 81_912_576),
+    "gpt2": HubModel("GPT-2 small", 124_439_808),
+    "gpt2-medium": HubModel("GPT-2 medium", 354_823_168),
+    "gpt2-large": HubModel("GPT-2 large", 774_030_080),
+    "gpt2-xl": HubModel("GPT-2 XL", 1_557_611_200),
+    "roneneldan/TinyStories-33M": HubModel("TinyStories", 68_514_048),
+    "EleutherAI/pythia-14m": HubModel("Pythia", 14_067_712),
+    "EleutherAI/pythia-70m": HubModel("Pythia", 70_426_624),
+    "EleutherAI/pythia-160m": HubModel("Pythia", 162_322_944),
+    "EleutherAI/pythia-410m": HubModel("Pythia", 405_334_016),
+    "HuggingFaceTB/SmolLM2-135M": HubModel("SmolLM2", 134_515_008),
+    "HuggingFaceTB/SmolLM2-135M-Instruct": HubModel("SmolLM2 Instruct", 134_515_008),
+    "HuggingFaceTB/SmolLM2-360M": HubModel("SmolLM2", 361_821_120),
+    "Qwen/Qwen2.5-0.5B-Instruct": HubModel("Qwen2.5 Instruct", 494_032_768),
+    "Qwen/Qwen3-0.6B": HubModel("Qwen3", 596_049_920),
+    "google/gemma-3-270m": HubModel("Gemma 3", 268_098_176),
+    "google/gemma-3-270m-it": HubModel("Gemma 3 Instruct", 268_098_176),
+    "microsoft/phi-1_5": HubModel("Phi-1.5", 1_418_270_720),
+}
+MODELS = (DEFAULT_MODEL, LLAMA_MODEL, UNTRAINED, *HUB_MODELS)
 
 
 @dataclass(frozen=True)

@@ -30,9 +30,10 @@ from gpt.tokenizer import Vocabulary
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 CHECKED_ROWS = 4096  # at once, because a sum in float32 makes a copy
 CHECKSUM = "sha256"  # an entry of our config.json
-TORCH_FILES = ("ckpt.pt", "pytorch_model.bin", "model.pt", "model.pth")
+TORCH_WEIGHTS = "pytorch_model.bin"
+TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
 INDEX_SUFFIX = ".index.json"  # of a file that lists the files of the weights, if there are several
-INDEXES = (WEIGHTS + INDEX_SUFFIX, "pytorch_model.bin" + INDEX_SUFFIX)
+INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 # What trainers write beside the weights: adapters, states of optimizers, schedules and random generators, settings.
 NO_WEIGHTS = re.compile(r"adapter|optim|sched|scaler|rng_state|random_states|training_args|trainer|loss", re.IGNORECASE)
@@ -220,7 +221,8 @@ def listed_files(index: Path) -> list[str]:
     """Return the names of the files that an index lists. Raises ValueError for files outside its folder."""
     listed = read_json(index, dict).get("weight_map")
     names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
-    if not names or not all(re.fullmatch(r"\w[\w.-]*\.(safetensors|bin)", name) for name in names):
+    suffix = Path(index.name.removesuffix(INDEX_SUFFIX)).suffix
+    if not names or not all(re.fullmatch(rf"\w[\w.-]*\{suffix}", name) for name in names):
         raise GPTError("file.damaged", file=index.name, reason=f"weight_map: {names[:3]}")
     return names
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,41 @@ def test_what_cannot_be_opened_is_refused_before_its_weights_are_fetched(
     with pytest.raises(ValueError, match=said):
         load_model(REPO)
     assert not [name for name, _ in served.gets if name.endswith((".safetensors", ".py"))]
+
+
+def test_a_vocabulary_that_cannot_be_read_is_refused_before_the_weights_are_fetched(
+    served: Hub, llama: LlamaForCausalLM
+) -> None:
+    served.files["tokenizer.json"] = json.dumps({"model": {"type": "Unigram"}}).encode()
+    with pytest.raises(ValueError, match=r"tokenizer\.json is not a BPE"):
+        load_model(REPO)
+    assert not [name for name, _ in served.gets if name.endswith(".safetensors")]
+
+
+@pytest.mark.parametrize("n_files", [1, 2])
+def test_torch_files_are_fetched_where_there_are_no_safetensors(
+    served: Hub, llama: LlamaForCausalLM, n_files: int
+) -> None:
+    state = llama.state_dict()
+    for name in [name for name in served.files if "safetensors" in name or name == "pytorch_model.bin"]:
+        del served.files[name]
+    names = [f"pytorch_model-0000{n + 1}-of-00002.bin" for n in range(2)] if n_files == 2 else ["pytorch_model.bin"]
+    listed = {key: names[at % n_files] for at, key in enumerate(state)}
+    for name in names:
+        buffer = io.BytesIO()
+        torch.save({key: value for key, value in state.items() if listed[key] == name}, buffer)
+        served.files[name] = buffer.getvalue()
+    if n_files == 2:
+        served.files["pytorch_model.bin.index.json"] = json.dumps({"weight_map": listed}).encode()
+    idx = torch.arange(12)[None]
+    for served.down in (False, True):
+        torch.testing.assert_close(load_model(REPO, device="cpu").model(idx), llama(idx).logits, atol=1e-5, rtol=0)
+
+
+def test_an_address_that_cannot_be_found_is_no_network(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "weight_names", lambda name: socket.getaddrinfo("nowhere.invalid", 443))
+    with pytest.raises(ValueError, match=r"could not be fetched from the Hugging Face hub \(no network\)"):
+        load_model(REPO)
 
 
 def test_a_gated_model_says_what_to_do(served: Hub) -> None:

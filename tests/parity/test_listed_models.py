@@ -1,0 +1,83 @@
+"""The models that the page offers from the hub: sizes, names of tensors, and vocabularies, without their weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from gpt.models.checkpoints.detection import detect_layout
+from gpt.models.checkpoints.families import FAMILIES, GPT2
+from gpt.models.checkpoints.vocabularies import find_vocabulary
+from gpt.models.sources import HUB_MODELS
+from tests.gpt.models.published import CONFIGS
+
+REAL = Path(__file__).resolve().parents[3] / "shared" / "real"
+
+# The published configuration of each, in ../shared/real/configs, and its vocabulary, in ../shared/real/tokenizers.
+FILES = {
+    "gpt2": ("mirror__gpt2", "gpt2"),
+    "gpt2-medium": ("mlc__gpt2_medium", "gpt2"),
+    "gpt2-large": ("mirror__gpt2-large", "gpt2"),
+    "gpt2-xl": ("mirror__gpt2-xl", "gpt2"),
+    "EleutherAI/pythia-410m": ("mirror__pythia-410m", "pythia"),
+    "HuggingFaceTB/SmolLM2-135M": ("mlc__smollm2_135m", "smollm2"),
+    "HuggingFaceTB/SmolLM2-135M-Instruct": ("mlc__smollm2_135m", "smollm2"),
+    "HuggingFaceTB/SmolLM2-360M": ("mlc__smollm2_360m", "smollm2"),
+    "Qwen/Qwen2.5-0.5B-Instruct": ("mirror__Qwen2.5-0.5B-Instruct", "qwen2.5-0.5b"),
+    "Qwen/Qwen3-0.6B": ("mlc__qwen3_0.6b", "qwen3"),
+    "google/gemma-3-270m": ("text__gemma-3-270m", "gemma3"),
+    "google/gemma-3-270m-it": ("text__gemma-3-270m", "gemma3"),
+    "microsoft/phi-1_5": ("mlc__phi-1_5", "phi-2"),
+}
+# Configurations that are not in the collection, as their authors describe the models.
+DESCRIBED: dict[str, dict[str, Any]] = {
+    "distilgpt2": {"model_type": GPT2, "n_layer": 6},
+    "roneneldan/TinyStories-33M": {
+        "model_type": "gpt_neo",
+        "vocab_size": 50257,
+        "hidden_size": 768,
+        "num_layers": 4,
+        "num_heads": 16,
+        "attention_types": [[["global", "local"], 2]],
+    },
+    **{f"EleutherAI/{name}": CONFIGS[name][0] for name in ("pythia-14m", "pythia-70m", "pythia-160m")},
+}
+
+
+def published(name: str) -> dict[str, Any]:
+    """The configuration of a model; skips where the collection is missing."""
+    if name in DESCRIBED:
+        return DESCRIBED[name]
+    path = REAL / "configs" / f"{FILES[name][0]}.json"
+    if not path.is_file():
+        pytest.skip("needs the published configurations in ../shared/real")
+    return dict(json.loads(path.read_text()))
+
+
+def test_every_listed_model_is_checked() -> None:
+    assert HUB_MODELS.keys() == FILES.keys() | DESCRIBED.keys()
+
+
+@pytest.mark.parametrize("name", HUB_MODELS)
+def test_tensors_of_transformers_class_have_a_place_and_the_stated_number_of_parameters(name: str) -> None:
+    config = {option: value for option, value in published(name).items() if option != "auto_map"}
+    with torch.device("meta"):
+        reference = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
+    found = detect_layout(reference.state_dict(), config=config)
+    assert found.layout.title == FAMILIES[config["model_type"]].layout.title
+    assert HUB_MODELS[name].n_parameters == sum(parameter.numel() for parameter in reference.parameters())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_vocabulary_of_a_listed_model_is_read(name: str) -> None:
+    folder = REAL / "tokenizers" / FILES[name][1]
+    if not folder.is_dir():
+        pytest.skip("needs the published vocabularies in ../shared/real")
+    vocabulary = find_vocabulary(folder, published(name)["vocab_size"])
+    text = "Once upon a time, 3 little pigs…"
+    assert vocabulary.decode(vocabulary.encode(text)).strip() == text
