@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Protocol
 from unicodedata import category, lookup, name
 
+from components.i18n import Language
+
 ACTIVATIONS = {
     "gelu_tanh": "GELU (tanh)",
     "gelu": "GELU (erf)",

@@ -45,7 +45,7 @@ HUB_MODELS = {
     "gpt2-medium": HubModel("GPT-2 medium", 354_823_168),
     "gpt2-large": HubModel("GPT-2 large", 774_030_080),
     "gpt2-xl": HubModel("GPT-2 XL", 1_557_611_200),
-    "roneneldan/TinyStories-33M": HubModel("TinyStories", 68_514_048),
+    "roneneldan/TinyStories-33M": HubModel("TinyStories-33M", 68_514_048),
     "EleutherAI/pythia-14m": HubModel("Pythia", 14_067_712),
     "EleutherAI/pythia-70m": HubModel("Pythia", 70_426_624),
     "EleutherAI/pythia-160m": HubModel("Pythia", 162_322_944),
