@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import gradio as gr
 
 from components.i18n import LANGUAGES, Language, has_text, t
-from components.labels import large_number
 from components.localized import Localizer
 from components.render import Control
 from components.share.menu import link_menu
@@ -123,8 +122,15 @@ def _listed_name(model: str, language: Language) -> str:
     known, n_bytes = HUB_MODELS.get(model), memory_of_listed(model)
     if known is None or n_bytes is None:
         return ""
-    values = {"title": known.title, "parameters": large_number(known.n_parameters, language)}
+    values = {"title": known.title, "parameters": _n_parameters(known.n_parameters, language)}
     return t("models.from_hub", language, **values, memory=f"{n_bytes / 1e9:.1f} GB")
+
+
+def _n_parameters(value: int, language: Language) -> str:
+    """Write a number of millions or more in few digits: "124M", "1.42B"; in Chinese "1.24 亿", "3582 万"."""
+    if language == "zh":
+        return f"{value / 1e8:.2f} 亿" if value >= 1e8 else f"{value / 1e4:.0f} 万"
+    return f"{value / 1e9:.2f}B" if value >= 1e9 else f"{value / 1e6:.0f}M"
 
 
 def _own_name(model: str, language: Language) -> str:

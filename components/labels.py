@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from typing import Protocol
 from unicodedata import category, lookup, name
 
-from components.i18n import Language
-
 ACTIVATIONS = {
     "gelu_tanh": "GELU (tanh)",
     "gelu": "GELU (erf)",
@@ -116,13 +114,6 @@ def power(value: float) -> str:
     digits, exponent = f"{value:.1e}".split("e")
     raised = str(int(exponent)).translate(_RAISED)
     return f"{digits} × 10{raised}".replace("-", "−") if value else "0"
-
-
-def large_number(value: int, language: Language) -> str:
-    """Return a number of millions or more in few digits: "124M", "1.42B"; in Chinese "1.24 亿", "3582 万"."""
-    if language == "zh":
-        return f"{value / 1e8:.2f} 亿" if value >= 1e8 else f"{value / 1e4:.0f} 万"
-    return f"{value / 1e9:.2f}B" if value >= 1e9 else f"{value / 1e6:.0f}M"
 
 
 def percent(probability: float) -> str:
