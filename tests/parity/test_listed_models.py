@@ -44,7 +44,14 @@ DESCRIBED: dict[str, dict[str, Any]] = {
         "num_heads": 16,
         "attention_types": [[["global", "local"], 2]],
     },
-    "microsoft/phi-1_5": {"model_type": "phi", "vocab_size": 51200, "partial_rotary_factor": 0.5},  # else the defaults
+    "microsoft/phi-1_5": {
+        "model_type": "phi",
+        "vocab_size": 51200,
+        "num_hidden_layers": 24,
+        "num_attention_heads": 32,
+        "hidden_size": 2048,
+        "intermediate_size": 8192,
+    },
     **{f"EleutherAI/{name}": CONFIGS[name][0] for name in ("pythia-14m", "pythia-70m", "pythia-160m")},
 }
 OTHER_TOKENIZERS = [("microsoft/phi-1_5", "phi-2"), ("EleutherAI/pythia-14m", "pythia"), ("distilgpt2", "gpt2")]
