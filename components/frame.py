@@ -123,7 +123,7 @@ def _listed_name(model: str, language: Language) -> str:
     if known is None or n_bytes is None:
         return ""
     values = {"title": known.title, "parameters": _n_parameters(known.n_parameters, language)}
-    return t("models.from_hub", language, **values, memory=f"{n_bytes / 1e9:.1f} GB")
+    return t("model.from_hub", language, **values, memory=f"{n_bytes / 1e9:.1f} GB")
 
 
 def _n_parameters(value: int, language: Language) -> str:

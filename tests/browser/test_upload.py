@@ -11,7 +11,7 @@ from gpt import get_model
 from tests.browser.playground_page import ONE_MORE, forget_status, pick, written
 from tests.conftest import randomized
 from tests.parity.reference_models import NanoGPT
-from tests.parity.separate_qkv_models import OldMinGPT
+from tests.parity.separate_qkv_models import LectureGPT, OldMinGPT
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +77,20 @@ def test_names_that_are_not_known_are_a_table_to_confirm_then_the_model_opens_wi
     expect(row).to_have_count(0)
     written(opened)
     assert get_model("habit.pt").model.config.activation == "relu"
+
+
+def test_a_text_decides_between_two_scales_and_the_model_opens_with_the_chosen_one(opened, tmp_path):
+    weights = tmp_path / "lecture.pt"
+    torch.save(randomized(LectureGPT()).state_dict(), weights)
+    choose(opened, weights)
+    expect(opened.locator("#upload-message")).to_contain_text("the files do not say which")
+    opened.locator("#upload-trial textarea").fill("3 5 7 3 5 7 3 5 7")
+    expect(opened.locator("#upload-scale")).to_contain_text(re.compile(r"√8, .*loss \d\.\d+ nats.*√24, .*loss \d"))
+    expect(opened.locator("#upload-scale input:checked")).to_have_count(1)
+    opened.locator("#upload-scale").get_by_text("√24").click()
+    opened.locator("#prompt textarea").fill("3 5 7")
+    forget_status(opened)
+    opened.locator("#upload-open").click()
+    expect(opened.locator("#upload-message")).to_contain_text("3 heads")
+    written(opened)
+    assert get_model("lecture.pt").model.config.attn_scale == 24**-0.5

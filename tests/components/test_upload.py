@@ -12,12 +12,21 @@ import torch
 from components.errors import PageError
 from components.i18n import Language
 from components.state.session import Session
-from components.tabs.playground.upload import UploadState, names_table, open_upload, opened_sentence
+from components.tabs.playground.upload import (
+    UploadState,
+    _scale_picker,
+    names_table,
+    open_upload,
+    opened_sentence,
+    try_scales,
+)
 from gpt import get_model
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds
 from gpt.models.registry import remove_model
 from gpt.tokenizer import Vocabulary
+from tests.conftest import randomized
 from tests.parity.fused_qkv_models import NumberedGPT, NumpyGPT
+from tests.parity.separate_qkv_models import LectureGPT
 
 
 @pytest.mark.parametrize(
@@ -78,3 +87,26 @@ def test_what_cannot_be_inferred_is_a_question_mark_to_replace(tmp_path: Path) -
     list(open_upload(session, [str(path)], 3, None, json.dumps(layout)))
     remove_model(session.model)
     assert session.state(UploadState).layout == ""
+
+
+def test_a_scale_that_nothing_states_is_asked_for_with_the_loss_of_a_text_under_each(tmp_path: Path) -> None:
+    session, path = Session(None), tmp_path / "lecture.pt"
+    torch.manual_seed(0)
+    model, letters = randomized(LectureGPT()), [chr(60 + number) for number in range(61)]
+    torch.save({"model": model.state_dict(), "chars": letters}, path)
+    with pytest.raises(PageError, match=r"√8 .* or by √24"):
+        list(open_upload(session, [str(path)], None, None))
+    text = "ABBA" * 30
+    ids = torch.tensor([[ord(letter) - 60 for letter in text[:16]]])
+    list(try_scales(session, text[:16]))
+    losses = dict(session.state(UploadState).losses)
+    expected = torch.nn.functional.cross_entropy(model(ids)[0, :-1], ids[0, 1:]).item()
+    assert losses["head_size"] == pytest.approx(expected, abs=1e-4)
+    best = min(losses, key=losses.__getitem__)
+    assert losses.keys() == {"head_size", "n_embd"}
+    picker = _scale_picker(session.snapshot())
+    assert (picker["value"], [value for _, value in picker["choices"]]) == (best, ["head_size", "n_embd"])
+    assert f"loss {losses['n_embd']:.3f} nats" in picker["choices"][1][0]
+    list(open_upload(session, [str(path)], None, None, "", "n_embd"))
+    assert get_model(session.model).model.config.attn_scale == 24**-0.5
+    remove_model(session.model)

@@ -143,7 +143,7 @@ def wire_upload(ui: Upload, events: Events) -> Any:
     events.renderer.add("playground", VIEWS, controls=[heads, activation, names, scale, trial])
     asked = [ui.n_head, ui.activation, ui.names, ui.scale]
     opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
-    events.on(ui.trial.change, try_scales, [ui.trial], sets=[ui.scale], queue="model", trigger_mode="always_last")
+    events.on(ui.trial.input, try_scales, [ui.trial], sets=[ui.scale], queue="model", trigger_mode="always_last")
     return events.on(opened.success, prepare_prompt, queue="model")
 
 
@@ -205,7 +205,7 @@ def open_upload(
 def try_scales(session: Session, text: str) -> Iterator[None]:
     """Measure the loss of a typed text under each scale of the attention scores."""
     state, losses = session.state(UploadState), {}
-    if not state.widths or not state.files:
+    if not state.widths or not state.files or len(text) < 2:
         return
     try:
         with TemporaryDirectory(prefix="glassbox-") as folder:
@@ -215,7 +215,7 @@ def try_scales(session: Session, text: str) -> Iterator[None]:
         session.change(UploadState, losses=(), message=problem)
     else:
         best = min(losses, key=losses.__getitem__)
-        found = Question("upload.tried", **{**dict(state.widths), "width": dict(state.widths)[best]})
+        found = Question("upload.tried", width=dict(state.widths)[best])
         session.change(UploadState, losses=tuple(losses.items()), message=found)
     yield
 
