@@ -159,6 +159,19 @@ def test_characters_may_include_control_tokens() -> None:
     assert letters.decode([0, 1]) == "<pad>a"
 
 
+@pytest.mark.parametrize(
+    "content", [LETTERS, dict(enumerate(LETTERS)), {"stoi": {c: i for i, c in enumerate(LETTERS)}}]
+)
+def test_a_vocab_json_of_characters_without_merges_is_the_vocabulary(tmp_path: Path, content: object) -> None:
+    torch.save(TiedGPT().state_dict(), tmp_path / "mine.pt")
+    (tmp_path / "vocab.json").write_text(json.dumps(content))
+    assert load_model(tmp_path, device="cpu", n_head=3).tokenizer.encode("%!A") == [4, 0, 32]
+    bpe = [*LETTERS[:60], "Ġa"]
+    (tmp_path / "vocab.json").write_text(json.dumps(dict(zip(bpe, range(61), strict=True))))
+    with pytest.raises(ValueError, match=r"vocab\.json alone cannot be read here"):
+        load_model(tmp_path, n_head=3)
+
+
 @pytest.mark.parametrize(("words", "file"), [(["a", "b"], "characters.json"), (["the", "cat"], "words.json")])
 def test_a_table_is_saved_and_read_again(tmp_path: Path, words: list[str], file: str) -> None:
     from gpt import GPT, GPTConfig, save_model  # noqa: PLC0415

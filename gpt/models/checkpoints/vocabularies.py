@@ -20,7 +20,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     byte_level_tokenizer,
     read_hugging_face_tokenizer,
 )
-from gpt.models.checkpoints.token_table import Characters, TokenTable, Words, token_table, tokens_of
+from gpt.models.checkpoints.token_table import Characters, TokenTable, Words, table_inside, token_table, tokens_of
 from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
 from gpt.tokenizer import (
     END_OF_TEXT,
@@ -83,6 +83,8 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
         found = Words(read_json(folder / WORDS, list))
     elif (folder / NANOGPT).is_file():
         found = read_nanogpt_meta(folder / NANOGPT)
+    elif (folder / VOCAB_JSON).is_file() and (table := read_table(folder / VOCAB_JSON, n_vocab)):
+        found = token_table(table)
     elif others := [name for name in NOT_READ if (folder / name).is_file()]:
         raise GPTError("vocabulary.not_read", file=others[0], needed=TOKENIZER_JSON)
     else:
@@ -102,6 +104,13 @@ def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
     if found.n_vocab > n_vocab or not isinstance(found, Tokenizer):
         raise GPTError("vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
     return bpe_tokenizer(found.encoding._mergeable_ranks, special_tokens(found), n_vocab)
+
+
+def read_table(path: Path, n_vocab: int) -> list[str] | None:
+    """Return the characters or words in a JSON file; None for the vocabulary of a BPE, whose words begin with Ġ."""
+    content = read_json(path, object)
+    table = table_inside({"vocab": content}, n_vocab)
+    return None if table is None or any(token.startswith("Ġ") for token in table) else table
 
 
 def read_nanogpt_meta(path: Path) -> TokenTable:

@@ -41,6 +41,16 @@ def test_a_file_saved_by_an_editor_on_windows_is_read(tmp_path: Path) -> None:
     assert read_json(tmp_path / "config.json", dict) == {"n_layer": 1}
 
 
+def test_a_pickled_model_is_told_from_a_file_of_an_old_torch(tmp_path: Path) -> None:
+    model, path = torch.nn.Linear(2, 2), tmp_path / "model.pt"
+    path.write_bytes(pickle.dumps(model))
+    with pytest.raises(ValueError, match="is a pickled Python object, which would run code"):
+        load_model(path)
+    torch.save(model.state_dict(), path, _use_new_zipfile_serialization=False)
+    with pytest.raises(ValueError, match="from before 2020"):
+        load_model(path)
+
+
 @pytest.fixture
 def torch_file(tmp_path: Path) -> Path:
     """A small checkpoint in nanoGPT's format."""
