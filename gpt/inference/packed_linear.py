@@ -1,8 +1,9 @@
 """Linear layers for inference on a CPU, with weights in packed formats.
 
 The time of a decoding step is that of reading the weights. oneDNN's own format is read about twice as fast as
-row-major weights; bfloat16 halves the bytes, int8 halves them again. Inputs and outputs are float32 in each
-precision, so norms, residuals, attention and the cache are not quantised.
+row-major weights; 16 bits halve the bytes, int8 halves them again. 16-bit weights are bfloat16 where oneDNN has it, and
+float16 on other x86 CPUs. Inputs and outputs are float32 in each precision, so norms, residuals, attention and the cache
+are not quantised.
 """
 
 from __future__ import annotations
@@ -101,8 +102,29 @@ class OneDNNLinear(PackedLinear):
         return _rebuild, (OneDNNLinear, self.unpack(), self.bias, self.dtype)
 
 
+class Float16Linear(PackedLinear):
+    """The weight in float16 in fbgemm's format, for x86 CPUs on which oneDNN has no bfloat16: those without AVX-512.
+
+    Inputs and sums are float32.
+    """
+
+    def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
+        super().__init__(linear, embedding)
+        bias = None if linear.bias is None else linear.bias.detach().float()
+        self.packed = torch.ops.quantized.linear_prepack_fp16(linear.weight.detach().float(), bias)
+
+    def product(self, x: Tensor) -> Tensor:
+        return torch.ops.quantized.linear_dynamic_fp16(x, self.packed)
+
+    def unpack(self) -> Tensor:
+        return torch.ops.quantized.linear_unpack_fp16(self.packed)[0]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (Float16Linear, self.unpack(), self.bias)
+
+
 class BFloat16Linear(PackedLinear):
-    """The weight in bfloat16, row-major: for CPUs on which oneDNN has no bfloat16, such as those without AVX-512."""
+    """The weight in bfloat16, row-major: for CPUs with neither format."""
 
     def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
         super().__init__(linear, embedding)
@@ -160,7 +182,7 @@ class PackedEmbedding(ReadOnlyModule):
         if packing == "int8":
             quantized = quantize_rows(rows.float())  # as for a tied head
             rows, scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
-        self.register_buffer("rows", rows if packing == "int8" else rows.bfloat16())
+        self.register_buffer("rows", rows if packing == "int8" else rows.to(half_dtype()))
         self.register_buffer("scale", scale)
 
     def unpack(self) -> Tensor:
@@ -217,8 +239,8 @@ def pack_linear(
     """The packed form of one layer; see `PackedLinear`."""
     if packing == "int8":
         return Int8Linear(linear, embedding)
-    if packing == "bf16" and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
-        return BFloat16Linear(linear, embedding)
+    if packing == "bf16" and not has_bfloat16():
+        return (Float16Linear if half_dtype() is torch.float16 else BFloat16Linear)(linear, embedding)
     return OneDNNLinear(linear, torch.bfloat16 if packing == "bf16" else torch.float32, embedding)
 
 
@@ -242,6 +264,17 @@ def quantize_rows(weight: Tensor) -> Tensor:
     with warnings.catch_warnings():  # deprecation of torch.ao.quantization
         warnings.simplefilter("ignore")
         return torch.quantize_per_channel(weight, scale.double(), torch.zeros(len(weight)).long(), 0, torch.qint8)
+
+
+def half_dtype() -> torch.dtype:
+    """Return the 16-bit format of weights on this CPU: bfloat16 if oneDNN has it, else float16 if fbgemm does."""
+    has_float16 = "fbgemm" in torch.backends.quantized.supported_engines
+    return torch.float16 if has_float16 and not has_bfloat16() else torch.bfloat16
+
+
+def has_bfloat16() -> bool:
+    """Return whether oneDNN multiplies bfloat16 on this CPU."""
+    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
 def has_vnni() -> bool:

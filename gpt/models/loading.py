@@ -13,7 +13,7 @@ from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.inference.cluster import DeployedModel
 from gpt.inference.engine import MAX_TEXTS, Engine
-from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, multiplications_per_token, pack
+from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, half_dtype, multiplications_per_token, pack
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
@@ -159,7 +159,7 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
     needed = memory_of(checkpoint, precision, torch.device("cpu")) + unpacked * torch.float32.itemsize
     checkpoint.need_memory(needed)
-    for block in checkpoint.fill(model, matrices=torch.bfloat16 if precision == "bf16" else None):
+    for block in checkpoint.fill(model, matrices=half_dtype() if precision == "bf16" else None):
         pack(block, precision)
         return_free_memory()  # else the allocator keeps a quarter of each block
     return model

@@ -22,8 +22,21 @@ SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out); the l
 needs_int8 = pytest.mark.skipif(
     not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines), reason="this CPU has no int8 kernels"
 )
-PACKINGS = ["fp32", "bf16", pytest.param("int8", marks=needs_int8)]
+HALF = ["bf16", pytest.param("bf16 by fbgemm", marks=needs_int8), "bf16 by rows"]
+PACKINGS = ["fp32", *HALF, pytest.param("int8", marks=needs_int8)]
 STEP = {"fp32": 1e-7, "bf16": 2**-8, "int8": 1 / 127 if has_vnni() else 1 / 63}  # relative rounding error
+
+
+@pytest.fixture
+def packing(request, monkeypatch):
+    """A packing, of 16 bits with each of the products that a CPU may have for them."""
+    name, _, kernel = request.param.partition(" by ")
+    if kernel:
+        monkeypatch.setattr(packed_linear, "has_bfloat16", lambda: False)
+        monkeypatch.setattr(
+            packed_linear, "half_dtype", lambda: torch.float16 if kernel == "fbgemm" else torch.bfloat16
+        )
+    return name
 
 
 @pytest.fixture(params=SHAPES, ids=str)
@@ -44,7 +57,7 @@ def test_packed_layers_are_tested_on_both_sides_of_small_weight():
 
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
 def test_a_packed_product_is_the_product_within_its_precision(linear, packing, bias, rows):
     x = torch.randn(rows, linear.in_features) * torch.logspace(-3, 3, rows)[:, None]  # rows of very different size
@@ -65,7 +78,7 @@ def test_a_float32_product_is_that_of_linear_within_1e_5(linear, rows):
     assert (pack_linear(linear, "fp32")(x) - linear(x)).abs().max() <= 1e-5
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
 def test_a_row_has_the_same_product_alone_and_in_a_batch(linear, packing):
     packed = pack_linear(linear, packing)
@@ -75,7 +88,7 @@ def test_a_row_has_the_same_product_alone_and_in_a_batch(linear, packing):
     assert torch.allclose(packed(x), alone, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
 def test_leading_dimensions_are_kept(linear, packing):
     packed, x = pack_linear(linear, packing), torch.randn(2, 3, linear.in_features)
@@ -83,7 +96,7 @@ def test_leading_dimensions_are_kept(linear, packing):
     assert packed(x).shape == (2, 3, linear.out_features)
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
 def test_a_row_of_zeros_gives_the_bias(linear, packing):
     x = torch.randn(3, linear.in_features)
@@ -101,7 +114,7 @@ def test_multiplications_of_a_token_are_the_numbers_of_all_matrices(packing):
     assert multiplications_per_token(model) == 2 * 12 * 32**2 + 32 * 50
 
 
-@pytest.mark.parametrize("packing", ["bf16", "int8"])
+@pytest.mark.parametrize("packing", [*HALF, "int8"], indirect=True)
 @torch.inference_mode()
 def test_packed_rows_are_the_rows_of_the_embedding_within_the_precision(packing):
     embedding = nn.Embedding(30, 8)
@@ -114,7 +127,7 @@ def test_packed_rows_are_the_rows_of_the_embedding_within_the_precision(packing)
     assert (error <= STEP[packing] * embedding.weight.abs().amax(dim=1)).all()
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 def test_the_weight_of_a_packed_layer_is_the_one_it_multiplies_by(linear, packing):
     packed = pack_linear(linear, packing)
     step = {"fp32": 0.0, "bf16": 2**-8, "int8": 1 / 127}[packing]
@@ -123,7 +136,7 @@ def test_the_weight_of_a_packed_layer_is_the_one_it_multiplies_by(linear, packin
     assert torch.allclose(packed(one) - linear.bias, packed.weight.T, atol=2 * step + 1e-6)
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 def test_the_rows_of_a_tied_head_are_the_weight_of_its_product(packing):
     model = tiny(vocab_size=5000)
     pack(model, packing)
@@ -131,7 +144,7 @@ def test_the_rows_of_a_tied_head_are_the_weight_of_its_product(packing):
     assert torch.equal(model.lm_head.weight, model.wte.weight)
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 def test_a_packed_layer_can_be_pickled(linear, packing):
     packed = pack_linear(linear, packing)
     twin = pickle.loads(pickle.dumps(packed))
@@ -163,7 +176,7 @@ def test_a_tied_head_gives_the_rows_of_the_embedding_and_exactly_the_gradients_o
     assert gradients[0].abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("packing", ["bf16", pytest.param("int8", marks=needs_int8)])
+@pytest.mark.parametrize("packing", [*HALF, pytest.param("int8", marks=needs_int8)], indirect=True)
 def test_a_packed_model_still_has_gradients_and_weights(packing):
     model = tiny()
     idx = torch.randint(50, (1, 9))
@@ -182,7 +195,7 @@ def test_a_packed_model_still_has_gradients_and_weights(packing):
     assert torch.allclose(x.grad, model.h[0].mlp.c_fc.weight.sum(0).expand_as(x), atol=1e-5)
 
 
-@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 def test_a_matrix_is_freed_as_it_is_packed(packing, monkeypatch):
     model = tiny(n_layer=3, n_embd=200, vocab_size=3000, tie_weights=False)
     seen, left = [], []
