@@ -1,9 +1,9 @@
 """Linear layers for inference on a CPU, with weights in packed formats.
 
 The time of a decoding step is that of reading the weights. oneDNN's own format is read about twice as fast as
-row-major weights; 16 bits halve the bytes, int8 halves them again. 16-bit weights are bfloat16 where oneDNN has it, and
-float16 on other x86 CPUs. Inputs and outputs are float32 in each precision, so norms, residuals, attention and the cache
-are not quantised.
+row-major weights; 16 bits halve the bytes, int8 halves them again. 16-bit weights are bfloat16 where oneDNN has it,
+and float16 on other x86 CPUs. Inputs and outputs are float32 in each precision, so norms, residuals, attention and the
+cache are not quantised.
 """
 
 from __future__ import annotations
