@@ -299,6 +299,10 @@ MESSAGES = {
     "training.other_text": "{text} is not the text that the run in {folder} was started with",
     "training.other_recipe": "this run was started with {name} {old}, not {new}",
     "training.steps_fixed": "steps {new} instead of {old} would have changed learning rates of the {step} updates made",
+    "training.begun_with_characters": "the vocabulary of the model to begin with has no end-of-text token to separate "
+    "stories: train it on one text with --characters FILE",
+    "training.begun_with_stories": "the model to begin with has a vocabulary for stories: name the file without "
+    "--characters",
     "training.other_shape": "no recipe makes a model with {name} {value}, so that none can continue its training",
     "training.no_file": "there is no file {path}",
     "training.no_text": "{path} contains no text",
