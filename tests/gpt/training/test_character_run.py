@@ -51,7 +51,7 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model_wit
         "model.safetensors",
     }
     loaded = load_model(best, device="cpu")
-    assert "".join(loaded.tokenizer.characters) == "".join(sorted(set(TEXT)))
+    assert "".join(loaded.tokenizer.tokens) == "".join(sorted(set(TEXT)))
     text = "".join(step.text for step in generate(loaded, "7 bottles", SamplingParams(seed=1), 12))
     assert len(text) == 12
     assert set(text) <= set(TEXT)
