@@ -190,9 +190,7 @@ def bias_of(linear: nn.Linear) -> Tensor:
     return weight.new_zeros(len(weight)) if linear.bias is None else to_float32(linear.bias)
 
 
-def through_norm(
-    norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, total: Tensor
-) -> tuple[Tensor, Tensor]:
+def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
     """Return parts (n, C) and a bias (C,) after the norm of a branch, which divides by the scale of total (C,)."""
     if norm is None:
         return parts, bias

@@ -392,7 +392,9 @@ def test_only_hooks_are_hooks():
 
 def test_edits_are_equal_where_all_that_they_change_is(model):
     def edits(value: torch.Tensor, ids: tuple[int, ...] | None = None, function=abs) -> Edits:
-        return Edits({(0, 1): 0.5}, patches=(Patch("resid_pre", 1, 2, value, ids),), hooks=(Hook("mlp_out", 1, function),))
+        return Edits(
+            {(0, 1): 0.5}, patches=(Patch("resid_pre", 1, 2, value, ids),), hooks=(Hook("mlp_out", 1, function),)
+        )
 
     ones = torch.ones(24)
     assert edits(ones) == edits(torch.ones(24))

@@ -163,7 +163,9 @@ def test_a_steering_vector_contributes_what_it_adds_to_the_stream(model):
     edits = Edits(hooks=hooks)
     trace = trace_text(model, IDS, edits=edits)
     parts = direct_logit_attribution(model, trace, 6, 33, edits=edits)
-    expected = model.ln_f.contribution(vector, torch.tensor(parts.scale, dtype=torch.float64)) @ model.lm_head.weight[33]
+    expected = (
+        model.ln_f.contribution(vector, torch.tensor(parts.scale, dtype=torch.float64)) @ model.lm_head.weight[33]
+    )
     assert parts.hooks == pytest.approx(expected.item(), abs=1e-9)
     logit = model.lm_head(model.hidden_states(torch.tensor([IDS]), edits=edits))[0, 6, 33].item()
     assert parts.total == pytest.approx(logit, abs=1e-9)
