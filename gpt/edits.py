@@ -162,7 +162,7 @@ class Edits:
                 raise GPTError("edits.hook", value=hook)
 
     def check(self, config: GPTConfig) -> None:
-        """Raise ValueError for what the model does not have: a layer, head, position, activation or width of a patch."""
+        """Raise ValueError for a layer, head, position, activation or width of a patch that the model does not have."""
         heads = list(self.head_scale)
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
         for layer in (*layers, *(hook.layer for hook in self.hooks if hook.layer is not None)):

@@ -61,7 +61,8 @@ def strongest_causes(
     """Leave out each token at `positions`, and each of N_HEADS heads, and read the text (T,) again.
 
     A token is left out as in `leave_one_out`; a head's output is set to 0. edits: of the original pass; its patches
-    and hooks of positions, which belong to one text, are not applied. Raises ValueError for an id or a position that does not exist.
+    and hooks of positions, which belong to one text, are not applied. Raises ValueError for an id or a position that
+    does not exist.
     """
     check_token_id(token, model.config.vocab_size)
     edits = (edits or Edits()).for_any_text()

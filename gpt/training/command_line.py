@@ -189,8 +189,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--init-from",
         metavar="MODEL",
-        help="begin with the weights, the shape and the vocabulary of a bundled model or a folder; of a character model "
-        "with --characters",
+        help="begin with the weights, the shape and the vocabulary of a bundled model or a folder; with --characters, "
+        "of a model of characters",
     )
     parser.add_argument("--resume", action="store_true", help="continue the run in --out where it stopped")
     parser.add_argument("--compile", action="store_true", help="torch.compile: a slow start, then faster steps")

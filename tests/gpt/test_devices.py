@@ -1,7 +1,7 @@
-"""Tensors are made on the device of the model, or explicitly on the CPU; this machine need not have another one.
+"""Tensors are made on the device of the model, or explicitly on the CPU. No GPU is needed to show it.
 
-Under `torch.device("meta")` a tensor that is made without naming a device is on none, as on a GPU it would be on another
-one than the model: mixing it with the model's tensors or reading it raises an error.
+Under `torch.device("meta")` a tensor that is made without naming a device has no data: mixing it with the model's
+tensors or reading it raises an error, as it would for a model on a GPU.
 """
 
 from __future__ import annotations
