@@ -75,8 +75,8 @@ class Trace(_Activations):
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None where positions are rotary
     or dropped. layers: one LayerTrace per block. final_norm: (B, T, C), the input of the head. All tensors are
-    detached, and edited where the pass has edits. attention: False omits attn_q to attn_weights, so that the pass can use
-    scaled_dot_product_attention. Reading what was not recorded raises ValueError.
+    detached, and edited where the pass has edits. attention: False omits attn_q to attn_weights, so that the pass can
+    use scaled_dot_product_attention. Reading what was not recorded raises ValueError.
     """
 
     token_embedding: Tensor = NOT_RECORDED
