@@ -190,10 +190,13 @@ def test_a_neuron_contributes_the_decrease_of_the_logit_without_it_at_a_constant
     model.double()
     trace = trace_text(model, IDS)
     found = neuron_logit_attribution(model, trace, 5, 33, 2)
-    if model.h[2].ln_2_post is not None:
-        return  # the norm after the feed-forward part would have another scale
+    norm, c_proj, layer = model.h[2].ln_2_post, model.h[2].mlp.c_proj, trace.layers[2]
     for neuron in (0, 7):
         off = Edits(hooks=(Hook("mlp_post", 2, lambda x, n=neuron: x.index_fill(-1, torch.tensor(n), 0.0)),))
-        states = [trace_text(model, IDS, edits=e).layers[2].resid_post[0, 5] for e in (None, off)]
-        fall = at_constant_scale(model.ln_f, states[0])(states[0] - states[1]) @ model.lm_head.weight[33]
+        without = trace_text(model, IDS, edits=off).layers[2]
+        added = layer.mlp_out[0, 5] - without.mlp_out[0, 5]
+        if norm is not None:
+            whole, rest = (c_proj(each.mlp_post[0, 5]) for each in (layer, without))
+            added = at_constant_scale(norm, whole)(whole - rest)
+        fall = at_constant_scale(model.ln_f, layer.resid_post[0, 5])(added) @ model.lm_head.weight[33]
         assert found.neurons[neuron].item() == pytest.approx(fall.item(), abs=1e-9)
