@@ -9,7 +9,7 @@ from gpt.documents.beam_search import BeamSearch
 from gpt.documents.generation import Generation
 from gpt.documents.prompt import encode_prompt
 from gpt.documents.step import FinishReason, Step
-from gpt.edits import Edits, Patch
+from gpt.edits import Edits, Hook, Patch
 from gpt.generate import generate, generate_batch, generate_greedy
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
@@ -30,6 +30,7 @@ __all__ = [
     "FinishReason",
     "GPTConfig",
     "Generation",
+    "Hook",
     "KVCache",
     "LayerTrace",
     "LoadedModel",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
+import torch
 from torch import Tensor
 
 from gpt.checks import check_choice, check_head, check_layer, is_integer, is_number
@@ -13,6 +14,8 @@ from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
 
 PATCHABLE = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
+HOOKABLE = (*PATCHABLE, "attn_q", "attn_k", "attn_v", "attn_weights", "mlp_pre", "mlp_up", "mlp_post")
+HOOKABLE_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")  # outside the layers
 
 
 @dataclass(frozen=True)
@@ -34,11 +37,87 @@ class Patch:
         if not isinstance(self.value, Tensor):
             raise GPTError("patch.not_a_tensor", type=type(self.value))
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Patch):
+            return NotImplemented
+        place, its_place = ((p.name, p.layer, p.position, p.ids) for p in (self, other))
+        return place == its_place and same_tensor(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.layer, self.position, self.ids))
+
 
 def check_patchable(name: str) -> None:
     """Raise ValueError for a name that is not one of PATCHABLE."""
     if name not in PATCHABLE:
         raise GPTError("patch.part", choices=", ".join(PATCHABLE), name=name)
+
+
+def same_tensor(left: Tensor, right: Tensor) -> bool:
+    """Return whether two tensors have the same type, shape and numbers, on any device; a tensor equals itself."""
+    return left is right or (left.dtype == right.dtype and torch.equal(left, right.to(left.device)))
+
+
+@dataclass(frozen=True)
+class Hook:
+    """Replaces a named activation by what a function returns for it.
+
+    Adding a vector to the residual stream after layer 5, and switching off neuron 300 of layer 2:
+
+        Hook("resid_post", 5, lambda x: x + vector)
+        Hook("mlp_post", 2, lambda x: x.index_fill(-1, torch.tensor(300), 0.0))
+
+    name: One of HOOKABLE, as in `LayerTrace`, or one of HOOKABLE_OUTSIDE, as in `Trace`.
+    layer: The layer's number; None for one of HOOKABLE_OUTSIDE.
+    function: Called with a copy of the activation, which it may change; returns a tensor of the same shape. The copy
+        has the activations of all tokens of the pass, in the shape documented in `LayerTrace`. A function that treats
+        every token by itself has the same effect with and without a KV cache, where a pass has the new tokens only.
+    position: Absolute position in the text; the function then gets the activation of that token alone, without the
+        dimension of tokens: (B, C), (B, nh, hs) or (B, nh, S).
+
+    Queries, keys and values are hooked after the rotation and before the cache, so attn_k and attn_v have the new
+    tokens only, (B, kv, T, hs), and their changes stay in the cache. A hook on attn_weights, whose `position` is that
+    of the query, computes the attention of its layer step by step instead of in one kernel.
+    Raises ValueError for an unknown name, a layer with the wrong name, and a function that can't be called.
+    """
+
+    name: str
+    layer: int | None
+    function: Callable[[Tensor], Tensor]
+    position: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in HOOKABLE + HOOKABLE_OUTSIDE:
+            raise GPTError("hook.name", choices=", ".join(HOOKABLE + HOOKABLE_OUTSIDE), name=self.name)
+        if self.name in HOOKABLE_OUTSIDE and self.layer is not None:
+            raise GPTError("hook.outside", name=self.name, layer=self.layer)
+        if self.name in HOOKABLE and not is_integer(self.layer):
+            raise GPTError("edits.layer", value=self.layer)
+        if not callable(self.function):
+            raise GPTError("hook.function", value=self.function)
+        if self.position is not None and not is_integer(self.position):
+            raise GPTError("hook.position", value=self.position)
+
+    def apply(self, value: Tensor, start: int) -> Tensor:
+        """Return an activation (..., T, width) as changed by the function, whole or at the hook's position.
+
+        start: Absolute position of the first of the T tokens. Raises ValueError for a result that is not a tensor of
+        the shape that the function was given.
+        """
+        if self.position is None:
+            return self._call(value)
+        at = self.position - start
+        if not 0 <= at < value.shape[-2]:
+            return value
+        row = self._call(value.select(-2, at))
+        return value.index_copy(-2, torch.tensor([at], device=value.device), row.unsqueeze(-2))
+
+    def _call(self, given: Tensor) -> Tensor:
+        result = self.function(given.clone())
+        if not isinstance(result, Tensor) or result.shape != given.shape:
+            found = tuple(result.shape) if isinstance(result, Tensor) else type(result).__name__
+            raise GPTError("hook.result", name=self.name, expected=tuple(given.shape), found=found)
+        return result.to(given)
 
 
 @dataclass(frozen=True)
@@ -50,6 +129,8 @@ class Edits:
     activation: replaces the feed-forward activation of every layer.
     drop_positions: omits the position embedding or the rotary rotation.
     patches: activations to replace.
+    hooks: functions of activations, see `Hook`; applied in their order, after factors and patches. They work in this
+        process only: documents, links and other processes refuse them.
 
     Raises ValueError for an unknown activation, a factor that is not a finite number, and keys of another type.
     """
@@ -60,6 +141,7 @@ class Edits:
     activation: Activation | None = None
     drop_positions: bool = False
     patches: tuple[Patch, ...] = ()
+    hooks: tuple[Hook, ...] = ()
 
     def __post_init__(self) -> None:
         if self.activation is not None:
@@ -75,15 +157,24 @@ class Edits:
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
             if not is_number(factor):
                 raise GPTError("edits.factor", value=factor)
+        for hook in self.hooks:
+            if not isinstance(hook, Hook):
+                raise GPTError("edits.hook", value=hook)
 
     def check(self, config: GPTConfig) -> None:
-        """Raise ValueError for a layer, head or position that the model does not have, and a patch of another width."""
+        """Raise ValueError for a layer, head, position, activation or width of a patch that the model does not have."""
         heads = list(self.head_scale)
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
-        for layer in layers:
+        for layer in (*layers, *(hook.layer for hook in self.hooks if hook.layer is not None)):
             check_layer(layer, config.n_layer)
         for _, head in heads:
             check_head(head, config.n_head)
+        for hook in self.hooks:
+            lacks = {"mlp_up": not config.gated, "position_embedding": config.position != "learned"}
+            if lacks.get(hook.name, False):
+                raise GPTError("hook.lacks", name=hook.name)
+            if hook.position is not None and not 0 <= hook.position < config.block_size:
+                raise GPTError("hook.context", position=hook.position, last=config.block_size - 1)
         for patch in self.patches:
             if not 0 <= patch.position < config.block_size:
                 last = config.block_size - 1
@@ -108,7 +199,21 @@ class Edits:
             attn_scale={layer: x for layer, x in self.attn_scale.items() if fits(attn_scale={layer: x})},
             mlp_scale={layer: x for layer, x in self.mlp_scale.items() if fits(mlp_scale={layer: x})},
             patches=tuple(patch for patch in self.patches if fits(patches=(patch,))),
+            hooks=tuple(hook for hook in self.hooks if fits(hooks=(hook,))),
         )
+
+    def for_any_text(self) -> Edits:
+        """The edits without patches and hooks of a position, which belong to one text."""
+        return replace(self, patches=(), hooks=tuple(hook for hook in self.hooks if hook.position is None))
+
+    def has_hook(self, layer: int, name: str) -> bool:
+        """Whether a hook changes this activation."""
+        return any((hook.layer, hook.name) == (layer, name) for hook in self.hooks)
+
+    def check_portable(self) -> None:
+        """Raise ValueError for hooks, whose functions can't be saved or sent to another process."""
+        if self.hooks:
+            raise GPTError("edits.hooks_stay", name=self.hooks[0].name)
 
     def scale_heads(self, layer: int, y: Tensor) -> Tensor:
         """Scale the outputs y (B, nh, T, hs) of the heads of one layer."""
@@ -120,7 +225,8 @@ class Edits:
         return y
 
     def apply(self, layer: int | None, name: str, value: Tensor, start: int) -> Tensor:
-        """Scale and patch a named activation (B, T, C) of one layer. start: absolute position of its first row."""
+        """Scale, patch and hook a named activation of one layer, (..., T, width). start: absolute position of its first
+        row."""
         scales = {"attn_out": self.attn_scale, "mlp_out": self.mlp_scale}.get(name, {})
         scale = 1.0 if layer is None else scales.get(layer, 1.0)
         if scale != 1.0:
@@ -133,4 +239,7 @@ class Edits:
                     raise GPTError("patch.batch_size", n=len(patch.value), batch_size=len(value))
                 if 0 <= patch.position - start < value.shape[1]:
                     value[:, patch.position - start] = patch.value.to(value)
+        for hook in self.hooks:
+            if (hook.layer, hook.name) == (layer, name):
+                value = hook.apply(value, start)
         return value

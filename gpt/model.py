@@ -12,7 +12,7 @@ later models changed, the reports that `GPTConfig` names.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -89,15 +89,19 @@ class ForwardContext:
         """The context of a layer, with or without a window."""
         return self if self.windowed is None or config.window_of(layer) is None else self.windowed
 
-    @property
-    def traces_attention(self) -> bool:
-        """Whether a trace wants queries, keys, values and weights."""
-        return self.trace is not None and self.trace.attention
+    def opens_attention(self, layer: int) -> bool:
+        """Whether a trace or a hook wants the attention weights of a layer."""
+        is_hooked = self.edits is not None and self.edits.has_hook(layer, "attn_weights")
+        return is_hooked or (self.trace is not None and self.trace.attention)
 
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
         """Apply the edits to a named activation, record it in the trace, and return it."""
         if self.edits is not None:
             value = self.edits.apply(layer, name, value, self.start)
+        return self.record(layer, name, value)
+
+    def record(self, layer: int | None, name: str, value: Tensor) -> Tensor:
+        """Record a named activation in the trace, and return it."""
         if self.trace is not None:
             self.trace.record(layer, name, value)
         return value
@@ -137,37 +141,46 @@ class CausalSelfAttention(nn.Module):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """Attention to the keys and values of this call, (B, kv, T, hs), and those in the cache: (B, nh, T, hs)."""
+        q, k, v = (ctx.hook(self.layer, name, x) for name, x in (("attn_q", q), ("attn_k", k), ("attn_v", v)))
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
-        is_open = ctx.traces_attention or self.config.attn_softcap is not None  # the kernel has no cap
+            k, v = ctx.record(self.layer, "attn_k", k), ctx.record(self.layer, "attn_v", v)
+        is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # the kernel has no cap
         y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
         return y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
 
     def eager_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """softmax(q k^T / sqrt(hs) + mask) v, step by step; a trace records the weights.
+        """softmax(q k^T / sqrt(hs) + mask) v, step by step; traces and hooks get the weights.
 
         q: (B, nh, T, hs), k and v: (B, kv, S, hs); each key and value head serves nh / kv query heads.
-        Queries are taken in chunks: keys after the last query of a chunk have weight 0 and are skipped.
         """
         (B, nh, T, _), S = q.shape, k.shape[2]
+        chunks, shared_v = self.attention_chunks(q, k, ctx), for_query_heads(v, nh)  # (B, nh, S, hs)
+        if not ctx.opens_attention(self.layer):
+            return torch.cat([self.attn_dropout(part) @ shared_v[:, :, keys] for _, keys, part in chunks], dim=2)
+        attn_weights = q.new_zeros(B, nh, T, S)
+        for queries, keys, part in chunks:
+            attn_weights[:, :, queries, keys] = part
+        attn_weights = ctx.hook(self.layer, "attn_weights", attn_weights)
+        return self.attn_dropout(attn_weights) @ shared_v  # (B, nh, T, hs)
+
+    def attention_chunks(self, q: Tensor, k: Tensor, ctx: ForwardContext) -> Iterator[tuple[slice, slice, Tensor]]:
+        """Yield queries, keys and the attention weights between them, (B, nh, chunk, keys), for chunks of queries.
+
+        Keys after the last query of a chunk have weight 0 and are left out.
+        """
+        nh, T, S = q.shape[1], q.shape[2], k.shape[2]
         mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
-        shared_k, shared_v = for_query_heads(k, nh), for_query_heads(v, nh)  # (B, nh, S, hs)
-        attn_weights, y = q.new_zeros(B, nh, T, S) if ctx.traces_attention else None, []
+        shared_k = for_query_heads(k, nh)  # (B, nh, S, hs)
         for first in range(0, T, QUERY_CHUNK):
             queries, keys = slice(first, first + QUERY_CHUNK), slice(S - T + first + QUERY_CHUNK)
             hidden = ~mask[..., queries, keys]
             attn_scores = (q[:, :, queries] @ shared_k[:, :, keys].transpose(-2, -1)).mul_(self.config.score_scale)
             attn_scores = softcap(attn_scores, self.config.attn_softcap)
-            weights = attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)  # (B, nh, chunk, keys)
+            weights = attn_scores.masked_fill_(hidden, -math.inf).softmax(dim=-1)
             if ctx.has_padding:  # softmax of a fully masked row is NaN
                 weights = weights.masked_fill(hidden, 0.0)
-            if attn_weights is not None:
-                attn_weights[:, :, queries, keys] = weights
-            y.append(self.attn_dropout(weights) @ shared_v[:, :, keys])  # (B, nh, chunk, hs)
-        if attn_weights is not None:
-            for name, value in (("attn_q", q), ("attn_k", k), ("attn_v", v), ("attn_weights", attn_weights)):
-                ctx.hook(self.layer, name, value)
-        return torch.cat(y, dim=2)
+            yield queries, keys, weights
 
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """`eager_attention` in one kernel that does not store the attention weights."""

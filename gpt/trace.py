@@ -16,6 +16,7 @@ from gpt.errors import GPTError
 from gpt.layers import attention_scores
 
 NUMBERS = ("score_scale", "score_cap")  # the same in all layers
+ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_weights")
 NOT_RECORDED: Any = object()  # in a field that no pass has filled, typed as any tensor
 
 
@@ -74,8 +75,8 @@ class Trace(_Activations):
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None where positions are rotary
     or dropped. layers: one LayerTrace per block. final_norm: (B, T, C), the input of the head. All tensors are
-    detached. attention: False omits attn_q to attn_weights, so that the pass can use
-    scaled_dot_product_attention. Reading what was not recorded raises ValueError.
+    detached, and edited where the pass has edits. attention: False omits attn_q to attn_weights, so that the pass can
+    use scaled_dot_product_attention. Reading what was not recorded raises ValueError.
     """
 
     token_embedding: Tensor = NOT_RECORDED
@@ -91,8 +92,9 @@ class Trace(_Activations):
         self.layers = [LayerTrace(score_scale=score_scale, score_cap=score_cap) for _ in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
-        """Store one activation under its name; layer None is outside the blocks."""
-        setattr(self if layer is None else self.layers[layer], name, value.detach())
+        """Store one activation under its name, if it is wanted; layer None is outside the blocks."""
+        if self.attention or name not in ATTENTION:
+            setattr(self if layer is None else self.layers[layer], name, value.detach())
 
     @property
     def n_bytes(self) -> int:

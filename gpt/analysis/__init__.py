@@ -5,7 +5,7 @@
     gpt.analysis.copy_circuit       the two heads that copy the end of a text
     gpt.analysis.rollout            attention rollout
     gpt.analysis.lens               logit lens: the prediction after each layer
-    gpt.analysis.attribution        contribution of each component to a logit
+    gpt.analysis.attribution        contribution of each component, and of each neuron, to a logit
     gpt.analysis.residual           norms along the residual stream, neurons
     gpt.analysis.embeddings         similarity of token and position embeddings
     gpt.analysis.patching           activations of a clean run patched into a corrupted run

@@ -3,6 +3,7 @@ without several of them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -59,18 +60,20 @@ def strongest_causes(
 ) -> Causes:
     """Leave out each token at `positions`, and each of N_HEADS heads, and read the text (T,) again.
 
-    A token is left out as in `leave_one_out`; a head's output is set to 0. edits: of the original pass; its patches,
-    which belong to positions, are not applied. Raises ValueError for an id or a position that does not exist.
+    A token is left out as in `leave_one_out`; a head's output is set to 0. edits: of the original pass; its patches
+    and hooks of positions, which belong to one text, are not applied. Raises ValueError for an id or a position that
+    does not exist.
     """
     check_token_id(token, model.config.vocab_size)
-    edits = replace(edits or Edits(), patches=())
+    edits = (edits or Edits()).for_any_text()
     last = len(ids) - 1
     trace = trace_window(model, ids, last, last + 1, edits)
     weight = to_float32(model.lm_head.weight)
     probability = log_p_next(model, trace.final_norm, token, weight).exp().item()
 
-    falls = torch.cat([torch.zeros(0), *leave_one_out(model, ids, token, positions, edits)]) if last else torch.zeros(0)
-    without = {place: probability * (-fall).exp().item() for place, fall in zip(positions, falls.cpu(), strict=False)}
+    batches = leave_one_out(model, ids, token, positions, edits) if last else ()
+    falls = [fall for batch in batches for fall in batch.tolist()]
+    without = {place: probability * math.exp(-fall) for place, fall in zip(positions, falls, strict=False)}
 
     contributions = direct_logit_attribution(model, trace, 0, token, edits=edits).heads
     idx, without_head = torch.tensor([list(ids)], device=model.device), {}
@@ -103,7 +106,7 @@ def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: E
     if not kept:
         raise GPTError("analysis.leave_one_out", n=0)
     rest, last = [ids[position] for position in kept], len(kept) - 1
-    edits = replace(edits or Edits(), patches=())
+    edits = (edits or Edits()).for_any_text()
     edits = replace(edits, head_scale={**edits.head_scale, **dict.fromkeys(ablation.heads, 0.0)})
     replace(edits, head_scale=dict.fromkeys((read[:2] for read in ablation.reads), 0.0)).check(model.config)
     reads = sorted((layer, head, kept.index(at)) for layer, head, at in ablation.reads if at in kept)

@@ -113,6 +113,6 @@ def repeated_random_ids(
     """
     front = [] if start is None else [start]
     length = min(length, (config.block_size - len(front)) // 2, config.vocab_size - len(front))
-    half = torch.randperm(config.vocab_size, generator=generator).tolist()
+    half = torch.randperm(config.vocab_size, generator=generator, device=generator.device).tolist()
     half = [token for token in half if token != start][:length]
     return [*front, *half, *half]

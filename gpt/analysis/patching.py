@@ -72,7 +72,7 @@ def is_patch_of_model(model: GPT, patch: Patch) -> bool:
         value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position).value
     except ValueError:
         return False
-    return value.shape == patch.value.shape and torch.allclose(value, patch.value, rtol=1e-3, atol=1e-3)
+    return value.shape == patch.value.shape and torch.allclose(value, patch.value.to(value), rtol=1e-3, atol=1e-3)
 
 
 @torch.inference_mode()

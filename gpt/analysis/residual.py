@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from gpt.analysis.attribution import final_norm_scale
+from gpt.analysis.attribution import final_norm_scale, written_by_neurons
 from gpt.analysis.tracing import check_traced, single_sequence, to_float32
 from gpt.checks import check_layer
 from gpt.model import GPT
@@ -88,11 +88,7 @@ def strongest_neurons(
     check_traced(trace, position)
     traced, block = trace.layers[layer], model.blocks[layer]
     pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)
-    written = to_float32(block.mlp.c_proj.weight).T  # (n_ff, C), by an activation of 1
-    if block.ln_2_post is not None:
-        bias = block.mlp.c_proj.bias
-        total = post @ written if bias is None else post @ written + to_float32(bias)
-        written = block.ln_2_post.contribution(written, block.ln_2_post.scale(total))
+    written, _ = written_by_neurons(block, post)  # (n_ff, C), by an activation of 1
     top = (post.abs() * written.norm(dim=1)).topk(min(k, len(post)))
     added = post[top.indices, None] * written[top.indices]  # (k, C)
     normed = model.ln_f.contribution(added, final_norm_scale(model, trace, position))

@@ -45,7 +45,7 @@ def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits |
     x = resid_pre
     for block in model.h[layer:]:
         x = block(x, ctx)
-    return model.ln_f(x)
+    return ctx.hook(None, "final_norm", model.ln_f(x))
 
 
 def to_float32(x: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ class BeamSearch:
         self.done = False
         self._depth = 0
         self._beams: list[int] = []  # numbers of the candidates to continue
-        self._totals = torch.zeros(1)  # (beams,)
+        self._totals = torch.zeros(1, device="cpu")  # (beams,)
         self._cache: KVCache | None = None
 
     @property
@@ -164,7 +164,7 @@ class BeamSearch:
     def _continue(self, kept: list[Candidate], rows: Tensor) -> None:
         """Make these candidates the beams, unless no better text can follow. rows: (n,) the beams they extend."""
         self._beams = [candidate.number for candidate in kept]
-        self._totals = torch.tensor([candidate.total for candidate in kept])
+        self._totals = torch.tensor([candidate.total for candidate in kept], device="cpu")
         full = len(self.finished) == self.width
         self.done = not kept or (full and kept[0].score <= self.finished[-1].score)
         if self.done:

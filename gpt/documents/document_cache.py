@@ -131,6 +131,15 @@ class DocumentCache:
         self.kv.crop(length)
         self.length, self._newest = length, None
 
+    def take(self, other: DocumentCache, length: int) -> None:
+        """Take the activations of the first `length` positions of a cache that is not used afterwards.
+
+        Its other branches are left behind: they are numbered by the nodes of another tree.
+        """
+        self.kv, self.states, self._is_shared = other.kv, other.states, other._is_shared
+        self.length, self._longest = other.length, other._longest
+        self.crop(min(length, other.length))
+
     def set_activations(self, start: int, rows: Sequence[Tensor]) -> None:
         """Store the `activations(start)` of another cache of the same text."""
         self._stop_sharing()

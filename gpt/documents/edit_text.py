@@ -33,8 +33,9 @@ MAX_PATCHES = 16  # each costs a forward pass
 def format_edits(edits: Edits) -> str:
     """The text of some edits, "" for none: heads, attention, feed-forward, activation, positions, patches.
 
-    Raises ValueError for a patch without ids and a factor beyond MAX_FACTOR.
+    Raises ValueError for hooks, a patch without ids and a factor beyond MAX_FACTOR.
     """
+    edits.check_portable()
     parts = [f"h{layer}.{head}={_number(x)}" for (layer, head), x in sorted(edits.head_scale.items())]
     parts += [f"a{layer}={_number(x)}" for layer, x in sorted(edits.attn_scale.items())]
     parts += [f"f{layer}={_number(x)}" for layer, x in sorted(edits.mlp_scale.items())]
@@ -94,8 +95,9 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
 def edits_as_python(edits: Edits) -> str:
     """Python code of the edits, such as `Edits(head_scale={(3, 2): 0.0})`.
 
-    Patches call `patch_from(loaded.model, ...)`. Raises ValueError for a patch without ids.
+    Patches call `patch_from(loaded.model, ...)`. Raises ValueError for hooks and for a patch without ids.
     """
+    edits.check_portable()
     scales: dict[str, Mapping[Any, float]] = {
         "head_scale": edits.head_scale,
         "attn_scale": edits.attn_scale,

@@ -83,7 +83,8 @@ class Generation(Document):
         return other
 
     def to_json(self) -> str:
-        """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for patches without ids."""
+        """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for hooks, and for patches
+        without ids."""
         edits, dropped, tokens = format_edits(self.edits or Edits()), tuple(self.dropped), tuple(self.tree.tokens)
         name, n_vocab = self.loaded.name, self.loaded.model.config.vocab_size
         return SavedDocument(name, n_vocab, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped).to_json()
@@ -156,7 +157,8 @@ class Generation(Document):
         check_layer(layer, config.n_layer)
         if head is not None:
             check_head(head, config.n_head)
-        weights = self._cache.kv.attn_weights(layer, stop=self.n_read)[0]  # (nh, S, S)
+        weights = self._cache.kv.attn_weights(layer, stop=self.n_read)  # (1, nh, S, S)
+        weights = (weights if self.edits is None else self.edits.apply(layer, "attn_weights", weights, 0))[0]
         return weights.mean(dim=0) if head is None else weights[head]
 
     def without_first(self) -> Generation:
@@ -252,8 +254,7 @@ class Generation(Document):
 
     def take_activations(self, other: Generation) -> None:
         """Take those of the ids that both texts begin with. The other document must not be used afterwards."""
-        self._cache = other._cache
-        self._cache.crop(min(common_prefix_length(self.ids, other.ids), other.n_read))
+        self._cache.take(other._cache, common_prefix_length(self.ids, other.ids))
 
     def incomplete_text(self) -> str:
         """Replacement characters for bytes at the end that are no character yet."""

@@ -241,9 +241,10 @@ def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
 
 
 def plain_edits(edits: Edits | None) -> dict[str, Any]:
-    """Edits as plain values and numpy arrays; {} for none."""
+    """Edits as plain values and numpy arrays; {} for none. Raises ValueError for hooks."""
     if edits is None or edits == Edits():
         return {}
+    edits.check_portable()
     patches = [vars(patch) | {"value": to_numpy(patch.value)} for patch in edits.patches]
     return {name: dict(value) if "scale" in name else value for name, value in vars(edits).items()} | {
         "patches": patches

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -105,7 +106,8 @@ class Cluster:
         self._last_beat = -math.inf
         self._closed = threading.Event()
         self._lock = threading.Lock()  # guards the attributes above
-        self._send_lock = threading.Lock()  # held while a message is written
+        self._outbox: SimpleQueue[tuple[Connection, bytes]] = SimpleQueue()  # messages that are not written yet
+        self._send_lock = threading.Lock()  # held while the outbox is written; nobody waits for it
 
     def start(self) -> None:
         """Connect, and connect again whenever the connection is lost, in a thread. Raises ValueError without Ray."""
@@ -163,14 +165,35 @@ class Cluster:
                 self._send(("close",))
 
     def _send(self, message: tuple[Any, ...]) -> None:
+        """Write a message, or leave it to the thread that is writing. Raises ConnectionLost without a connection.
+
+        The garbage collector may close a stream, and so call this, while this very thread holds the lock: waiting for
+        it would never end.
+        """
         connection = self._connection
         if connection is None:
             raise ConnectionLost
-        try:
-            with self._send_lock:
-                connection.send(message)
-        except (OSError, ValueError):
-            raise ConnectionLost from None
+        self._outbox.put((connection, pickle.dumps(message)))
+        lost: list[Connection] = []
+        while not self._outbox.empty() and self._send_lock.acquire(blocking=False):
+            try:
+                lost += self._write_outbox()
+            finally:
+                self._send_lock.release()
+        if any(each is connection for each in lost):
+            raise ConnectionLost
+
+    def _write_outbox(self) -> list[Connection]:
+        """Write all messages that wait; returns the connections that were lost."""
+        lost = []
+        with suppress(Empty):
+            while True:
+                connection, data = self._outbox.get_nowait()
+                try:
+                    connection.send_bytes(data)
+                except (OSError, ValueError):
+                    lost.append(connection)
+        return lost
 
     def _run(self) -> None:
         while not self._closed.is_set():

@@ -170,7 +170,7 @@ def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None)
 def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
     """Download a file into the hub's cache, yielding as `resume_download`; nothing if it is there.
 
-    The partial file becomes a blob of the cache only if it has the size and the SHA-256 that the hub states.
+    The partial file becomes a blob of the cache only if it has the size and the checksum that the hub states.
     """
     cache, folder = Path(constants.HF_HUB_CACHE), f"models--{repo_id.replace('/', '--')}"
     blob = cache / folder / "blobs" / etag
@@ -183,7 +183,7 @@ def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
             return
         with partial.open("ab") as file:
             yield from resume_download(hf_hub_url(repo_id, name), file, size)
-        if len(etag) == 64 and sha256(partial) != etag:
+        if checksum(partial, etag) != etag:
             partial.unlink()
             raise OSError("it arrived damaged")
         os.replace(partial, blob)
@@ -216,9 +216,17 @@ def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
             time.sleep(1)
 
 
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal digits."""
-    total = hashlib.sha256()
+def checksum(path: Path, etag: str) -> str:
+    """Return the checksum of a file, in hexadecimal digits, of the kind that an etag of the hub has.
+
+    64 digits are a SHA-256, 40 digits the SHA-1 of a git blob; any other etag is no checksum and is returned itself.
+    """
+    if re.fullmatch(r"[0-9a-f]{64}", etag):
+        total = hashlib.sha256()
+    elif re.fullmatch(r"[0-9a-f]{40}", etag):
+        total = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+    else:
+        return etag
     with path.open("rb") as file:
         while block := file.read(1 << 20):
             total.update(block)

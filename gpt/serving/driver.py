@@ -25,6 +25,7 @@ from ray import serve
 from ray.exceptions import RayError, RayTaskError
 from ray.serve.exceptions import RayServeException
 from ray.serve.handle import DeploymentHandle
+from ray.serve.schema import ApplicationStatus
 
 import gpt
 from gpt.errors import GPTError
@@ -113,6 +114,7 @@ class Driver:
             self._send(("failed", number, error))
         except Exception as error:
             if is_loss(error):
+                self._handles.pop(spec, None)  # the next request deploys it again if its deployment has failed
                 self._send(("lost", number, None))
             else:
                 reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
@@ -125,10 +127,11 @@ def is_loss(error: Exception) -> bool:
 
 
 def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
-    """The handle of a model's deployment, which is started unless another process has."""
+    """The handle of a model's deployment, which is started unless another process has, and again if that failed."""
     digest = hashlib.sha256(repr((spec, gpt_version())).encode()).hexdigest()[:8]
     name = f"glassbox-{re.sub('[^a-zA-Z0-9]+', '-', spec.name).strip('-')}-{digest}"
-    if name not in serve.status().applications:
+    application = serve.status().applications.get(name)
+    if application is None or application.status == ApplicationStatus.DEPLOY_FAILED:
         has_gpu = ray.cluster_resources().get("GPU", 0) > 0
         deployment = serve.deployment(
             Replica,

@@ -124,8 +124,6 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.preset = options.preset or default_preset(options)
     if options.preset in (None, "stories") and not options.text and not options.characters:
         parser.error("a file of stories, --characters FILE or --preset shakespeare-cpu says what to train on")
-    if options.init_from and not options.text:
-        parser.error("--init-from is for stories: its vocabulary reads them")
     if not options.text and options.vocab_size is not None:
         parser.error("--vocab-size is for stories: here the vocabulary is the characters of the text")
     return options
@@ -148,7 +146,9 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
     values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
     recipe = replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
     begun = begin_with(options.init_from)
-    return recipe if begun is None else recipe.shaped_like(begun.model.config)
+    if begun is None:
+        return recipe
+    return recipe.shaped_like(begun.model.config, characters=begun.tokenizer.eot_id is None)
 
 
 def card_text(options: argparse.Namespace) -> CardText:
@@ -189,7 +189,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--init-from",
         metavar="MODEL",
-        help="begin with the weights, the shape and the vocabulary of a bundled model or a folder",
+        help="begin with the weights, the shape and the vocabulary of a bundled model or a folder; with --characters, "
+        "of a model of characters",
     )
     parser.add_argument("--resume", action="store_true", help="continue the run in --out where it stopped")
     parser.add_argument("--compile", action="store_true", help="torch.compile: a slow start, then faster steps")

@@ -29,8 +29,9 @@ class FolderRun:
     """One process of a training run in one folder.
 
     text: a file of stories; with `characters`, any text, a token for each character, or None for Shakespeare's.
-    begin_with: the model whose weights and vocabulary a run on stories begins with; None: random weights.
-    Raises ValueError for an invalid text, folder or recipe; then nothing is written.
+    begin_with: the model whose weights and vocabulary the run begins with; None: random weights. Stories need a
+        vocabulary with an end-of-text token, a run on characters one without.
+    Raises ValueError for an invalid text, folder, recipe or vocabulary; then nothing is written.
     """
 
     def __init__(
@@ -50,11 +51,15 @@ class FolderRun:
         else:
             recipe.check_continues(Recipe(**self.saved["recipe"]), self.saved["step"])
         self.corpus: RunCorpus
+        tokenizer = None if begin_with is None else begin_with.tokenizer
         if characters or text is None:
-            self.corpus = CharacterCorpus(text, recipe)
+            if tokenizer is not None and tokenizer.eot_id is not None:
+                raise GPTError("training.begun_with_stories")
+            self.corpus = CharacterCorpus(text, recipe, tokenizer)
         else:
-            tokenizer = self.folder.tokenizer() if begin_with is None else begin_with.tokenizer
-            self.corpus = StoryCorpus(text, recipe, tokenizer)
+            if tokenizer is not None and tokenizer.eot_id is None:
+                raise GPTError("training.begun_with_characters")
+            self.corpus = StoryCorpus(text, recipe, tokenizer or self.folder.tokenizer())
         fingerprint = self.corpus.fingerprint
         if self.saved is not None and self.saved.get("text", fingerprint) != fingerprint:
             raise GPTError("training.other_text", text=text or "Shakespeare", folder=out)

@@ -222,14 +222,14 @@ class LiveRun:
     def _evaluate(self, trainer: Trainer) -> None:
         dataset, trace = self.dataset, Trace()
         with torch.inference_mode():
-            trainer.model.hidden_states(torch.tensor([dataset.example]), trace=trace)
+            trainer.model.hidden_states(torch.tensor([dataset.example], device=trainer.model.device), trace=trace)
         weights = torch.stack([layer.attn_weights[0] for layer in trace.layers])  # (n_layer, n_head, T, T)
         evaluation = Evaluation(
             step=trainer.step,
             val_loss=trainer.loss(dataset.validation),
             accuracy=dataset.accuracy(trainer.model),
             samples=dataset.samples(self._as_loaded(trainer.model)),
-            attn_weights=weights.half().numpy(),
+            attn_weights=weights.half().cpu().numpy(),
             weights=pack_weights(trainer.model),
         )
         with self._changed:

@@ -102,11 +102,14 @@ class Recipe:
         """A model of that configuration with the initial weights of the seed."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
-    def shaped_like(self, config: GPTConfig) -> Recipe:
-        """The recipe for a model of this configuration. Raises ValueError for one that no recipe makes."""
-        shape = {
-            name: getattr(config, name) for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "bias")
-        }
+    def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Recipe:
+        """The recipe for a model of this configuration. Raises ValueError for one that no recipe makes.
+
+        characters: Whether its vocabulary is of characters, whose number no recipe states.
+        """
+        shape = {name: getattr(config, name) for name in ("block_size", "n_layer", "n_head", "n_embd", "bias")}
+        if not characters:
+            shape["vocab_size"] = config.vocab_size
         if config.gated:
             shape |= {"architecture": "llama", "n_kv_head": config.kv_heads}
         recipe = replace(self, **shape)

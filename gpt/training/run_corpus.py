@@ -81,7 +81,8 @@ class StoryCorpus:
 class CharacterCorpus:
     """One text, a token for each character, see `RunCorpus`.
 
-    path: None is Shakespeare's text. Raises ValueError for a text that cannot be read or is too short.
+    path: None is Shakespeare's text. tokenizer: None makes one of the text. Raises ValueError for a text that cannot be
+    read, is too short, or has a character that the vocabulary lacks.
     """
 
     score_text = (
@@ -89,17 +90,23 @@ class CharacterCorpus:
         "bytes, by\nwindows that restart with half a context."
     )
 
-    def __init__(self, path: Path | None, recipe: Recipe) -> None:
+    def __init__(self, path: Path | None, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
         text = shakespeare_text() if path is None else read_text(path)
         self._dataset = TextDataset(
-            text, block_size=recipe.block_size, seed=recipe.seed, held_back=recipe.held_back, name="characters"
+            text,
+            block_size=recipe.block_size,
+            seed=recipe.seed,
+            held_back=recipe.held_back,
+            name="characters",
+            vocabulary=tokenizer,
         )
         dataset = self._dataset
         self.tokenizer = dataset.vocabulary
         self.fingerprint = fingerprint([dataset.name, text])
         self.held_back = [self.tokenizer.decode(dataset.validation_ids.tolist())]
         self.prompts: tuple[str, ...] = (dataset.start,)
-        self.vocabulary_text = f"a vocabulary of the\n{self.tokenizer.n_vocab} different characters of the text"
+        of_text = "different characters of the text" if tokenizer is None else "characters that it began with"
+        self.vocabulary_text = f"a vocabulary of the\n{self.tokenizer.n_vocab} {of_text}"
         n_training, n_held_back = len(dataset.training_ids), len(dataset.validation_ids)
         self.split_text = (
             f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a share of {recipe.held_back}) "

@@ -50,8 +50,9 @@ class TextDataset:
     """A text as rows of one context, see `gpt.training.dataset.Dataset`.
 
     units: a token for each character, or for each byte. held_back: share at the end that is kept for validation, at
-    least one context. start: the first line, or its first words. Raises ValueError for a text that is too short or
-    repeats one character.
+    least one context. start: the first line, or its first words. vocabulary: of a model whose training continues; None
+    makes one of the text. Raises ValueError for a text that is too short, repeats one character, or has a character
+    that the vocabulary lacks.
     """
 
     def __init__(
@@ -63,13 +64,15 @@ class TextDataset:
         seed: int = 0,
         held_back: float = 0.1,
         name: str = "text",
+        vocabulary: Vocabulary | None = None,
     ) -> None:
         check_choice("units", units, get_args(Units))
         text = training_text(text)
         if not text.strip():
             raise GPTError("training.empty_text")
         self.name, self.seed, self.block_size = name, seed, block_size
-        self.vocabulary: Vocabulary = byte_vocabulary() if units == "bytes" else Characters(sorted(set(text)))
+        own = byte_vocabulary() if units == "bytes" else Characters(sorted(set(text)))
+        self.vocabulary: Vocabulary = vocabulary or own
         ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
         if len(ids) < (least := self.min_tokens(block_size)):
             raise GPTError("training.text_too_short", n=len(ids), units=units, block_size=block_size, least=least)

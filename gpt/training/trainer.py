@@ -125,7 +125,8 @@ class Trainer:
     @torch.inference_mode()
     def loss(self, batch: Batch) -> float:
         """Mean loss of the current weights on a batch, in nats. Raises ValueError if it is not finite."""
-        loss = self.model.loss(batch.idx, batch.targets).item()
+        idx, targets = (rows.to(self.process.device) for rows in (batch.idx, batch.targets))
+        loss = self.model.loss(idx, targets).item()
         self._check_finite(loss)
         return loss
 

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
-from gpt.edits import PATCHABLE, Edits, Patch
+from gpt.edits import HOOKABLE, HOOKABLE_OUTSIDE, PATCHABLE, Edits, Hook, Patch
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -249,3 +249,158 @@ def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
 def test_keys_and_values_of_another_type_are_refused(edits: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Edits(**edits)
+
+
+def hooks_of(model: GPT, function, position: int | None = None) -> list[Hook]:
+    """A hook on every activation that the model has, in layer 1 or outside the layers."""
+    lacking = {"mlp_up": not model.config.gated, "position_embedding": model.wpe is None}
+    places = [(name, 1) for name in HOOKABLE] + [(name, None) for name in HOOKABLE_OUTSIDE]
+    return [Hook(name, layer, function, position) for name, layer in places if not lacking.get(name, False)]
+
+
+@torch.inference_mode()
+def test_a_hook_has_the_same_effect_with_and_without_a_cache_and_a_trace(model, idx):
+    for hook in hooks_of(model, lambda x: 1.2 * x + 0.1 * x.abs()):
+        edits, cache, parts, trace = Edits(hooks=(hook,)), KVCache(model.config, batch_size=2), [], Trace()
+        expected = model(idx, edits=edits)
+        for part in idx.split([4, 1, 1, 6], dim=1):
+            parts.append(model(part, cache=cache, edits=edits, trace=trace))
+        assert_close(torch.cat(parts, dim=1), expected, atol=2e-5, rtol=0)
+        if hook.layer is not None:
+            whole = Trace()
+            model(idx, edits=edits, trace=whole)
+            found, whole = (getattr(each.layers[1], hook.name)[..., -1:, :] for each in (trace, whole))
+            assert_close(found, whole, atol=2e-5, rtol=0)
+
+
+@torch.inference_mode()
+def test_a_function_may_change_its_copy_without_changing_what_was_computed_before(model, idx):
+    before, after = Trace(), Trace()
+    model(idx, trace=before)
+    for hook in hooks_of(model, lambda x: x.zero_()):
+        expected = model(idx, edits=Edits(hooks=(replace(hook, function=torch.zeros_like),)))
+        assert_close(model(idx, edits=Edits(hooks=(hook,)), trace=after), expected, **EXACT)
+        if hook.layer is not None:
+            assert_close(after.layers[0].resid_post, before.layers[0].resid_post, atol=0, rtol=0)
+            assert (getattr(after.layers[1], hook.name) == 0).all()
+
+
+@torch.inference_mode()
+def test_a_hook_of_a_position_gets_that_row_alone(model, idx):
+    shapes, trace = {}, Trace()
+    model(idx, trace=trace)
+    for hook in hooks_of(model, lambda x: x, position=5):
+        given = []
+        changed = replace(hook, function=lambda x, given=given: given.append(x) or 2 * x)
+        after, cache = Trace(), KVCache(model.config, batch_size=2)
+        edited = model(idx, edits=Edits(hooks=(changed,)), trace=after)
+        assert_close(edited[:, :5], model(idx)[:, :5], atol=2e-5, rtol=0)
+        owner = trace if hook.layer is None else trace.layers[1]
+        assert_close(given[0], getattr(owner, hook.name)[..., 5, :], **EXACT)
+        shapes[hook.name] = given[0].shape
+        model(idx[:, :5], edits=Edits(hooks=(changed,)), cache=cache)
+        model(idx[:, 6:], edits=Edits(hooks=(changed,)), cache=KVCache(model.config, batch_size=2))
+        assert len(given) == 2  # the second pass has positions 0 to 4, the third 0 to 5
+    assert shapes["attn_weights"] == (2, 4, 12)
+    assert shapes["attn_k"] == (2, model.config.kv_heads, model.config.head_size)
+    assert shapes["resid_mid"] == (2, 24)
+
+
+@torch.inference_mode()
+def test_steering_and_switching_off_a_neuron_equal_a_change_of_a_bias_and_of_a_column(model, idx):
+    vector = torch.randn(24)
+    steered = model(idx, edits=Edits(hooks=(Hook("token_embedding", None, lambda x: x + vector),)))
+    table = changed(model, lambda m: m.wte.weight.add_(vector / m.config.embedding_scale))
+    if model.config.tie_weights:
+        table.lm_head.weight = model.lm_head.weight
+    assert_close(steered, table(idx), atol=5e-5, rtol=0)
+    off = Edits(hooks=(Hook("mlp_post", 2, lambda x: x.index_fill(-1, torch.tensor(7), 0.0)),))
+    column = changed(model, lambda m: m.h[2].mlp.c_proj.weight[:, 7].zero_())
+    assert_close(model(idx, edits=off), column(idx), **EXACT)
+    assert (model(idx, edits=off) - model(idx)).abs().max() > 1e-4
+
+
+@torch.inference_mode()
+def test_hooks_run_in_their_order_after_factors_and_patches(model, idx):
+    ones, seen = torch.ones(24), []
+    edits = Edits(
+        attn_scale={1: 0.0},
+        patches=(Patch("attn_out", 1, 3, ones),),
+        hooks=(Hook("attn_out", 1, lambda x: x + 2), Hook("attn_out", 1, lambda x: seen.append(x) or 5 * x)),
+    )
+    trace = Trace()
+    model(idx, edits=edits, trace=trace)
+    assert (seen[0][:, 3] == 3).all()
+    assert (seen[0][:, 4] == 2).all()
+    assert torch.equal(trace.layers[1].attn_out, 5 * seen[0])
+
+
+def test_gradients_reach_a_vector_that_a_hook_adds(model, idx):
+    vector = torch.zeros(24, requires_grad=True)
+    for position in (None, 4):
+        steer = Hook("resid_mid", 1, lambda x: x + vector, position)
+        model(idx, edits=Edits(hooks=(steer,))).square().sum().backward()
+        assert vector.grad.abs().max() > 1e-3
+        vector.grad = None
+
+
+@torch.inference_mode()
+def test_a_result_keeps_the_type_of_the_model(model, idx):
+    model.bfloat16()
+    edits, trace = Edits(hooks=(Hook("resid_post", 1, lambda x: x.float() + torch.ones(24)),)), Trace()
+    assert model(idx, edits=edits, trace=trace).dtype == trace.layers[1].resid_post.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("attn_scores", 1, abs), "only resid_pre, .*, final_norm can be hooked, not 'attn_scores'"),
+        (("resid_pre", None, abs), "a layer is named by its number, not None"),
+        (("final_norm", 1, abs), "final_norm is outside the layers: its hook needs the layer None, not 1"),
+        (("resid_pre", 1, torch.zeros(24)), "a hook needs a function"),
+        (("resid_pre", 1, abs, 0.5), "position of a hook must be a whole number or None, not 0.5"),
+    ],
+)
+def test_a_hook_needs_a_known_activation_its_layer_and_a_function(arguments, said):
+    with pytest.raises(ValueError, match=said):
+        Hook(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("hook", "said"),
+    [
+        *((Hook("resid_pre", layer, abs), f"layer {layer} {NO_LAYER}") for layer in (3, -1)),
+        *(
+            (Hook("resid_pre", 0, abs, at), f"position {at} cannot be hooked: the context has positions 0 to 15")
+            for at in (16, -1)
+        ),
+        (Hook("mlp_up", 0, abs), "this model has no mlp_up"),
+        (Hook("resid_pre", 0, lambda x: x[0]), r"must return a tensor of shape \(2, 12, 24\), not \(12, 24\)"),
+        (Hook("resid_pre", 0, lambda _: None, 3), r"must return a tensor of shape \(2, 24\), not NoneType"),
+    ],
+)
+def test_hooks_that_do_not_fit_the_model_are_refused_by_name(idx, hook, said):
+    model = GPT(GPTConfig(vocab_size=61, block_size=16, n_layer=3, n_head=4, n_embd=24)).eval()
+    with pytest.raises(ValueError, match=said):
+        model(idx, edits=Edits(hooks=(hook,)))
+
+
+def test_only_hooks_are_hooks():
+    with pytest.raises(ValueError, match="hooks must be made of Hook"):
+        Edits(hooks=(abs,))
+
+
+def test_edits_are_equal_where_all_that_they_change_is(model):
+    def edits(value: torch.Tensor, ids: tuple[int, ...] | None = None, function=abs) -> Edits:
+        return Edits(
+            {(0, 1): 0.5}, patches=(Patch("resid_pre", 1, 2, value, ids),), hooks=(Hook("mlp_out", 1, function),)
+        )
+
+    ones = torch.ones(24)
+    assert edits(ones) == edits(torch.ones(24))
+    assert hash(edits(ones).patches) == hash(edits(torch.ones(24)).patches)
+    for other in (edits(torch.zeros(24)), edits(ones.double()), edits(torch.ones(2, 24)), edits(ones, (1, 2, 3))):
+        assert edits(ones) != other
+    assert edits(ones) != edits(ones, function=torch.relu)
+    assert edits(ones).patches[0] != "a patch"
+    assert edits(torch.full((24,), torch.nan)) != edits(ones)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis.attribution import Attribution, direct_logit_attribution
+from gpt.analysis.attribution import Attribution, direct_logit_attribution, neuron_logit_attribution
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
-from gpt.edits import Edits, Patch
+from gpt.edits import Edits, Hook, Patch
 from gpt.layers import LayerNorm, RMSNorm
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -149,3 +149,54 @@ def test_a_patched_position_is_refused_and_those_of_a_pass_with_a_cache_count_fr
     assert parts.total == pytest.approx(logits[0, 3, 33].item(), abs=1e-9)
     with pytest.raises(ValueError, match="position 2 was patched"):
         direct_logit_attribution(model, trace, 2, 33, edits=edits)
+
+
+@torch.inference_mode()
+def test_a_steering_vector_contributes_what_it_adds_to_the_stream(model):
+    model.double()
+    vector = torch.linspace(-1, 1, 24, dtype=torch.float64)
+    hooks = (
+        Hook("resid_post", 1, lambda x: x + vector),
+        Hook("mlp_post", 0, lambda x: x.index_fill(-1, torch.tensor(3), 0.0)),
+        Hook("attn_weights", 2, lambda x: x / 2),
+    )
+    edits = Edits(hooks=hooks)
+    trace = trace_text(model, IDS, edits=edits)
+    parts = direct_logit_attribution(model, trace, 6, 33, edits=edits)
+    expected = (
+        model.ln_f.contribution(vector, torch.tensor(parts.scale, dtype=torch.float64)) @ model.lm_head.weight[33]
+    )
+    assert parts.hooks == pytest.approx(expected.item(), abs=1e-9)
+    logit = model.lm_head(model.hidden_states(torch.tensor([IDS]), edits=edits))[0, 6, 33].item()
+    assert parts.total == pytest.approx(logit, abs=1e-9)
+
+
+@pytest.mark.parametrize("edits", [None, Edits(mlp_scale={1: -0.5}), Edits(activation="relu")])
+@torch.inference_mode()
+def test_neurons_and_their_bias_sum_to_the_attribution_of_the_layer(model, edits):
+    model.double()
+    trace = trace_text(model, IDS, edits=edits)
+    parts = direct_logit_attribution(model, trace, 5, 33, against=12, edits=edits)
+    for layer in range(3):
+        found = neuron_logit_attribution(model, trace, 5, 33, layer, against=12, edits=edits)
+        assert found.neurons.shape == (model.config.ff_size,)
+        assert found.neurons.sum().item() + found.bias == pytest.approx(parts.mlp[layer].item(), abs=1e-9)
+    with pytest.raises(ValueError, match="layer 3 does not exist"):
+        neuron_logit_attribution(model, trace, 5, 33, 3)
+
+
+@torch.inference_mode()
+def test_a_neuron_contributes_the_decrease_of_the_logit_without_it_at_a_constant_scale(model):
+    model.double()
+    trace = trace_text(model, IDS)
+    found = neuron_logit_attribution(model, trace, 5, 33, 2)
+    norm, c_proj, layer = model.h[2].ln_2_post, model.h[2].mlp.c_proj, trace.layers[2]
+    for neuron in (0, 7):
+        off = Edits(hooks=(Hook("mlp_post", 2, lambda x, n=neuron: x.index_fill(-1, torch.tensor(n), 0.0)),))
+        without = trace_text(model, IDS, edits=off).layers[2]
+        added = layer.mlp_out[0, 5] - without.mlp_out[0, 5]
+        if norm is not None:
+            whole, rest = (c_proj(each.mlp_post[0, 5]) for each in (layer, without))
+            added = at_constant_scale(norm, whole)(whole - rest)
+        fall = at_constant_scale(model.ln_f, layer.resid_post[0, 5])(added) @ model.lm_head.weight[33]
+        assert found.neurons[neuron].item() == pytest.approx(fall.item(), abs=1e-9)

@@ -157,3 +157,16 @@ def test_version_changes_with_the_tree_the_text_and_what_was_read(document):
     document.go_back(1)
     document.switch(tip)
     assert document.version == before
+
+
+def test_branches_of_a_text_whose_activations_are_taken_are_left_behind():
+    loaded = tiny_model()
+    other, document = Generation(loaded, [1, 2, 3, 4, 5, 6]), Generation(loaded, [1, 2, 3, 7, 8, 9])
+    other.read()
+    other.append(99, after=2)  # nodes 3 to 5 are a branch now
+    document.take_activations(other)
+    assert document.n_read == 3
+    document.append(10, after=2)
+    document.switch(5)  # nodes 3 to 5 of another tree
+    document.read()
+    assert_equals_fresh(document)

@@ -1,8 +1,12 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import torch
 
-from gpt import Edits, Generation, SamplingParams, Trace, encode_prompt, generate, get_model
+from gpt import Edits, Generation, Hook, SamplingParams, Trace, encode_prompt, generate, get_model
+from gpt.documents.snippets import python_snippet
 from gpt.models.sources import BUNDLED
 from tests.gpt.fake_models import forced_model, tiny_model
 
@@ -165,6 +169,46 @@ def test_edits_reach_every_step(family):
     edited = [step.probability for step in generate(family, "the cat", GREEDY, 6, edits=off)]
     assert plain != edited
     assert [s.probability for s in generate(family, "the cat", GREEDY, 6, edits=Edits())] == plain
+
+
+def test_a_steered_text_is_the_same_alone_and_among_others_and_that_of_whole_passes(family):
+    config, vector = family.model.config, torch.linspace(-2, 2, family.model.config.n_embd)
+    neuron = torch.tensor(3)
+    hooks = (
+        Hook("resid_post", 0, lambda x: x + vector),
+        Hook("mlp_post", config.n_layer - 1, lambda x: x.index_fill(-1, neuron, 0.0)),
+        Hook("attn_v", 0, lambda x: 2 * x),
+        Hook("attn_weights", 0, lambda x: x.square()),
+        Hook("resid_pre", 0, lambda x: -x, position=1),
+    )
+    steered, params = Edits(hooks=hooks), SamplingParams(temperature=0.8, seed=5)
+    start = threading.Barrier(3)
+
+    def written(edits):
+        start.wait()
+        return [step.probability for step in generate(family, "the cat", params, 12, edits=edits)]
+
+    with ThreadPoolExecutor(3) as pool:
+        together, plain, _ = pool.map(written, (steered, None, None))
+    document = Generation(family, "the cat", edits=steered)
+    steps = list(document.steps(params, 12))
+    assert [step.probability for step in steps] == pytest.approx(together, rel=1e-4)
+    assert [step.probability for step in steps] != pytest.approx(plain, rel=1e-2)
+    document.read()
+    trace = Trace()
+    with torch.inference_mode():
+        states = family.model.hidden_states(torch.tensor([document.ids]), edits=steered, trace=trace)[0]
+    assert torch.allclose(document.states(), states, atol=1e-4)
+    assert torch.allclose(document.attn_weights(0, 1), trace.layers[0].attn_weights[0, 1], atol=1e-5)
+
+
+def test_hooks_do_not_leave_this_process(loaded):
+    document = Generation(loaded, "the cat", edits=Edits(hooks=(Hook("resid_post", 0, abs),)))
+    for leave in (document.to_json, lambda: document.remote_request(GREEDY, 3), lambda: python_snippet(document)):
+        with pytest.raises(
+            ValueError, match="the hook on resid_post is a Python function, which cannot be saved or sent"
+        ):
+            leave()
 
 
 def test_a_document_keeps_exact_logits_and_attention_of_every_position(family):

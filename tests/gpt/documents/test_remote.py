@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gpt import Edits, Generation, Patch, SamplingParams, Step, generate
+from gpt import Edits, Generation, Hook, Patch, SamplingParams, Step, generate
 from gpt.documents import remote
 from gpt.documents.comparison import paired_steps
 from gpt.documents.remote import RemoteSteps, edits_of, plain_edits, polled
@@ -163,3 +163,15 @@ def test_edits_cross_as_plain_values(edits):
     for patch, same in zip(again.patches, edits.patches, strict=True):
         assert patch.value.equal(same.value)
         assert (patch.name, patch.layer, patch.position, patch.ids) == (same.name, same.layer, same.position, same.ids)
+
+
+def test_a_deployed_model_refuses_hooks_in_a_sentence_and_this_process_reads_the_text(here):
+    loaded, cluster = deployed(here)
+    hooks = Edits(hooks=(Hook("resid_post", 0, lambda x: 2 * x),))
+    with pytest.raises(ValueError, match="the hook on resid_post is a Python function, which cannot be saved or sent"):
+        list(generate(loaded, PROMPT, WARM, 5, edits=hooks))
+    alone, document = Generation(here, PROMPT, edits=hooks), Generation(loaded, PROMPT, edits=hooks)
+    for each in (alone, document):
+        each.read()
+    assert torch.equal(alone.states(), document.states())
+    assert cluster.requests == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 import threading
 from pathlib import Path
 
@@ -82,8 +83,13 @@ def test_download_restarts_if_the_server_does_not_support_ranges(served: Hub) ->
     assert (hub.download(REPO) / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
 
 
-def test_partial_file_with_another_checksum_is_deleted(served: Hub, tmp_path: Path) -> None:
-    blob = hashlib.sha256(served.files[hub.WEIGHTS]).hexdigest()
+@pytest.mark.parametrize("in_git", [False, True])
+def test_partial_file_with_another_checksum_is_deleted(served: Hub, tmp_path: Path, in_git: bool) -> None:
+    served.in_git, weights = in_git, served.files[hub.WEIGHTS]
+    (tmp_path / "weights").write_bytes(weights)
+    git = ["git", "hash-object", "--no-filters", str(tmp_path / "weights")]
+    sha1 = subprocess.run(git, capture_output=True, check=True, text=True).stdout.strip()
+    blob = sha1 if in_git else hashlib.sha256(weights).hexdigest()
     part = tmp_path / "cache" / "models--someone--tiny" / "blobs" / f"{blob}.incomplete"
     part.parent.mkdir(parents=True)
     part.write_bytes(b"x" * 1000)
