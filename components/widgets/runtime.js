@@ -200,6 +200,9 @@ export function controls(tab, n) {
   return Array.from({ length: n }, (_, place) => ({ __type__: "update", ...updates.get(place) }));
 }
 
+/** Whether all that came in frames is drawn, and set in gradio's components. */
+export const isSettled = () => !scheduled && !controlUpdates.size;
+
 /** Draws these with the next animation frame. @param {Mounted[]} widgets */
 function refresh(widgets) {
   for (const each of widgets) stale.add(each);
