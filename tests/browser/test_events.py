@@ -24,13 +24,13 @@ def inside(page: Page) -> Actions:
     open_tab(page, "Inside")
     open_tab(page, "The machine")
     heads, caption = page.locator(".gb-heads-grid"), page.locator("#flow figcaption .gb-says")
-    expect(caption).to_contain_text("layer 0, head 0")
+    expect(caption).to_contain_text("layer 3, head 2")
 
     def choose_next() -> None:
         for key in ("ArrowRight", "Enter"):
             heads.press(key)
 
-    return choose_next, choose_next, caption, "layer 0, head 2"
+    return choose_next, choose_next, caption, "layer 3, head 4"
 
 
 def change(page: Page) -> Actions:
