@@ -74,10 +74,10 @@ class Events:
         that the browser changed by itself. payload: also pass the dict that the event itself carries, of unchecked
         content. js: runs in the browser first; takes the inputs and returns them as a list.
 
-        Raises ValueError for a payload with "always_last": gradio repeats the payload of the first event.
+        Raises TypeError for a payload with "always_last": gradio repeats the payload of the first event.
         """
         if payload and trigger_mode == "always_last":
-            raise ValueError('a payload with trigger_mode="always_last" would be that of the first event: use an input')
+            raise TypeError('a payload with trigger_mode="always_last" would be that of the first event: use an input')
         unset = [*(component for component in inputs if component not in sets), *edited]
         name = getattr(trigger, "event_name", "")
         streams = inspect.isgeneratorfunction(getattr(handler, "func", handler))

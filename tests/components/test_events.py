@@ -25,7 +25,7 @@ def events() -> Iterator[Events]:
 
 
 def test_a_payload_whose_event_may_be_repeated_for_a_later_one_is_refused(events: Events) -> None:
-    with pytest.raises(ValueError, match="always_last"):
+    with pytest.raises(TypeError, match="always_last"):
         events.on(gr.HTML().select, lambda session, sent: None, payload=True, trigger_mode="always_last")
 
 
