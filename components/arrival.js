@@ -1,6 +1,6 @@
 // The session of this browser tab: a random id and the saved session, both in sessionStorage.
 
-import { store } from "./widgets/runtime.js";
+import { isSettled, store } from "./widgets/runtime.js";
 
 const ID = "glassbox-session";
 const SAVED = "glassbox-saved";
@@ -86,6 +86,7 @@ export async function arrive(values) {
   return [id, (kept && read("sessionStorage", SAVED)) ?? "", language(), ...values.slice(3)];
 }
 
+let hasBegun = false;
 /** @type {(id: string) => void} */ let begin;
 /** @type {Promise<string>} */
 const begun = new Promise((resolve) => (begin = resolve));
@@ -93,11 +94,18 @@ const begun = new Promise((resolve) => (begin = resolve));
 /** The id of the session, once the server knows it; earlier events wait. */
 export const session = () => begun;
 
+/** Whether the page shows the session: its first frame is there, drawn and set in gradio's components. */
+export const isBack = () => hasBegun && isSettled();
+
 /** The query of the page's address; "" after a reload. */
 export const linkQuery = () => query;
 
 store.on("saved", (saved) => saved && write("sessionStorage", SAVED, JSON.stringify(saved)));
-store.on("session", (known) => known && begin(known));
+store.on("session", (known) => {
+  if (!known) return;
+  hasBegun = true;
+  begin(known);
+});
 store.on("restore", () => location.reload());
 store.on("language", (chosen) => {
   document.documentElement.lang = chosen;

@@ -69,11 +69,17 @@ class Events:
         """Call `handler(session, *values of inputs)` at an event, and send the views that changed.
 
         trigger: an event of a component, such as `button.click`, a dependency (`event.then`), or a list of events.
+        inputs: of a widget, the dict that it sent with its last event of this name, of unchecked content.
         sets: the inputs that the handler may change; the others keep the person's value. edited: further components
-        that the browser changed by itself. payload: also pass the dict that a widget sent, of unchecked content. js:
-        runs in the browser first; takes the inputs and returns them as a list.
+        that the browser changed by itself. payload: also pass the dict that the event itself carries, of unchecked
+        content. js: runs in the browser first; takes the inputs and returns them as a list.
+
+        Raises TypeError for a payload with "always_last": gradio repeats the payload of the first event.
         """
+        if payload and trigger_mode == "always_last":
+            raise TypeError('a payload with trigger_mode="always_last" would be that of the first event: use an input')
         unset = [*(component for component in inputs if component not in sets), *edited]
+        name = getattr(trigger, "event_name", "")
         streams = inspect.isgeneratorfunction(getattr(handler, "func", handler))
 
         def respond(event: gr.EventData, session_id: object, values: tuple[Any, ...]) -> Iterator[Any]:
@@ -81,7 +87,8 @@ class Events:
             if session is None:
                 yield RESTORE
                 return
-            arguments = (*values, payload_of(event)) if payload else values
+            sent = (_sent(v, name) if isinstance(c, gr.HTML) else v for c, v in zip(inputs, values, strict=True))
+            arguments = (*sent, _sent(vars(event).get("_data"), "payload")) if payload else (*sent,)
             not_set: Sequence[Block] = unset  # not set by the first frame: the browser has the person's values
             with closing(_steps_of(handler, session, arguments)) as steps:
                 for _ in steps:
@@ -150,10 +157,10 @@ def error_messages(session: Session | None = None) -> Iterator[None]:
         raise error(PageError("error.disk_full") if is_full else problem, language) from None
 
 
-def payload_of(event: gr.EventData) -> dict[str, Any]:
-    """The payload of a widget's event, of unchecked content; {} if it has none."""
-    sent = getattr(event, "payload", None)
-    return sent if isinstance(sent, dict) else {}
+def _sent(values: object, name: str) -> dict[str, Any]:
+    """Return the dict of that name among values from the browser; {} for anything else."""
+    found = values.get(name) if isinstance(values, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def error(problem: object, language: Language = "en") -> gr.Error:

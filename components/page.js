@@ -1,7 +1,7 @@
 // The page outside the widgets: theme, keys.
 
 import { followHistory } from "./address.js";
-import { arrive, linkQuery, rememberLink, session } from "./arrival.js";
+import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
 import "./gradio_workarounds.js";
 import { films } from "./widgets/progress.js";
 import { clickOn, controls, navigate, start, store } from "./widgets/runtime.js";
@@ -42,4 +42,4 @@ function save(file) {
 
 store.on("download", save);
 followHistory(store, navigate, rememberLink);
-start(opened, { arrive, clickOn, controls, session, query: linkQuery });
+start(opened, { arrive, clickOn, controls, isBack, session, query: linkQuery });

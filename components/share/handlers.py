@@ -55,8 +55,8 @@ def wire_share(events: Events, link: gr.HTML, menu_files: gr.HTML) -> None:
     """Wire the events of both menus."""
     events.renderer.add("", VIEWS[:1])
     events.renderer.add("playground", VIEWS[1:])
-    events.on(link.select, answer_link, payload=True)
-    events.on(menu_files.select, answer_files, payload=True, queue="model")
+    events.on(link.select, answer_link, [link])
+    events.on(menu_files.select, answer_files, [menu_files], queue="model")
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:

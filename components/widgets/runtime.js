@@ -11,7 +11,7 @@ import { fill } from "./text.js";
  * @property {string} id  the `elem_id` of the widget
  * @property {Record<string, any>} options  given when the page was built; they never change
  * @property {boolean} dark  whether the page is dark
- * @property {(payload: object, event?: "select" | "input") => void} send  raises an event; the server reads `event.payload`
+ * @property {(payload: object, event?: "select" | "input") => void} send  raises an event; the server reads the newest payload of its name in the value of the gr.HTML
  * @property {() => void} redraw  draws the same data again, with the next animation frame
  * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with that field of every frame that has it
  * @property {(key: string, values?: Record<string, any>) => string} t  a text of the data's `labels`, or of the options'; "" where there is none
@@ -84,9 +84,9 @@ async function definition(name) {
 
 /**
  * Called by a gr.HTML's `js_on_load`.
- * @param {HTMLElement} element @param {Trigger} trigger @param {Call} call
+ * @param {HTMLElement} element @param {Trigger} trigger @param {Record<string, any>} props @param {Call} call
  */
-export async function mount(element, trigger, call) {
+export async function mount(element, trigger, props, call) {
   const make = await definition(call.widget);
   for (const each of [...mounted]) if (!each.element.isConnected) unmount(each);
   const host = {
@@ -96,7 +96,10 @@ export async function mount(element, trigger, call) {
       return element.closest(".dark") !== null;
     },
     /** @param {object} payload */
-    send: (payload, event = "select") => trigger(event, { payload }),
+    send: (payload, event = "select") => {
+      props.value = { ...props.value, [event]: payload }; // an input: gradio may repeat an earlier event with its data
+      trigger(event, {});
+    },
     redraw: () => refresh([self]),
     /** @param {string} name @param {(value: any) => void} listener */
     on: (name, listener) => void self.listening.push(store.on(name, listener)),
@@ -196,6 +199,9 @@ export function controls(tab, n) {
   if (!controlUpdates.delete(tab) || !updates) return;
   return Array.from({ length: n }, (_, place) => ({ __type__: "update", ...updates.get(place) }));
 }
+
+/** Whether all that came in frames is drawn, and set in gradio's components. */
+export const isSettled = () => !scheduled && !controlUpdates.size;
 
 /** Draws these with the next animation frame. @param {Mounted[]} widgets */
 function refresh(widgets) {

@@ -13,6 +13,8 @@ declare global {
       /** By widget, the options of all of its kind. */
       options: Record<string, Record<string, any>>;
       waiting: (() => void)[];
+      /** Whether the page shows the session of a visitor who is back. */
+      isBack?: () => boolean;
       /** Times in ms of the browser's clock: of the newest click, and of the newest on each tab. */
       clicks?: { newest: number; tabs: Record<string, number> };
     };

@@ -24,13 +24,13 @@ def widget(
     element. view: the name of the view whose data it shows. options: what the module is given once, when the page is
     built. labels: its texts, until its data have others.
 
-    A widget raises `.select` (or `.input`) with the event data `payload`.
+    A widget raises `.select` (or `.input`). Its value has the newest payload, a dict, by the name of the event.
     """
     given = {**(options or {}), **({} if labels is None else {"labels": labels})}
     call = {"widget": name, "view": view, "id": elem_id, "options": given}
     return gr.HTML(
         html_template=template,
-        js_on_load=f"glassbox.mount(element, trigger, {json.dumps(call)})",
+        js_on_load=f"glassbox.mount(element, trigger, props, {json.dumps(call)})",
         apply_default_css=False,
         elem_id=elem_id,
         elem_classes=["gb-widget", *classes],

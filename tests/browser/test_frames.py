@@ -57,8 +57,8 @@ def whole(number: int, selected: int) -> str:
     return to_json({"n": number, "base": None, "views": views})
 
 
-def received(event: gr.EventData) -> str:
-    return str(event.payload)
+def received(sent: dict[str, Any]) -> str:
+    return str(sent["select"])
 
 
 def demo() -> gr.Blocks:
@@ -83,7 +83,7 @@ def demo() -> gr.Blocks:
         for name, send in sends.items():
             gr.Button(name, elem_id=name).click(send, None, hidden, show_progress="hidden")
         hidden.retry(lambda: whole(COUNT + 10, selected=7), None, hidden, show_progress="hidden")
-        strip.select(received, None, event, show_progress="hidden")
+        strip.select(received, strip, event, show_progress="hidden")
     return blocks
 
 

@@ -66,8 +66,8 @@ def sent(values: dict[str, Any]) -> tuple[str, str]:
     return frame(**values), ""
 
 
-def received(event: gr.EventData) -> str:
-    return json.dumps(event.payload)
+def received(sent: dict[str, Any]) -> str:
+    return json.dumps(sent["select"])
 
 
 def demo() -> gr.Blocks:
@@ -77,7 +77,7 @@ def demo() -> gr.Blocks:
         hidden.value = frame()
         event = gr.Textbox(label="event", elem_id="event")
         for shown in (tokens(elem_id="strip", view="strip"), chart(elem_id="chart", clickable=True, view="chart")):
-            shown.select(received, None, event, show_progress="hidden")
+            shown.select(received, shown, event, show_progress="hidden")
         for name, values in FRAMES.items():
             button = gr.Button(name, elem_id=name)
             button.click(partial(sent, values), None, [hidden, event], show_progress="hidden")

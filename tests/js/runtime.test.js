@@ -67,7 +67,8 @@ const send = (views) => store.apply({ n: (number += 1), base: number === 1 ? nul
 async function add(widget, id, { view = id, options = {}, events = [], within = null } = {}) {
   const element = new FakeElement();
   element.parentElement = within;
-  await mount(element, (type, payload) => events.push([type, payload]), { widget, id, view, options });
+  const props = {};
+  await mount(element, (type) => events.push([type, props.value[type]]), props, { widget, id, view, options });
   return { element };
 }
 
@@ -189,7 +190,7 @@ test("what a widget sends is the payload of an event", async () => {
   await add("asks", "asked", { events });
   hosts.asked.send({ index: 3 });
   hosts.asked.send({ index: 4 }, "input");
-  assert.deepEqual(events, [["select", { payload: { index: 3 } }], ["input", { payload: { index: 4 } }]]);
+  assert.deepEqual(events, [["select", { index: 3 }], ["input", { index: 4 }]]);
 });
 
 test("texts come from the data, else from the options, and have their values", async () => {

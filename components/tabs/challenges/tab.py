@@ -29,14 +29,14 @@ def build_challenges(events: Events, placeholder: gr.Textbox) -> None:
     columns = {"typing": ui.typing, "pictures": ui.pictures, "switches": ui.switches, "bars": ui.side}
     controls = [Control(column, partial(shows, part), partial(visibility, part)) for part, column in columns.items()]
     events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
-    latest: Any = {"payload": True, "trigger_mode": "always_last"}
+    latest: Any = {"trigger_mode": "always_last"}
     for widget in (ui.head, ui.foot):
-        events.on(widget.select, handlers.choose, payload=True)
-    events.on(ui.box.input, handlers.type_text, [placeholder], trigger_mode="always_last", js=_TYPED)
-    events.on(ui.text.select, handlers.pick_token, **latest)
-    events.on(ui.heads.select, handlers.pick_head, **latest)
-    events.on(ui.toggles.select, handlers.toggle, payload=True)
-    events.on(ui.bars.select, handlers.append_token, payload=True)
+        events.on(widget.select, handlers.choose, [widget])
+    events.on(ui.box.input, handlers.type_text, [placeholder], js=_TYPED, **latest)
+    events.on(ui.text.select, handlers.pick_token, [ui.text], **latest)
+    events.on(ui.heads.select, handlers.pick_head, [ui.heads], **latest)
+    events.on(ui.toggles.select, handlers.toggle, [ui.toggles])
+    events.on(ui.bars.select, handlers.append_token, [ui.bars])
 
 
 _OPEN = "document.querySelector('#challenge-head [aria-current]')?.dataset.key"

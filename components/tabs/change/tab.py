@@ -82,7 +82,7 @@ def _wire(ui: ChangeComponents, events: Events) -> None:
     on = events.on
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
-    on(ui.switches.select, editing.set_switches, payload=True, **latest)
+    on(ui.switches.select, editing.set_switches, [ui.switches], **latest)
     on(ui.activation.input, editing.choose_activation, [ui.activation], **latest)
     on(ui.positions.input, editing.drop_positions, [ui.positions], **latest)
     on(ui.reset.click, editing.reset)
@@ -90,8 +90,8 @@ def _wire(ui: ChangeComponents, events: Events) -> None:
         on(button.click, partial(editing.try_experiment, name))
     on(ui.costliest.click, editing.switch_off_costliest, trigger_mode="once", **run)
     on(ui.costs_stop.click, editing.stop_costs)
-    on(ui.original.select, editing.select_token, payload=True)
-    on(ui.divergence.select, editing.select_bar, payload=True)
+    on(ui.original.select, editing.select_token, [ui.original])
+    on(ui.divergence.select, editing.select_bar, [ui.divergence])
 
     on([ui.both.click, ui.again.click], generation.generate_both, trigger_mode="once", **run)
     on(ui.stop.click, generation.stop)
@@ -106,5 +106,5 @@ def _wire(ui: ChangeComponents, events: Events) -> None:
         on(button.click, partial(patching.take_example, name), **run)
     on(ui.measure.click, patching.measure, boxes, trigger_mode="once", **run)
     on(ui.patch_stop.click, patching.stop_sweep)
-    on(ui.map.select, patching.choose_cell, payload=True)
+    on(ui.map.select, patching.choose_cell, [ui.map])
     on(ui.keep.click, patching.keep, **run)

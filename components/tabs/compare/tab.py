@@ -91,8 +91,8 @@ def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
             control, limit = getattr(column, name), LIMITS[name]
             js = clamp_js(limit.low, limit.high)
             on(control.input, partial(columns.set_value, side, name), [control], js=js, **latest)
-        on(column.strip.select, partial(columns.select_token, side), payload=True)
-    on(ui.divergence.select, columns.select_bar, payload=True)
+        on(column.strip.select, partial(columns.select_token, side), [column.strip])
+    on(ui.divergence.select, columns.select_bar, [ui.divergence])
 
     seeds = [column.seed for column in ui.columns]
     start_events = [ui.generate.click, *(seed.submit for seed in seeds)]
@@ -119,5 +119,5 @@ def _wire_beam_search(ui: CompareComponents, events: Events) -> None:
         on(ui.beams_tab.select, beam_search.first_search, queue="model"),
     ]
     on(ui.stop_search.click, beam_search.stop, cancels=runs)
-    on(ui.tree.select, beam_search.choose, payload=True, trigger_mode="always_last")
+    on(ui.tree.select, beam_search.choose, [ui.tree], trigger_mode="always_last")
     on(ui.adopt.click, beam_search.adopt)

@@ -65,20 +65,20 @@ def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events) -> Non
     latest = {"trigger_mode": "always_last"}
     for name, tab in tabs.items():
         events.on(tab.select, partial(handlers.open_part, name), **latest)
-    events.on(ui.flow.select, handlers.select_in_flow, payload=True, **latest)
+    events.on(ui.flow.select, handlers.select_in_flow, [ui.flow], **latest)
     for widget in (ui.heads, ui.layers):
-        events.on(widget.select, handlers.select, payload=True, **latest)
+        events.on(widget.select, handlers.select, [widget], **latest)
     for widget in (ui.stages, ui.lines):
-        events.on(widget.select, handlers.select_pair, payload=True, **latest)
+        events.on(widget.select, handlers.select_pair, [widget], **latest)
     for widget in (ui.norms, ui.shares):
-        events.on(widget.select, handlers.select_layer, payload=True, **latest)
-    events.on(ui.tokens.select, handlers.select_token, payload=True, **latest)
-    events.on(ui.heads.input, handlers.magnify_head, payload=True, **latest)
+        events.on(widget.select, handlers.select_layer, [widget], **latest)
+    events.on(ui.tokens.select, handlers.select_token, [ui.tokens], **latest)
+    events.on(ui.heads.input, handlers.magnify_head, [ui.heads], **latest)
     events.on(ui.model.input, handlers.choose_model, [ui.model], **latest)
     events.on(ui.attention_view.input, handlers.choose_attention_view, [ui.attention_view], **latest)
     events.on(ui.follow.click, handlers.open_film)
-    events.on(ui.film.input, handlers.show_beat, payload=True)
-    events.on(ui.film.select, handlers.leave_film, payload=True)
+    events.on(ui.film.input, handlers.show_beat, [ui.film])
+    events.on(ui.film.select, handlers.leave_film, [ui.film])
     events.on(ui.save.click, handlers.save_trace, queue="model")
 
 

@@ -42,10 +42,10 @@ def build_lessons(localizer: Localizer, events: Events, loaded: LoadedModel, tab
     events.renderer.add(NAME, views, handlers.analysis(loaded), controls=_controls(ui, loaded.model.config))
 
     latest: Any = {"trigger_mode": "always_last"}
-    events.on(ui.head.select, partial(handlers.choose_lesson, loaded), payload=True)
+    events.on(ui.head.select, partial(handlers.choose_lesson, loaded), [ui.head])
     events.on(ui.head.input, partial(handlers.open_film, loaded, tabs), queue="model")
     events.on(ui.body.select, partial(handlers.open_place, loaded, tabs), queue="model")
-    events.on(ui.body.input, partial(handlers.answer, loaded), payload=True)
+    events.on(ui.body.input, partial(handlers.answer, loaded), [ui.body])
     for name, slider in (("a", ui.a), ("b", ui.b)):
         events.on(
             slider.input, partial(handlers.move, loaded, name), [slider], js=clamp_slider_js(slider.elem_id), **latest

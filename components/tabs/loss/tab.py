@@ -106,4 +106,4 @@ def _wire(ui: LossComponents, events: Events) -> None:
     for text, button in zip(EXAMPLES.values(), ui.examples, strict=True):
         runs.append(on(button.click, partial(handlers.measure_text, text=text), [ui.stride], queue="model"))
     on(ui.stop.click, handlers.stop, cancels=runs)
-    on(ui.strip.select, handlers.select, payload=True, trigger_mode="always_last")
+    on(ui.strip.select, handlers.select, [ui.strip], trigger_mode="always_last")

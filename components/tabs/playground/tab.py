@@ -133,7 +133,7 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     carried = [frame.saved]  # in its place the text of the box is sent
     on(ui.prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
     on(ui.chat.input, chat.switch_chat, [ui.chat], **run)
-    on(ui.prompt.select, selection.select_token, payload=True, **latest)
+    on(ui.prompt.select, selection.select_token, [ui.prompt], **latest)
     for name, slider in {**ui.sampling, "length": ui.length}.items():
         low, high = (LIMITS[name].low, LIMITS[name].high) if name in LIMITS else (1, MAX_LENGTH)
         on(slider.input, partial(_set, name), [slider], js=clamp_js(low, high), **latest)
@@ -141,15 +141,16 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
         on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], **latest)
     on(ui.preset.input, selection.choose_preset, [ui.preset])
 
-    on([ui.strip.select, frame.strip.select], selection.select_token, payload=True)
-    on(ui.heatmap.select, selection.select_row, payload=True)
+    for strip in (ui.strip, frame.strip):
+        on(strip.select, selection.select_token, [strip])
+    on(ui.heatmap.select, selection.select_row, [ui.heatmap])
     on(ui.layer.input, selection.choose_layer, [ui.layer], **latest)
     on(ui.head.input, selection.choose_head, [ui.head], **latest)
     on(ui.shading.input, selection.choose_shading, [ui.shading], **latest)
 
-    on([ui.bars.select, ui.chart_bars.select], editing.choose, payload=True, **run)
-    on(ui.hits.select, editing.choose, payload=True, **run)
-    on(ui.tree.select, editing.switch_branch, payload=True, **run)
+    for widget in (ui.bars, ui.chart_bars, ui.hits):
+        on(widget.select, editing.choose, [widget], **run)
+    on(ui.tree.select, editing.switch_branch, [ui.tree], **run)
     on(ui.box.submit, editing.type_text, [ui.box], sets=[ui.box], **run)
     on(ui.box.input, editing.search, [ui.box], **latest)
 
@@ -157,7 +158,7 @@ def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
     on(ui.pipeline.collapse, selection.fold_pipeline)
     on(ui.unit.input, selection.choose_unit, [ui.unit], **latest)
     on(ui.follow.input, selection.follow_token, [ui.follow], sets=[ui.follow], **latest)
-    on(ui.lines.select, selection.follow_line, payload=True)
+    on(ui.lines.select, selection.follow_line, [ui.lines])
 
     typed = {"inputs": [*carried, ui.seed], "js": f"(_, seed) => [({TYPED})(), seed]", **run}
     on(ui.step.click, generation.step, **typed)

@@ -117,9 +117,9 @@ def _wire(ui: TrainComponents, events: Events, machine: Machine) -> Any:
     on(ui.factor.input, handlers.change_rate, [ui.factor], **latest)
     on(ui.timer.tick, partial(handlers.follow, machine), trigger_mode="once")
     on(ui.source.input, partial(handlers.choose_source, machine), [ui.source], **latest)
-    on(ui.player.input, partial(handlers.show_moment, machine), payload=True, **latest)
+    on(ui.player.input, partial(handlers.show_moment, machine), [ui.player], **latest)
     on(ui.save.click, handlers.save_film)
-    on(ui.curve.select, partial(handlers.choose_step, machine), payload=True)
-    on(ui.heads.select, handlers.choose_head, payload=True)
-    on(ui.flow.select, handlers.select_in_machine, payload=True)
+    on(ui.curve.select, partial(handlers.choose_step, machine), [ui.curve])
+    on(ui.heads.select, handlers.choose_head, [ui.heads])
+    on(ui.flow.select, handlers.select_in_machine, [ui.flow])
     return on(ui.open.click, handlers.open_model).success

@@ -193,7 +193,7 @@ def _wire(ui: WhyComponents, events: Events) -> None:
     events.on(ui.token.input, handlers.choose_token, [ui.token], **latest)
     events.on(ui.watch.change, handlers.watch, [ui.watch], **latest)
     events.on(ui.against.input, handlers.choose_against, [ui.against], **latest)
-    events.on(ui.flow.select, handlers.switch, payload=True, queue="model", trigger_mode="multiple")
+    events.on(ui.flow.select, handlers.switch, [ui.flow], queue="model", trigger_mode="multiple")
     for widget, handler in (
         (ui.strip, handlers.choose_position),
         (ui.lens, handlers.choose_cell),
@@ -201,4 +201,4 @@ def _wire(ui: WhyComponents, events: Events) -> None:
         (ui.heads, handlers.choose_head),
         (ui.roles, handlers.choose_head),
     ):
-        events.on(widget.select, handler, payload=True)
+        events.on(widget.select, handler, [widget])

@@ -1,0 +1,95 @@
+"""Events of the page: of quick actions the last one counts, also while the server is busy with the first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from components.render import Renderer
+from tests.browser.playground_page import open_playground
+
+Actions = tuple[Callable[[], None], Callable[[], None], Locator, str]
+
+
+def open_tab(page: Page, name: str) -> None:
+    page.get_by_role("tab", name=name, exact=True).click()
+
+
+def inside(page: Page) -> Actions:
+    open_tab(page, "Inside")
+    open_tab(page, "The machine")
+    heads, caption = page.locator(".gb-heads-grid"), page.locator("#flow figcaption .gb-says")
+    expect(caption).to_contain_text("layer 3, head 2")
+
+    def choose_next() -> None:
+        for key in ("ArrowRight", "Enter"):
+            heads.press(key)
+
+    return choose_next, choose_next, caption, "layer 3, head 4"
+
+
+def change(page: Page) -> Actions:
+    open_tab(page, "Change it")
+    lead, heads = page.locator("#change-lead"), page.locator("#change-switches .gb-switch-head")
+    expect(lead).to_contain_text("Nothing is changed")
+    return heads.nth(1).click, heads.nth(2).click, lead, "layer 0 head 1 off; layer 0 head 2 off"
+
+
+def loss(page: Page) -> Actions:
+    open_tab(page, "Tools")
+    open_tab(page, "Loss")
+    chips, token = page.locator("#loss-strip [role=option]"), page.locator("#loss-token")
+    expect(token).not_to_be_empty()
+    return chips.nth(2).click, chips.first.click, token, "comes first"
+
+
+def train(page: Page) -> Actions:
+    open_tab(page, "Train")
+    page.locator("#train-task").get_by_text("Reverse", exact=True).click()
+    expect(page.locator("#train-about")).to_contain_text("in reverse")
+    page.locator("#train-settings > button").click()
+    page.locator("#train-n-embd").get_by_text("32", exact=True).click()
+    steps = page.locator("#train-steps input[type=number]")
+    steps.fill("50")
+    steps.press("Tab")
+    page.locator("#train-start").click()
+    expect(page.locator("#train-status")).to_contain_text("Finished after 50 steps", timeout=120_000)
+    says, player = page.locator("#train-curve .gb-says"), page.locator("#train-player input")
+    expect(says).to_contain_text("Step 50: ")
+    return lambda: player.press("Home"), lambda: player.press("ArrowRight"), says, "Step 1: "
+
+
+@contextmanager
+def busy_server() -> Iterator[None]:
+    """No frame is drawn within."""
+    draw, free = Renderer.frame, Event()
+
+    def frame(*arguments: Any) -> str | None:
+        free.wait(timeout=60)
+        return draw(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Renderer, "frame", frame)
+        try:
+            yield
+        finally:
+            free.set()
+
+
+@pytest.mark.parametrize("prepare", [inside, change, loss, train])
+def test_of_two_quick_actions_the_last_one_counts_while_the_server_is_busy_with_the_first(
+    stay: Callable[..., Page], site: str, prepare: Callable[[Page], Actions]
+) -> None:
+    page = stay(lambda page: open_playground(page, site))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpt.training.live_run.N_EVALUATIONS", 5)
+        first, last, shown, expected = prepare(page)
+    with busy_server():
+        first()
+        last()
+    expect(shown).to_contain_text(expected)

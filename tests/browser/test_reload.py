@@ -1,0 +1,47 @@
+"""A page that is loaded again: nothing is answered before it shows the visitor's text."""
+
+from __future__ import annotations
+
+import re
+from threading import Event
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.render import Renderer
+from components.state.session import Session
+from tests.browser.playground_page import CHIPS, open_playground, says, text
+
+TYPED = "My cat likes"
+CARET_MS = 300  # longer than the box waits for another move of the caret
+
+
+def test_a_click_or_a_key_before_the_text_is_back_is_not_taken_for_one_in_the_example(
+    page: Page, site: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_playground(page, site)
+    page.locator("#prompt textarea").fill(TYPED)
+    expect(says(page, "bars")).to_contain_text("likes")
+    start, free = Renderer.start, Event()
+
+    def wait(renderer: Renderer, session: Session) -> None:
+        free.wait(timeout=60)
+        start(renderer, session)
+
+    monkeypatch.setattr(Renderer, "start", wait)
+    page.reload(wait_until="commit")
+    box = page.locator("#prompt textarea")
+    expect(box).to_have_value(re.compile("^Once upon a time"))
+    expect(page.locator("#step")).to_be_visible()
+    place = box.bounding_box()
+    assert place is not None
+    page.mouse.click(place["x"] + 12, place["y"] + 12)  # the first token
+    page.keyboard.press("Control+Enter")
+    page.wait_for_timeout(CARET_MS)
+    expect(page.locator(".first-waiting")).to_be_visible()
+    free.set()
+    expect(page.locator("#first-screen")).to_have_count(0)
+    page.locator("#language label", has_text="中文").click()
+    expect(page.locator("#generate")).to_have_text("续写")
+    expect(page.locator(CHIPS).last).to_have_attribute("aria-selected", "true")
+    assert text(page) == TYPED
