@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -16,7 +15,6 @@ from gpt.errors import GPTError
 from gpt.inference.engine import Engine, NextTokenDistribution
 
 MAX_BRANCH_BYTES = 2**28
-T = TypeVar("T")
 
 
 class DocumentCache:
@@ -85,24 +83,20 @@ class DocumentCache:
         self.kv.advance(count)
         self.length += count
 
-    def read(self, ids: Sequence[int], path: Sequence[int], on_read: Callable[[], T]) -> T:
-        """Run the model over the positions that were not read, up to block_size; then return `on_read()`.
+    @torch.inference_mode()
+    def read(self, ids: Sequence[int], path: Sequence[int]) -> None:
+        """Run the model over the positions that were not read, up to block_size.
 
         ids: token ids of the path.
         """
         start, end = self.length, min(len(ids), self.model.config.block_size)
         if start == end:
-            return on_read()
-
-        def store(states: Tensor, distribution: NextTokenDistribution) -> T:
-            self.states[start:end] = states
-            self.length, self._newest = end, (end - 1, distribution)
-            self.branches.evicted.difference_update(path[start:end])
-            return on_read()
-
+            return
         self._stop_sharing()
         self.kv.crop(start)  # an interrupted read may have stored more
-        return self.engine.read(ids[start:end], self.kv, self.edits, store)
+        self.states[start:end], distribution = self.engine.read(ids[start:end], self.kv, self.edits)
+        self.length, self._newest = end, (end - 1, distribution)
+        self.branches.evicted.difference_update(path[start:end])
 
     @torch.inference_mode()
     def logits(self, position: int) -> Tensor:

@@ -132,7 +132,7 @@ class Generation(Document):
         deployed = self.loaded.deployed
         if deployed is not None and self.n_read < min(len(self.ids), self.block_size):
             self._read_remotely(deployed)
-        self._cache.read(self.ids, self.path, lambda: None)
+        self._cache.read(self.ids, self.path)
 
     def _read_remotely(self, deployed: DeployedModel) -> None:
         with suppress(ConnectionLost, GPTError):
@@ -266,9 +266,7 @@ class Generation(Document):
         """joined: one action with the step before."""
         if self.full:
             raise GPTError("context.full", limit=self.block_size)
-        return self._cache.read(self.ids, self.path, lambda: self._sample(params, joined))
-
-    def _sample(self, params: SamplingParams, joined: bool) -> Step:
+        self._cache.read(self.ids, self.path)
         predicted = self._cache.distribution(len(self.ids) - 1)
         step = sample_step(predicted, params, len(self.dropped) + len(self.ids), self.ids)
         text = self._add([step.token_id], Origin("sampled", params), joined=joined)

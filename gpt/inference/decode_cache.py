@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from weakref import ReferenceType, ref
 
-import torch
-
 from gpt.cache import KVCache
 
 MAX_ROWS = 32  # texts that attend in one kernel
@@ -87,7 +85,7 @@ class Block:
             self._rows[i].length += 1
 
     def trim(self) -> None:
-        """Return the memory if less than all of it was needed since the last call; the next pass takes what it needs."""
+        """Return the memory unless all of it was needed since the last call; the next pass takes what it needs."""
         if self._n_needed < sum(row.filled for row in self._rows):
             self._reserve(0)
         self._n_needed = 0

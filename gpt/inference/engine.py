@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,12 +23,12 @@ from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.inference.admission import AdmissionQueue
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
-from gpt.inference.decode_cache import DecodeCache
+from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import SMALL_WORK, threads_for
 from gpt.model import GPT
 
-MAX_TEXTS = 32  # generated at the same time
+MAX_TEXTS = MAX_ROWS  # generated at the same time
 CHUNK_TOKENS = 32  # of a prompt in one round with several requests
 ROUND_MULTIPLICATIONS = 2**34  # of prompts in one round: half a second on two cores
 BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
@@ -50,16 +49,14 @@ class NextTokenDistribution:
 
 @dataclass(eq=False)
 class ReadRequest:
-    """A request to read ids into the cache of one text, and a callback for the result."""
+    """A request to read ids into the cache of one text."""
 
     ids: Sequence[int]
     cache: KVCache
     edits: Edits | None
-    on_read: Callable[[Tensor, NextTokenDistribution], Any]
     states: list[Tensor] = field(default_factory=list)  # of the chunks read so far
-    result: Any = None
-    error: BaseException | None = None
-    called: bool = False  # `on_read`, or about to be: the cache keeps what was read
+    logits: Tensor | None = None  # after the last id, (vocab_size,), once all are read
+    error: Exception | None = None
     done: threading.Event = field(default_factory=threading.Event)
     thread: int = field(default_factory=threading.get_ident)  # of the caller
 
@@ -70,17 +67,10 @@ class ReadRequest:
     def n_read(self) -> int:
         return sum(map(len, self.states))
 
-    def finish(self, distribution: NextTokenDistribution) -> None:
-        """Call `on_read` with what was read."""
-        self.called = True
-        try:
-            self.result = self.on_read(torch.cat(self.states), distribution)
-        except BaseException as error:
-            self.error = error
-            if not isinstance(error, Exception):
-                raise
-        finally:
-            self.done.set()
+    def finish(self, logits: Tensor) -> None:
+        """End with the logits after the last id."""
+        self.logits = logits
+        self.done.set()
 
     def fail(self, error: Exception) -> None:
         """End with an error; the cache is as it was before the request."""
@@ -113,32 +103,47 @@ class Engine:
         self._changed = threading.Condition()  # guards the attributes above
         self._round_lock = threading.Lock()  # held while caches are written
 
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of the copies from which texts that generate together attend in one kernel."""
+        return self._decode_cache.n_bytes
+
+    def limit_copies(self, free_bytes: Callable[[], int]) -> None:
+        """Let `copied_bytes` grow only by what a function returns; without it, texts attend one after the other."""
+        self._decode_cache.free_bytes = free_bytes
+
+    def trim(self) -> None:
+        """Return the memory of copies that no round has needed since the last call."""
+        with self._round_lock:
+            self._decode_cache.trim()
+
     def read(
-        self,
-        ids: Sequence[int],
-        cache: KVCache,
-        edits: Edits | None = None,
-        on_read: Callable[[Tensor, NextTokenDistribution], Any] = lambda *read: read,
-    ) -> Any:
-        """Read tokens into a cache; returns what `on_read` returns.
+        self, ids: Sequence[int], cache: KVCache, edits: Edits | None = None
+    ) -> tuple[Tensor, NextTokenDistribution]:
+        """Read tokens into a cache.
 
         cache: of batch size 1, with room for all ids; must not be used elsewhere meanwhile.
-        on_read: called with the states (T, C), after the final norm, and the distribution after the last token, in
-            the thread that runs the rounds, one after the other.
-        Raises what the model and `on_read` raise. The cache is then as before, unless `on_read` was called; the same
-        holds after KeyboardInterrupt, which may come at any point.
+        Returns the states (T, C), after the final norm, and the distribution after the last token.
+        Raises what the model raises. The cache is then as before; the same holds after KeyboardInterrupt, which may
+        come at any point.
         """
-        request = ReadRequest(ids, cache, edits, on_read)
+        request = ReadRequest(ids, cache, edits)
         try:
-            self._join(request)
-            while self._leader == request.thread and not request.done.is_set():
-                self._run_round()
-            request.done.wait()
-        finally:
-            self._leave(request)
-        if request.error is not None:
-            raise request.error
-        return request.result
+            try:
+                self._join(request)
+                while self._leader == request.thread and not request.done.is_set():
+                    self._run_round()
+                request.done.wait()
+            finally:
+                self._leave(request)
+            if request.error is not None:
+                raise request.error
+            assert request.logits is not None  # see `ReadRequest.finish`
+            return torch.cat(request.states), self._distribution(request.logits)
+        except BaseException:
+            with self._round_lock:  # a round may be reading it
+                cache.crop(min(request.start, cache.length))
+            raise
 
     @torch.inference_mode()
     def logits(self, states: Tensor) -> Tensor:
@@ -149,8 +154,7 @@ class Engine:
     @torch.inference_mode()
     def distribution(self, state: Tensor) -> NextTokenDistribution:
         """The distribution of the token after a final-norm state (C,)."""
-        with self._threads(1):
-            return self._distributions(state[None])[0]
+        return self._distribution(self.logits(state[None])[0])
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
         """The number of threads for a pass."""
@@ -169,10 +173,6 @@ class Engine:
             self._requests = [other for other in self._requests if other is not request]
             if self._leader == request.thread:
                 self._continue()
-        if not request.done.is_set():  # interrupted; a round may be reading it
-            with self._round_lock:
-                if not request.called and not request.done.is_set():
-                    request.cache.crop(request.start)
 
     def _continue(self) -> None:
         """Let the worker run the requests that are left."""
@@ -251,7 +251,7 @@ class Engine:
             with self._threads(sum(map(len, parts))):
                 states = self._hidden_states(batch, parts)
                 ends = [state[-1] for state, last in zip(states, is_last, strict=True) if last]
-                distributions = iter(self._distributions(torch.stack(ends)) if ends else [])
+                logits = iter(self.model.logits(torch.stack(ends)) if ends else ())
         except Exception as error:
             if len(batch) == 1:
                 batch[0].fail(error)
@@ -263,7 +263,7 @@ class Engine:
         for request, state, last in zip(batch, states, is_last, strict=True):
             request.states.append(state)
             if last:
-                request.finish(next(distributions))
+                request.finish(next(logits))
 
     def _hidden_states(self, batch: list[ReadRequest], parts: Sequence[Sequence[int]]) -> list[Tensor]:
         """(T, C) for each request."""
@@ -274,12 +274,14 @@ class Engine:
         idx = torch.tensor([parts[0]], device=self.model.device)
         return list(self.model.hidden_states(idx, cache=batch[0].cache, edits=edits))
 
-    def _distributions(self, states: Tensor) -> list[NextTokenDistribution]:
-        """One for each of the states (B, C)."""
-        logits = self.model.logits(states).float()
-        log_sum = logits.logsumexp(dim=-1)
-        entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1) / math.log(2)
-        return [NextTokenDistribution(*each) for each in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]
+    @torch.inference_mode()
+    def _distribution(self, logits: Tensor) -> NextTokenDistribution:
+        """Computed in the thread of the caller, so that no text waits for the others' distributions."""
+        with threads_for(len(logits)):
+            logits = logits.to(torch.float32, copy=True)  # a view would keep those of the whole round in memory
+            log_sum = logits.logsumexp(dim=-1)
+            entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1) / math.log(2)
+            return NextTokenDistribution(logits, log_sum.item(), entropy.item())
 
 
 @cache

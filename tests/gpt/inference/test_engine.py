@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generate
+from gpt.documents import generation as generation_module
 from gpt.inference import engine as engine_module
 from gpt.inference.engine import BATCH_TOKENS, CHUNK_TOKENS, Engine, ReadRequest
 from gpt.inference.packed_linear import pack
@@ -45,7 +46,7 @@ def tiny_model_in(packing: str) -> LoadedModel:
 
 
 def request(ids: list[int], cache: KVCache) -> ReadRequest:
-    return ReadRequest(ids, cache, None, lambda *read: read)
+    return ReadRequest(ids, cache, None)
 
 
 def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, int]]:
@@ -83,10 +84,8 @@ def test_logits_in_a_batch_equal_those_alone_within_the_rounding_of_the_precisio
         engine._run_batch(batch, 60)
     close = {"atol": 1e-2, "rtol": 0} if packing == "bf16" else CLOSE
     for one, (states, distribution) in zip(requests, alone, strict=True):
-        read, after = one.result
-        assert torch.allclose(read, states, **close)
-        assert torch.allclose(after.logits, distribution.logits, **close)
-        assert after.entropy == pytest.approx(distribution.entropy, abs=1e-2 if packing == "bf16" else 1e-5)
+        assert torch.allclose(torch.cat(one.states), states, **close)
+        assert torch.allclose(one.logits.float(), distribution.logits, **close)
         assert one.cache.length == len(one.ids)
 
 
@@ -158,15 +157,15 @@ def test_a_pass_reads_steps_and_prompts_together_up_to_its_limit(loaded):
 
 def test_a_round_waits_for_each_text_once_and_not_for_its_last_request(loaded):
     """A text that has asked again before its round ends is one text, not two."""
-    engine, cache, threads = Engine(loaded.model), KVCache(loaded.model.config), iter(range(100, 200))
+    engine, cache = Engine(loaded.model), KVCache(loaded.model.config)
 
-    def join(on_read) -> ReadRequest:
-        one = ReadRequest([1], cache, None, on_read)
-        one.thread = next(threads)
-        engine._join(one)
-        return one
+    class AsksAgain(ReadRequest):
+        def finish(self, logits):
+            super().finish(logits)
+            engine._join(ReadRequest([1], cache, None, thread=200))
 
-    first = join(lambda *read: join(lambda *read: None))
+    first = AsksAgain([1], cache, None, thread=100)
+    engine._join(first)
     engine._run_round()
     assert first.done.is_set()
     assert engine._n_expected == 1
@@ -180,7 +179,7 @@ def test_a_request_that_fails_in_a_batch_fails_alone(loaded):
     engine._run_batch(requests, CHUNK_TOKENS)
     assert isinstance(requests[0].error, ValueError)
     assert small.length == 0
-    assert torch.allclose(requests[1].result[0], expected, **CLOSE)
+    assert torch.allclose(torch.cat(requests[1].states), expected, **CLOSE)
     assert all(one.done.is_set() for one in requests)
 
 
@@ -220,22 +219,35 @@ def test_a_text_that_fails_ends_and_the_others_continue(loaded):
     assert engine.read([1], KVCache(loaded.model.config))[1].logits.shape == logits[0].shape[1:]
 
 
-def test_an_error_of_one_callback_is_raised_to_its_caller_alone(loaded):
-    engine, start = Engine(loaded.model), threading.Barrier(3)
+def test_texts_sample_while_the_next_round_runs(loaded, passes, monkeypatch):
+    """A text that takes long to sample delays no other."""
+    slow, others_ended = Generation(loaded, [1, 2]), threading.Event()
+    others = [Generation(loaded, [1, seed]) for seed in range(2)]
+    sample = generation_module.sample_step
 
-    def write(on_read):
-        start.wait(20)
-        cache = KVCache(loaded.model.config)
-        return [engine.read([token], cache, on_read=on_read) for token in (1, 2, 3)]
+    def sample_step(predicted, params, position, previous_ids):
+        assert previous_ids is not slow.ids or others_ended.wait(20)
+        return sample(predicted, params, position, previous_ids)
 
-    def fail(states, distribution):
-        raise RuntimeError("not this one")
-
+    monkeypatch.setattr(generation_module, "sample_step", sample_step)
     with ThreadPoolExecutor(3) as pool:
-        wrong, *right = [pool.submit(write, on_read) for on_read in (fail, lambda *read: len(read), lambda *read: 7)]
-        with pytest.raises(RuntimeError, match="not this one"):
-            wrong.result(20)
-        assert [one.result(20) for one in right] == [[2, 2, 2], [7, 7, 7]]
+        first = pool.submit(slow.step, SamplingParams(seed=0))
+        for other in [pool.submit(list, other.steps(SamplingParams(seed=1), 8)) for other in others]:
+            assert len(other.result(20)) == 8
+        others_ended.set()
+        assert first.result(20).position == 2
+
+
+def test_a_text_holds_its_own_logits_alone(loaded):
+    engine, start = Engine(loaded.model), threading.Barrier(4)
+
+    def read(cache):
+        start.wait(20)
+        return engine.read([1, 2, 3], cache)[1].logits
+
+    with ThreadPoolExecutor(4) as pool:
+        for logits in pool.map(read, [KVCache(loaded.model.config) for _ in range(4)]):
+            assert logits.untyped_storage().nbytes() == 4 * N_VOCAB
 
 
 def test_an_edited_text_and_a_plain_one_at_the_same_time_equal_those_alone(loaded):
@@ -294,7 +306,7 @@ def test_a_pass_that_fails_after_it_has_stored_positions_is_repeated_for_each_te
     engine._run_batch(requests, CHUNK_TOKENS)
     assert [cache.length for cache in caches] == [3, 3, 3]
     for one, right in zip(requests, expected, strict=True):
-        assert torch.allclose(one.result[1].logits, right, **CLOSE)
+        assert torch.allclose(one.logits, right, **CLOSE)
 
 
 def test_concurrent_first_accesses_get_the_same_engine():
