@@ -2,7 +2,7 @@
 
     python -m benchmarks.trials.long_texts MODEL TOKENS VISITORS
 
-Prints a JSON list: for 1, 2, ... visitors [bytes of their texts' activations and of their keys and values once more,
+Prints a JSON list: for 1, 2, 3, 5, ... visitors [bytes of their texts' activations and of their keys and values once more,
 most bytes that the process grew by]. The last pair is that after all texts have ended: of their activations alone.
 """
 
@@ -22,12 +22,13 @@ import torch
 from benchmarks.trials.app_process import ROOT, Result
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, load_model
 from gpt.inference.packed_linear import freeze, pack
-from gpt.models.memory import read_fields, return_free_memory
+from gpt.models.memory import limit_arenas, read_fields, return_free_memory
 from gpt.models.sources import BUNDLED
 from gpt.tokenizer import gpt2_tokenizer
 
 TEXTS = {"bundled": 240, "gpt2-shape": 900}  # tokens of each text of a model
 STEPS = 3  # that the texts take together when another has come: the first of them may be alone
+COUNTS = (1, 2, 3, 5, 9, 17)  # visitors when it is measured, and then all
 OTHER_BYTES = 2**24  # by which a process may grow besides
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -38,11 +39,9 @@ def long_texts(scale: float = 1.0) -> Result:
     for model, tokens in TEXTS.items():
         command = [sys.executable, "-m", "benchmarks.trials.long_texts", model, str(tokens), str(n)]
         *joined, ended = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
-        for count, (needed, grown) in [*enumerate(joined, 1), ("no", ended)]:
+        for needed, grown in (*joined, ended):
             if grown > 1.1 * needed + OTHER_BYTES:
-                failures.append(
-                    f"{model}, {count} texts: {grown / 2**20:.0f} MiB where {needed / 2**20:.0f} are needed"
-                )
+                failures.append(f"{model}: {grown / 2**20:.0f} MiB where {needed / 2**20:.0f} are needed")
         (needed, grown), after = joined[-1], ended[1]
         sizes = f"{grown / 2**20:.0f} MiB for {needed / 2**20:.0f} needed, {after / 2**20:.0f} after it"
         said.append(f"{tokens} tokens each of {model}: {sizes}")
@@ -51,27 +50,36 @@ def long_texts(scale: float = 1.0) -> Result:
 
 def main(name: str, tokens: int, visitors: int) -> None:
     """Measure in this process."""
+    limit_arenas()  # like the app
     loaded = load_model(BUNDLED, device="cpu") if name == "bundled" else gpt2_shape()
     config = loaded.model.config
     copied = 4 * config.n_layer * 2 * config.kv_heads * config.head_size  # bytes of a position
     kept = copied + 4 * (config.n_layer * config.n_head * config.head_size + config.n_embd)
+    counts = [*(count for count in COUNTS if count < visitors), visitors]
+    n_first = tokens - STEPS * len(counts)
     with ThreadPoolExecutor(visitors) as pool:
 
         def write(texts: Sequence[Generation]) -> None:
-            params = [SamplingParams(seed=seed) for seed in range(len(texts))]
             start = Barrier(len(texts))
-            list(pool.map(lambda text, settings: start.wait() or list(text.steps(settings, STEPS)), texts, params))
+
+            def write_one(text: Generation) -> None:
+                start.wait()
+                for _ in range(STEPS):
+                    text.step(SamplingParams(seed=0))
+
+            list(pool.map(write_one, texts))
 
         write([Generation(loaded, [1, 2]) for _ in range(visitors)])  # what every first pass takes
-        Generation(loaded, [1] * (tokens - STEPS * visitors)).read()
+        Generation(loaded, [1] * n_first).read()
         for _ in range(2):
             loaded.engine.trim()
         before = peak(lambda: None)
         texts: list[Generation] = []
         pairs = []
-        for _ in range(visitors):
-            texts.append(Generation(loaded, [1] * (tokens - STEPS * visitors)))
-            texts[-1].read()
+        for count in counts:
+            while len(texts) < count:
+                texts.append(Generation(loaded, [1] * n_first))
+                texts[-1].read()
             grown = peak(lambda: write(texts)) - before
             pairs.append((sum(text.n_read for text in texts) * (kept + copied), grown))
         for _ in range(2):
