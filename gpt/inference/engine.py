@@ -32,8 +32,8 @@ MAX_TEXTS = MAX_ROWS  # generated at the same time
 CHUNK_TOKENS = 32  # of a prompt in one round with several requests
 ROUND_MULTIPLICATIONS = 2**34  # of prompts in one round: half a second on two cores
 BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
-GATHER_SHARE = 0.5  # longest wait for the other texts of a round, as a share of its time
-GATHER_SECONDS = 0.02  # longest wait in seconds
+GATHER_SHARE = 1.0  # longest wait for the other texts of a round, which sample meanwhile, as a share of its time
+GATHER_SECONDS = 0.1  # longest wait in seconds
 WORKER = 0  # as the leader; no thread has this number
 LARGE_MODEL = 2**25  # weights of linear layers that no processor's cache holds: two threads read them faster
 
