@@ -43,8 +43,8 @@ def main() -> int:
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
     from gpt.models.hub import HubUnreachable
-    from gpt.models.memory import limit_arenas, return_free_memory
-    from gpt.models.registry import configure, get_model
+    from gpt.models.memory import limit_arenas
+    from gpt.models.registry import configure, get_model, trim_models
     from gpt.models.sources import DEFAULT_MODEL, MODELS
 
     limit_arenas()
@@ -99,7 +99,7 @@ def main() -> int:
         print(f"For others: {app.share_url}", flush=True)
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
-        every(TRIM_SECONDS, return_free_memory)
+        every(TRIM_SECONDS, trim_models)
         app.block_thread()
     except SystemExit:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one changes nothing
@@ -194,7 +194,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of the weights; fp32 is exact"
     )
-    memory_help = "for all models together; default: half of what is free"
+    memory_help = "for all models and the texts they generate together; default: half of what is free"
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
     visitor_help = "for what one visitor sees inside the model; default 0.54; of a longer text its beginning is shown"
     parser.add_argument("--visitor-memory", type=positive, metavar="GB", help=visitor_help)

@@ -1,4 +1,4 @@
-"""What the app stands: many visitors, cut connections, junk, scripts, bad checkpoints, kill -9.
+"""What the app stands: many visitors, cut connections, junk, scripts, bad checkpoints, kill -9, long texts.
 
     python -m benchmarks.trial [--scale 1.0] [TRIAL ...]
 
@@ -16,10 +16,13 @@ import time
 from benchmarks.trials.checkpoints import checkpoints
 from benchmarks.trials.fuzzing import fuzz
 from benchmarks.trials.kills import kills
+from benchmarks.trials.long_texts import long_texts
 from benchmarks.trials.scripts import scripts
 from benchmarks.trials.streams import cuts, generations, visitors
 
-TRIALS = {trial.__name__: trial for trial in (visitors, generations, cuts, fuzz, scripts, checkpoints, kills)}
+TRIALS = {
+    trial.__name__: trial for trial in (visitors, generations, cuts, fuzz, scripts, checkpoints, kills, long_texts)
+}
 
 
 def main() -> int:

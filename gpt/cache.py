@@ -65,7 +65,12 @@ class KVCache:
 
     def select(self, rows: Tensor) -> None:
         """Replace the batch by these of its rows, (B',)."""
-        self._stored = self._stored[:, rows]
+        if len(rows) > self._stored.shape[1]:
+            self._stored = self._stored[:, rows]
+            return
+        for layer in self._stored:  # in place, so that no second cache is in memory
+            layer[: len(rows), :, : self.length] = layer[rows, :, : self.length]
+        self._stored = self._stored[:, : len(rows)]
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new positions of one layer, q (B, nh, T, hs), k and v (B, kv_heads, T, hs).

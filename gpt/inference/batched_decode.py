@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.cache import KVCache
-from gpt.inference.decode_cache import DecodeCache
+from gpt.inference.decode_cache import Block, DecodeCache
 from gpt.layers import attention_scores
 from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock, causal_mask
 
@@ -47,18 +47,18 @@ class PromptPart:
 
 
 class StepPart:
-    """One token of each of several texts: attention in the rows of the `DecodeCache`."""
+    """One token of each of several texts: attention in the rows of a block of the `DecodeCache`."""
 
-    def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], decode_cache: DecodeCache) -> None:
+    def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], block: Block) -> None:
         n_rows = len(ids)
-        self.caches, self.decode_cache = caches, decode_cache
-        self.places = decode_cache.place(caches)
+        self.caches, self.block = caches, block
+        self.places = block.place(caches)
         self.ids, self.positions = [0] * n_rows, [0] * n_rows
         for i, token_id, cache in zip(self.places, ids, caches, strict=True):
             self.ids[i], self.positions[i] = token_id, cache.length
-        kv = decode_cache.kv[:, :n_rows, :, : max(self.positions) + 1]  # (n_layer, R, 2 kv, S, hs)
-        self.layers = kv.unbind(0)
-        self.keys, self.values = (half.unbind(0) for half in kv.chunk(2, dim=2))  # (R, kv, S, hs) each
+        kv = block.kv[:n_rows, :, :, : max(self.positions) + 1]  # (R, n_layer, 2 kv, S, hs)
+        self.layers = kv.unbind(1)
+        self.keys, self.values = (half.unbind(1) for half in kv.chunk(2, dim=2))  # (R, kv, S, hs) each
         self.rows, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
         self.mask = self._mask(None)
         self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
@@ -70,8 +70,7 @@ class StepPart:
         hidden = positions > self.ends[:, None]
         if window is not None:
             hidden |= positions <= self.ends[:, None] - window
-        kv = self.decode_cache.kv
-        return kv.new_zeros(hidden.shape).masked_fill(hidden, -torch.inf)[:, None, None]
+        return self.block.kv.new_zeros(hidden.shape).masked_fill(hidden, -torch.inf)[:, None, None]
 
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)"""
@@ -94,7 +93,7 @@ class StepPart:
         new = torch.stack(self.new)  # (n_layer, R, heads, hs)
         for i, cache in zip(self.places, self.caches, strict=True):
             cache.append(new[:, i])
-        self.decode_cache.advance(self.places)
+        self.block.advance(self.places)
         return [states[i : i + 1] for i in self.places]
 
 
@@ -113,14 +112,12 @@ def batched_hidden_states(
     """
     for ids, cache in zip(texts, caches, strict=True):
         cache.check_room(len(ids))
-    single = [i for i, ids in enumerate(texts) if len(ids) == 1]
-    steps = single if len(single) > 1 else []
-    order = [i for i in range(len(texts)) if i not in steps] + steps
-    parts: list[PromptPart | StepPart] = [
-        PromptPart(model, texts[i], caches[i]) for i in order[: len(order) - len(steps)]
-    ]
-    if steps:
-        parts.append(StepPart(model, [texts[i][0] for i in steps], [caches[i] for i in steps], decode_cache))
+    next_ids = {cache: ids[0] for ids, cache in zip(texts, caches, strict=True) if len(ids) == 1}
+    groups = decode_cache.groups([*next_ids])
+    together = [*chain(*(group for _, group in groups))]
+    prompts = [(ids, cache) for ids, cache in zip(texts, caches, strict=True) if cache not in together]
+    parts: list[PromptPart | StepPart] = [PromptPart(model, ids, cache) for ids, cache in prompts]
+    parts += [StepPart(model, [next_ids[cache] for cache in group], group, block) for block, group in groups]
     sizes = [len(part.ids) for part in parts]
     idx = torch.tensor([*chain(*(part.ids for part in parts))], device=model.device)  # (N,)
     positions = torch.tensor([*chain(*(part.positions for part in parts))], device=model.device)
@@ -134,5 +131,5 @@ def batched_hidden_states(
     ctx = ForwardContext(is_causal=False, attention=attention).with_positions(model.config, positions)
     states = model.hidden_states_in(ctx, idx, positions)  # (N, C)
     finished = [part.finish(of_part) for part, of_part in zip(parts, states.split(sizes), strict=True)]
-    states_of = dict(zip(order, chain(*finished), strict=True))
-    return [states_of[i] for i in range(len(texts))]
+    states_of = dict(zip([*(cache for _, cache in prompts), *together], chain(*finished), strict=True))
+    return [states_of[cache] for cache in caches]

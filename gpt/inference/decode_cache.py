@@ -2,67 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from weakref import ReferenceType, ref
 
-import torch
-
 from gpt.cache import KVCache
 
-POSITIONS = 64  # for which there is room at first
+MAX_ROWS = 32  # texts that attend in one kernel
+SHORT_TEXT = 256  # positions up to which all texts share a block
+FILL_POSITIONS = 64  # by which the memory of a row grows
 
 
 @dataclass
 class Row:
-    """What a row holds: the first `length` positions of a cache, as they were after `n_crops` crops."""
+    """A row of a block: the first `length` positions of a cache, as they were after `n_crops` crops.
 
-    cache: ReferenceType[KVCache]
-    n_crops: int
-    length: int
-
-
-class DecodeCache:
-    """Copies of the keys and values of several texts, a row for each, so that one kernel attends for all of them.
-
-    kv: (n_layer, rows, 2 kv_heads, length, head_size), keys, then values; grows as needed, never shrinks.
+    filled: positions whose memory was written to, and is therefore taken.
     """
 
-    def __init__(self) -> None:
-        self.kv = torch.empty(1, 0, 2, POSITIONS // 2, 1)
-        self._rows: list[Row | None] = []
+    cache: ReferenceType[KVCache] | None = None
+    n_crops: int = 0
+    length: int = 0
+    filled: int = 0
+
+
+class Block:
+    """Copies of the keys and values of texts of similar length, a row for each, so that one kernel attends for all.
+
+    kv: (rows, n_layer, 2 kv_heads, length, head_size), keys, then values. A CPU takes memory when it is written to: for
+    the rows in use, up to the longest text. row_bytes: of a full row.
+    """
+
+    def __init__(self, cache: KVCache, length: int) -> None:
+        n_layer, _, heads, _, head_size = cache.kv.shape
+        self.kv = cache.kv.new_empty(0, n_layer, heads, length, head_size)
+        self.row_bytes = n_layer * heads * length * head_size * self.kv.itemsize
+        self._rows: list[Row] = []
+        self._n_needed = 0  # most positions of a pass since the last `trim`
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in use."""
+        if not self.kv.is_cpu:
+            return self.kv.nbytes
+        return self.row_bytes * sum(row.filled for row in self._rows) // self.kv.shape[-2]
+
+    def has(self, cache: KVCache) -> bool:
+        """Whether a row holds this cache."""
+        return any(row.cache is not None and row.cache() is cache for row in self._rows)
 
     def place(self, caches: Sequence[KVCache]) -> list[int]:
         """The row of each of n caches, one of the first n, with its content and room for one more position.
 
         Only what a row does not hold yet is copied.
         """
-        n_rows = len(caches)
-        self._reserve(caches[0], n_rows, max(cache.length for cache in caches) + 1)
-        known = {row.cache(): i for i, row in enumerate(self._rows[:n_rows]) if row is not None}
+        n_rows, longest = len(caches), max(cache.length for cache in caches) + 1
+        filled = min(math.ceil(longest / FILL_POSITIONS) * FILL_POSITIONS, self.kv.shape[-2])
+        self._n_needed = max(self._n_needed, n_rows * filled)
+        if n_rows > len(self._rows):
+            self._reserve(min(MAX_ROWS, max(n_rows, 2 * len(self._rows))))
+        known = {row.cache(): i for i, row in enumerate(self._rows[:n_rows]) if row.cache is not None}
         free = set(range(n_rows)) - {known.get(cache) for cache in caches}
         places = [known[cache] if cache in known else free.pop() for cache in caches]
         for i, cache in zip(places, caches, strict=True):
             row = self._rows[i]
-            if row is None or row.cache() is not cache or row.n_crops != cache.n_crops:
-                row = self._rows[i] = Row(ref(cache), cache.n_crops, 0)
+            if row.cache is None or row.cache() is not cache or row.n_crops != cache.n_crops:
+                row.cache, row.n_crops, row.length = ref(cache), cache.n_crops, 0
             if row.length < cache.length:
                 new = slice(row.length, cache.length)
-                self.kv[:, i, :, new] = cache.kv[:, 0, :, new]
+                self.kv[i, :, :, new] = cache.kv[:, 0, :, new]
                 row.length = cache.length
+            if row.filled < filled:
+                self.kv[i, :, :, max(row.filled, row.length) : filled] = 0  # finite where it is masked
+                row.filled = filled
         return places
 
     def advance(self, places: Sequence[int]) -> None:
         """Count one more position in each of these rows, stored in every layer."""
         for i in places:
-            row = self._rows[i]
-            assert row is not None
-            row.length += 1
+            self._rows[i].length += 1
 
-    def _reserve(self, cache: KVCache, n_rows: int, length: int) -> None:
-        n_layer, _, heads, _, head_size = cache.kv.shape
-        if n_rows > len(self._rows) or length > self.kv.shape[-2]:
-            n_rows = len(self._rows) if n_rows <= len(self._rows) else max(n_rows, 2 * len(self._rows))
-            length = max(length, 2 * self.kv.shape[-2])
-            self.kv = cache.kv.new_zeros(n_layer, n_rows, heads, length, head_size)  # finite where it is masked
-            self._rows = [None] * n_rows
+    def trim(self) -> None:
+        """Return the memory unless all of it was needed since the last call; the next pass takes what it needs."""
+        if self._n_needed < sum(row.filled for row in self._rows):
+            self._reserve(0)
+        self._n_needed = 0
+
+    def _reserve(self, n_rows: int) -> None:
+        shape = self.kv.shape[1:]
+        self._rows, self.kv = [], self.kv.new_empty(0, *shape)  # return the memory before more is taken
+        self.kv = self.kv.new_empty(n_rows, *shape)
+        self._rows = [Row() for _ in range(n_rows)]
+
+
+class DecodeCache:
+    """The blocks of one model. A text moves to a block of twice the length when its own is full.
+
+    A long text therefore takes no memory, and no time, in the rows of short ones. free_bytes: how much more all blocks
+    may take; texts that find no room attend in their own caches, one after the other.
+    """
+
+    def __init__(self) -> None:
+        self.free_bytes: Callable[[], int] = lambda: sys.maxsize
+        self._blocks: dict[int, Block] = {}  # by length
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes in use."""
+        return sum(block.n_bytes for block in list(self._blocks.values()))
+
+    def groups(self, caches: Sequence[KVCache]) -> list[tuple[Block, list[KVCache]]]:
+        """Blocks, and for each the caches that attend in it: at least two, MAX_ROWS at most."""
+        by_length: dict[int, list[KVCache]] = {}
+        for cache in caches:
+            needed = max(SHORT_TEXT, cache.length + 1)
+            length = min(1 << (needed - 1).bit_length(), cache.config.block_size)
+            by_length.setdefault(length, []).append(cache)
+        found, free = [], self.free_bytes()
+        for length, group in by_length.items():
+            block = self._blocks.setdefault(length, Block(group[0], length))
+            room = (free + block.n_bytes) // block.row_bytes
+            group = sorted(group, key=lambda cache: not block.has(cache))[: max(0, min(room, MAX_ROWS))]
+            if len(group) > 1:
+                found.append((block, group))
+                free -= max(0, len(group) * block.row_bytes - block.n_bytes)
+        return found
+
+    def trim(self) -> None:
+        """Return memory that was not needed since the last call."""
+        for block in self._blocks.values():
+            block.trim()

@@ -24,12 +24,12 @@ from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.inference.admission import AdmissionQueue
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
-from gpt.inference.decode_cache import DecodeCache
+from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import SMALL_WORK, threads_for
 from gpt.model import GPT
 
-MAX_TEXTS = 32  # generated at the same time
+MAX_TEXTS = MAX_ROWS  # generated at the same time
 CHUNK_TOKENS = 32  # of a prompt in one round with several requests
 ROUND_MULTIPLICATIONS = 2**34  # of prompts in one round: half a second on two cores
 BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
@@ -112,6 +112,20 @@ class Engine:
         self._last_seconds = 0.0  # of the last round
         self._changed = threading.Condition()  # guards the attributes above
         self._round_lock = threading.Lock()  # held while caches are written
+
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of the copies from which texts that generate together attend in one kernel."""
+        return self._decode_cache.n_bytes
+
+    def limit_copies(self, free_bytes: Callable[[], int]) -> None:
+        """Let `copied_bytes` grow only by what a function returns; without it, texts attend one after the other."""
+        self._decode_cache.free_bytes = free_bytes
+
+    def trim(self) -> None:
+        """Return the memory of copies that no round has needed since the last call."""
+        with self._round_lock:
+            self._decode_cache.trim()
 
     def read(
         self,
@@ -279,7 +293,8 @@ class Engine:
         logits = self.model.logits(states).float()
         log_sum = logits.logsumexp(dim=-1)
         entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1) / math.log(2)
-        return [NextTokenDistribution(*each) for each in zip(logits, log_sum.tolist(), entropy.tolist(), strict=True)]
+        rows = (row.clone() for row in logits)  # a view would keep the logits of the whole round in memory
+        return [NextTokenDistribution(*each) for each in zip(rows, log_sum.tolist(), entropy.tolist(), strict=True)]
 
 
 @cache

@@ -48,7 +48,7 @@ def system_memory() -> int:
 def read_fields(path: Path) -> dict[str, int]:
     """{name: number} of the lines of a file that have both."""
     words = (line.replace(":", " ").split() for line in path.read_text().splitlines())
-    return {word[0]: int(word[1]) for word in words if len(word) > 1}
+    return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdigit()}
 
 
 def format_bytes(n_bytes: int) -> str:

@@ -6,6 +6,7 @@ import copyreg
 import logging
 import os
 import shutil
+import sys
 import threading
 import time
 from collections import OrderedDict
@@ -15,7 +16,7 @@ from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary
 
 import torch
 
@@ -23,12 +24,13 @@ from gpt.background import Progress
 from gpt.config import Activation
 from gpt.errors import GPTError
 from gpt.inference.cluster import Cluster
+from gpt.inference.engine import Engine
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import AttnScale, Hints, weight_files
 from gpt.models.gpu_copy import gpu_copy
 from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, check_precision, memory_of
-from gpt.models.memory import format_bytes, free_memory
+from gpt.models.memory import format_bytes, free_memory, return_free_memory
 from gpt.models.pending_load import PendingLoad
 from gpt.models.sources import DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source
 
@@ -50,6 +52,7 @@ class Registry:
         self._lock = threading.Lock()  # never held while a model loads
         self._reserved: dict[PendingLoad, int] = {}  # bytes of models that are being loaded
         self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of every model in memory
+        self._engines: WeakSet[Engine] = WeakSet()  # of every model in memory
         self.configure(**options)
 
     def configure(
@@ -63,7 +66,8 @@ class Registry:
     ) -> None:
         """Set the options of all shared models, and forget those that were added or loaded.
 
-        memory: bytes for all models together; None is half of what is free when the first is loaded.
+        memory: bytes for all models together, and for the copies from which their texts attend in one kernel, see
+            `DecodeCache`; None is half of what is free when the first is loaded.
         downloads: names that `get` may download; of the others those that are on this computer are listed.
         cluster: generates with the listed models; these are then on the CPU, for looking inside.
         """
@@ -199,6 +203,12 @@ class Registry:
         """The models in memory."""
         return list(self._in_memory.values())
 
+    def trim(self) -> None:
+        """Return the memory of texts that have ended, and of what was freed."""
+        for engine in list(self._engines):
+            engine.trim()
+        return_free_memory()
+
     def _run(self, name: str, source: Source, load: PendingLoad) -> None:
         """Load a model in its own thread; cancelling a waiter does not cancel the load."""
         began = time.monotonic()
@@ -210,6 +220,7 @@ class Registry:
             n_bytes = memory_of(checkpoint, self.precision, device, deployed=deployed is not None)
             self._reserve(name, n_bytes, device, load)
             loaded = build(name, checkpoint, device, self.precision, untrained=source.untrained, deployed=deployed)
+            loaded.engine.limit_copies(self._free_bytes)
             if on_zero_gpu():
                 gpu_copy(loaded)
         except BaseException as error:
@@ -220,6 +231,7 @@ class Registry:
             return
         with self._lock:
             n_bytes = self._sizes[loaded.model] = self._reserved.pop(load)
+            self._engines.add(loaded.engine)
             if self._sources.get(name) is source:  # neither removed nor replaced meanwhile
                 self._store(loaded)
             self._remove_load(name, load)
@@ -261,7 +273,12 @@ class Registry:
             self._reserved[load] = n_bytes
 
     def _used_bytes(self) -> int:
-        return sum(self._sizes.values()) + sum(self._reserved.values())
+        copied = sum(engine.copied_bytes for engine in self._engines)
+        return sum(self._sizes.values()) + sum(self._reserved.values()) + copied
+
+    def _free_bytes(self) -> int:
+        with self._lock:
+            return sys.maxsize if self.memory is None else self.memory - self._used_bytes()
 
     def _evict(self, name: str) -> None:
         """Drop the registry's reference; a model that is still in use becomes the most recently requested."""
@@ -292,6 +309,7 @@ configure = _shared.configure
 list_models = _shared.names
 get_model = _shared.get
 models_in_memory = _shared.in_memory
+trim_models = _shared.trim
 float32_copy = _shared.float32_copy
 add_model = _shared.add
 add_upload = _shared.add_upload

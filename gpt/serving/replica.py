@@ -116,8 +116,12 @@ class Replica:
         return REPLY_SECONDS * (self._n_running - 1)
 
     async def check_health(self) -> None:
-        """Read one token. Raises TimeoutError if it takes longer than HEALTH_SECONDS: Ray then replaces the replica."""
-        model = self.loaded.model
+        """Read one token. Raises TimeoutError if it takes longer than HEALTH_SECONDS: Ray then replaces the replica.
+
+        Also returns the memory of texts that have ended since the last check.
+        """
+        model, loop = self.loaded.model, asyncio.get_running_loop()
         cache = KVCache(model.config, max_length=1, device=model.device, dtype=model.dtype)
-        reading = asyncio.get_running_loop().run_in_executor(self._health_thread, self.loaded.engine.read, [0], cache)
+        reading = loop.run_in_executor(self._health_thread, self.loaded.engine.read, [0], cache)
         await asyncio.wait_for(reading, HEALTH_SECONDS)
+        await loop.run_in_executor(self._health_thread, self.loaded.engine.trim)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from gpt import GPT, GPTConfig, KVCache
+from gpt.inference import decode_cache
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
 from gpt.inference.decode_cache import DecodeCache
 from gpt.inference.packed_linear import pack
@@ -82,8 +83,10 @@ def test_a_prompt_read_in_chunks_equals_the_model(model):
 
 
 @torch.inference_mode()
-def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model):
-    """Random rounds on one DecodeCache; before each, a text may go back."""
+def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model, monkeypatch):
+    """Random rounds on one DecodeCache with blocks of 4, 8 and 12 positions; before each, a text may go back."""
+    monkeypatch.setattr(decode_cache, "SHORT_TEXT", 4)
+    monkeypatch.setattr(decode_cache, "FILL_POSITIONS", 3)
     random, shared = Random(3), DecodeCache()
     texts: list[list[int]] = [[] for _ in range(7)]
     caches = [KVCache(model.config, keep_queries=True) for _ in texts]
@@ -102,6 +105,8 @@ def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model):
             expected = model.hidden_states(torch.tensor([texts[i]]), cache=whole)[0, -len(ids) :]
             assert torch.allclose(state, expected, **CLOSE)
             assert same_content(caches[i], whole, len(texts[i]))
+        if random.random() < 0.3:
+            shared.trim()
 
 
 @torch.inference_mode()

@@ -238,6 +238,18 @@ def test_an_error_of_one_callback_is_raised_to_its_caller_alone(loaded):
         assert [one.result(20) for one in right] == [[2, 2, 2], [7, 7, 7]]
 
 
+def test_a_text_holds_its_own_logits_alone(loaded):
+    engine, start = Engine(loaded.model), threading.Barrier(4)
+
+    def read(cache):
+        start.wait(20)
+        return engine.read([1, 2, 3], cache)[1].logits
+
+    with ThreadPoolExecutor(4) as pool:
+        for logits in pool.map(read, [KVCache(loaded.model.config) for _ in range(4)]):
+            assert logits.untyped_storage().nbytes() == 4 * N_VOCAB
+
+
 def test_an_edited_text_and_a_plain_one_at_the_same_time_equal_those_alone(loaded):
     edits = Edits(head_scale={(0, 0): 0.0}, activation="relu")
     params = SamplingParams(temperature=0)
