@@ -67,7 +67,10 @@ LESSONS: tuple[Lesson, ...] = (
         "attention",
         8,
         ("attention", "multi_head_attention"),
-        (Code("gpt.model", "CausalSelfAttention.eager_attention"),),
+        (
+            Code("gpt.model", "CausalSelfAttention.attention_chunks"),
+            Code("gpt.model", "CausalSelfAttention.eager_attention", ("return self.attn_dropout",)),
+        ),
         Place("inside", selects_head=True),
         beat="scores",
     ),
@@ -178,7 +181,7 @@ LESSONS: tuple[Lesson, ...] = (
         (
             Code("gpt.layers", "Dropout.formula"),
             Code("gpt.model", "GPT.hidden_states_in", ("x = self.drop",)),
-            Code("gpt.model", "CausalSelfAttention.eager_attention", ("y.append",)),
+            Code("gpt.model", "CausalSelfAttention.eager_attention", ("return self.attn_dropout",)),
             Code("gpt.model", "CausalSelfAttention.forward", ("return",)),
             Code("gpt.model", "FeedForward.forward", ("return",)),
         ),
