@@ -18,7 +18,7 @@ from gpt.cache import KVCache
 from gpt.models.checkpoints import convert, open_checkpoint
 from gpt.trace import Trace
 from tests.conftest import randomized
-from tests.parity.family_models import CASES, VOCAB_SIZE, Twins, family_twins
+from tests.parity.family_models import CASES, OPTIONS, VOCAB_SIZE, Twins, family_twins
 from tests.parity.reference_models import BookGPT, NanoGPT
 
 T = 20
@@ -65,7 +65,12 @@ def test_a_cache_filled_in_chunks_without_a_mask_changes_nothing(twins: Twins) -
     assert_close(torch.cat(chunks, dim=1), expected, atol=1e-5, rtol=0)
 
 
-def test_greedy_text_is_that_of_transformers_alone_and_among_others(twins: Twins) -> None:
+ENDS = [(family, list(cases)[n]) for family, cases in OPTIONS.items() for n in (0, -1)]  # two cases of each family
+
+
+@pytest.mark.parametrize("case", ENDS, ids=" - ".join)
+def test_greedy_text_is_that_of_transformers_alone_and_among_others(case: tuple[str, str]) -> None:
+    twins = family_twins(*case)
     loaded, greedy, n = load_model(twins.folder, device="cpu"), SamplingParams(temperature=0), 10
     expected = []
     for ids in PROMPTS:

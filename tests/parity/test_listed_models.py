@@ -54,7 +54,7 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     },
     **{f"EleutherAI/{name}": CONFIGS[name][0] for name in ("pythia-14m", "pythia-70m", "pythia-160m")},
 }
-OTHER_TOKENIZERS = [("microsoft/phi-1_5", "phi-2"), ("EleutherAI/pythia-14m", "pythia"), ("distilgpt2", "gpt2")]
+OTHER_VOCABULARIES = {"phi-2": "microsoft/phi-1_5"}  # of models in DESCRIBED
 
 
 def published(name: str) -> dict[str, Any]:
@@ -81,8 +81,11 @@ def test_tensors_of_transformers_class_have_a_place_and_the_stated_number_of_par
     assert HUB_MODELS[name].n_parameters == sum(parameter.numel() for parameter in reference.parameters())
 
 
-@pytest.mark.parametrize(("name", "tokenizer"), [(name, files[1]) for name, files in FILES.items()] + OTHER_TOKENIZERS)
-def test_the_vocabulary_of_a_listed_model_is_read(name: str, tokenizer: str) -> None:
+VOCABULARIES = {tokenizer: name for name, (_, tokenizer) in FILES.items()} | OTHER_VOCABULARIES  # a model of each
+
+
+@pytest.mark.parametrize(("tokenizer", "name"), VOCABULARIES.items())
+def test_the_vocabulary_of_a_listed_model_is_read(tokenizer: str, name: str) -> None:
     folder = REAL / "tokenizers" / tokenizer
     if not folder.is_dir():
         pytest.skip("needs the published vocabularies in ../shared/real")
