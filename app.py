@@ -186,7 +186,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument(
         "--attn-scale",
-        type=lambda text: text if text in ("head_size", "n_embd") else float(text),
+        type=attn_scale,
         metavar="{head_size,n_embd,FACTOR}",
         help="how attention scores are scaled, for a checkpoint that does not state it",
     )
@@ -231,6 +231,11 @@ def replicas(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {text!r}")
     return int(text)
+
+
+def attn_scale(text: str) -> str | float:
+    """Read --attn-scale."""
+    return text if text in ("head_size", "n_embd") else float(text)
 
 
 def port(text: str) -> int:
