@@ -89,7 +89,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
             folder = fetch_files(repo_id, *PAIR)
             if n_vocab not in GPT2_SIZES and not all((folder / name).is_file() for name in PAIR):
                 raise GPTError("hub.format", name=repo_id, file=wanted)
-        if is_integer(n_vocab):
+        if is_integer(n_vocab) and not all((folder / name).is_file() for name in weights):
             find_vocabulary(folder, n_vocab)
         fetch_weights(repo_id, weights, progress)
         return fetch_files(repo_id, *weights, *INDEXES)

@@ -105,7 +105,9 @@ def test_a_config_json_beside_inferred_names_counts_and_a_contradiction_names_bo
         open_checkpoint(tmp_path / "mine.pt", names="infer")
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_head", "3"), ("layer_norm_eps", "small"), ("activation", 5)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("n_head", "3"), ("layer_norm_eps", "small"), ("activation", 5), ("attn_scale", "wide")]
+)
 def test_a_value_of_another_type_in_config_json_is_named(tmp_path: Path, name: str, value: object) -> None:
     torch.save(SeqGPT().state_dict(), tmp_path / "mine.pt")
     (tmp_path / "config.json").write_text(json.dumps({name: value}))
@@ -145,6 +147,7 @@ def test_a_table_of_words_splits_texts_at_spaces_and_punctuation_and_writes_them
     assert ids == [2, 3, 5, 2, 0, 8, 7, 6, 4, 9]
     assert words.decode(ids) == "the cat, the <unk> -- don't sat. On"
     assert (words.eot_id, words.special_ids, words.strips_space) == (1, {0, 1}, True)
+    assert words.encode("the <eos>") == [2, 0, 0, 0]  # "<", "eos" and ">", never the control token
     spaced = token_table(["a", "word", " ", "\n", "."])
     assert spaced.encode("a word.\na") == [0, 2, 1, 4, 3, 0]
     assert spaced.decode([0, 2, 1, 4, 3, 0]) == "a word.\na"
@@ -320,5 +323,5 @@ def test_what_a_trainer_leaves_beside_the_weights_is_no_model(tmp_path: Path) ->
     save_file({"lora_A.weight": torch.zeros(2, 2)}, tmp_path / "adapter_model.safetensors")
     with pytest.raises(ValueError, match=r"adapter_model\.safetensors is an adapter"):
         open_checkpoint(tmp_path)
-    torch.save(model.state_dict(), tmp_path / "weights.pt")
+    torch.save(model.state_dict(), tmp_path / "optimized.pt")
     assert_same_logits(tmp_path, model, n_head=3)

@@ -36,7 +36,7 @@ INDEX_SUFFIX = ".index.json"  # of a file that lists the files of the weights, i
 INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
 # What trainers write beside the weights: adapters, states of optimizers, schedules and random generators, settings.
-NO_WEIGHTS = re.compile(r"adapter|optim|sched|scaler|rng_state|random_states|training_args|trainer|loss", re.IGNORECASE)
+NO_WEIGHTS = re.compile(r"(adapter_model|optimizer|scheduler|scaler|rng_state|random_states|training_args)(?![a-z])")
 
 
 @dataclass(frozen=True, eq=False)

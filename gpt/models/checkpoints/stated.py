@@ -41,7 +41,13 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "rotary_base": ("rotary_base", "rope_theta", "rope_base"),
     "tie_weights": ("tie_weights", "tie_word_embeddings", "weight_tying"),
 }
-EXPECTED = {"norm_eps": "a number", "rotary_base": "a number", "activation": "text", "tie_weights": "true / false"}
+EXPECTED = {
+    "attn_scale": "a number, head_size or n_embd",
+    "norm_eps": "a number",
+    "rotary_base": "a number",
+    "activation": "text",
+    "tie_weights": "true / false",
+}
 # Entries of a checkpoint that hold such options, the ones that describe the model itself first.
 MODEL_ARGS = "model_args"
 PLACES = (

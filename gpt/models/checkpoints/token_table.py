@@ -92,9 +92,9 @@ class Characters(TokenTable):
 class Words(TokenTable):
     """One token for each word and punctuation mark.
 
-    A word is what stands between spaces if the table has it, else the letters and digits between punctuation marks, in
-    lower case if only that is known. Spaces are not tokens, unless the table has one: each word then has a space before
-    it, punctuation has none.
+    A text is split at spaces; a part that the table lacks is split further, into words and punctuation marks. A word
+    that is known in lower case only is read as that. If the table has no token for the space, spaces are left out when
+    a text is encoded, and each word but no punctuation mark gets one before it when it is decoded.
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
@@ -103,7 +103,8 @@ class Words(TokenTable):
 
     def split(self, text: str) -> Iterator[str]:
         for chunk in re.findall(r"\s|\S+", text):
-            parts = [chunk] if self._known(chunk) in self._ids else re.findall(r"\s|\w+|--|[^\w\s]", chunk)
+            is_token = self._ids.get(self._known(chunk), -1) not in {-1, *self.special_ids}  # <eos> is characters here
+            parts = [chunk] if is_token else re.findall(r"\s|\w+|--|[^\w\s]", chunk)
             yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
 
     def unknown(self, part: str) -> GPTError:

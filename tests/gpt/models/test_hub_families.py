@@ -89,6 +89,14 @@ def test_a_vocabulary_that_cannot_be_read_is_refused_before_the_weights_are_fetc
     assert not [name for name, _ in served.gets if name.endswith(".safetensors")]
 
 
+def test_the_vocabulary_of_a_model_in_the_cache_is_read_once(
+    served: Hub, llama: LlamaForCausalLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.download(REPO)
+    monkeypatch.setattr(hub, "find_vocabulary", lambda *_: pytest.fail("read again"))
+    hub.download(REPO)
+
+
 @pytest.mark.parametrize("n_files", [1, 2])
 def test_torch_files_are_fetched_where_there_are_no_safetensors(
     served: Hub, llama: LlamaForCausalLM, n_files: int
