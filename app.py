@@ -192,7 +192,11 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--names", help="a file with the names of the weights; infer: take the names that are shown")
     parser.add_argument(
-        "--precision", choices=("fp32", "bf16", "int8"), default="fp32", help="of the weights; fp32 is exact"
+        "--precision",
+        type=lambda name: "half" if name == "bf16" else name,  # its older name
+        choices=("fp32", "half", "int8"),
+        default="fp32",
+        help="of the weights; fp32 is exact, half is the 16-bit format that this computer reads fastest",
     )
     memory_help = "for all models and the texts they generate together; default: half of what is free"
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)

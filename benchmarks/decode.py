@@ -8,6 +8,11 @@ whose package is missing are skipped and named: `pip install -r benchmarks/requi
 rate: 128 tokens one by one after a prompt of 32. far: the 64 tokens before position 900, against the first 64 of those.
 together: 16 such texts at once, all their tokens. first: seconds from the prompt to its first token. memory: resident
 bytes beyond the imports after loading and generating, against the bytes of the weights and the cache of 1,024 tokens.
+The CPU and what torch uses of it are printed; engines without kernels for it are left out: bfloat16 of transformers
+without oneDNN's bfloat16 takes minutes. To see what another CPU would do, limit this one for all engines but
+onnxruntime, which cannot be limited: ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2
+CT2_FORCE_CPU_ISA=AVX2.
+
 shape: GPT-2 124M, or that of SmolLM2 or Qwen3, which only this app and transformers read here.
 """
 
@@ -32,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 PROMPT_TOKENS, NEW_TOKENS, FAR_POSITION, FAR_TOKENS, BATCH_SIZE = 32, 128, 900, 64, 16
 CACHED_TOKENS = 1024
 SHAPES = {"gpt2": "gpt2", "smollm2-135m": "SmolLM2-135M", "qwen3-0.6b": "Qwen3-0.6B"}  # and the name of the preset
-WEIGHT_BYTES = {"fp32": 4, "bf16": 2, "int8": 1}
+WEIGHT_BYTES = {"fp32": 4, "half": 2, "bf16": 2, "int8": 1}
 
 
 @dataclass(frozen=True)
@@ -140,12 +145,30 @@ def onnxruntime(folder: Path, precision: str, device: str) -> Engine:
 
 LIBRARIES = {"ours": ours, "transformers": transformers, "ctranslate2": ctranslate2, "onnxruntime": onnxruntime}
 NEEDS = {"onnxruntime": ("onnxruntime", "onnx")}
-ON_GPU = ("ours-fp32", "ours-bf16", "transformers-fp32", "transformers-bf16")
+ON_GPU = ("ours-fp32", "ours-half", "transformers-fp32", "transformers-bf16")
 ENGINES = (
-    *("ours-fp32", "ours-bf16", "ours-int8"),
+    *("ours-fp32", "ours-half", "ours-int8"),
     *("transformers-fp32", "transformers-bf16", "ctranslate2-fp32", "ctranslate2-int8"),
     *("onnxruntime-fp32", "onnxruntime-int8"),
 )
+
+
+def cpu_name() -> str:
+    """The model of the CPU, the instructions that torch uses of it, and its number of cores."""
+    import torch
+
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown CPU")
+    return f"{model}, {torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores"
+
+
+def without_kernels(name: str) -> bool:
+    """Whether the CPU has no kernels for an engine, or the engine cannot be limited to those that torch may use."""
+    from gpt.inference.packed_linear import has_bfloat16
+
+    is_limited = "ATEN_CPU_CAPABILITY" in os.environ
+    return (name == "transformers-bf16" and not has_bfloat16()) or (name.startswith("onnxruntime") and is_limited)
 
 
 def measure(name: str, folder: Path, device: str, shape: str) -> dict[str, float]:
@@ -266,6 +289,11 @@ def main() -> None:
         engines = [name for name in engines if name in ON_GPU]
     if missing:
         print(f"not installed, left out: {', '.join(sorted(missing))}")
+    if args.device == "cpu":
+        print(cpu_name())
+        if left_out := [name for name in engines if without_kernels(name)]:
+            print(f"no kernels on this CPU, left out: {', '.join(left_out)}")
+        engines = [name for name in engines if name not in left_out]
     load = os.getloadavg()[0]  # before any engine runs
     results: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
     with tempfile.TemporaryDirectory() as folder:

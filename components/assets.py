@@ -27,7 +27,9 @@ from components.widgets.chart import PAGE_OPTIONS
 PLOTLY_URL = f"glassbox/plotly-{get_plotlyjs_version()}.min.js"
 
 _FOLDER = Path(__file__).parent
-_STYLES = [*sorted(_FOLDER.glob("widgets/*.css")), *sorted(_FOLDER.glob("widgets/*/*.css"))]  # shared styles first
+_STYLES = [  # shared styles first
+    path for part in ("cards/*.css", "widgets/*.css", "widgets/*/*.css") for path in sorted(_FOLDER.glob(part))
+]
 _MORE = {language: t("more", language) for language in LANGUAGES}  # gradio's button of the tabs without room
 _WORDS = "".join(
     f":root:lang({language}) {{ --gb-more: {json.dumps(word, ensure_ascii=False)}; }}\n"
@@ -36,7 +38,11 @@ _WORDS = "".join(
 _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
 _MODULES = {  # by the path in import statements
     path.relative_to(_FOLDER).as_posix(): path.read_bytes()
-    for path in (*sorted(_FOLDER.glob("*.js")), *sorted(_FOLDER.glob("widgets/**/*.js")))
+    for path in (
+        *sorted(_FOLDER.glob("*.js")),
+        *sorted(_FOLDER.glob("cards/*.js")),
+        *sorted(_FOLDER.glob("widgets/**/*.js")),
+    )
 }
 _VERSION = hashlib.sha256(b"".join(name.encode() + script for name, script in _MODULES.items())).hexdigest()[:12]
 MODULES_URL = f"glassbox/{_VERSION}/"
@@ -45,6 +51,7 @@ _CALLS = f"""window.glassbox = {{
   options: {json.dumps({"chart": PAGE_OPTIONS})},
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
+  card(...call) {{ this.waiting.push(() => window.glassbox.card(...call)); }},
   receive(...call) {{ this.waiting.push(() => window.glassbox.receive(...call)); }},
   opened() {{ this.waiting.push(() => window.glassbox.opened()); }},
   session() {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.session()))); }},

@@ -79,7 +79,8 @@ class Events:
         if payload and trigger_mode == "always_last":
             raise TypeError('a payload with trigger_mode="always_last" would be that of the first event: use an input')
         unset = [*(component for component in inputs if component not in sets), *edited]
-        name = getattr(trigger, "event_name", "")
+        first = trigger[0] if isinstance(trigger, list | tuple) else trigger
+        name = getattr(first, "event_name", "")
         streams = inspect.isgeneratorfunction(getattr(handler, "func", handler))
 
         def respond(event: gr.EventData, session_id: object, values: tuple[Any, ...]) -> Iterator[Any]:

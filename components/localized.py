@@ -12,6 +12,7 @@ from components.i18n import Language, t
 from components.render import Control, View
 from components.state.snapshot import Snapshot
 from components.widgets.sentence import Kind, sentence
+from components.widgets.widget import placed
 
 B = TypeVar("B", bound=Block)
 Source = str | Callable[[Language], Any]  # a key of the catalogue, or a function of the language
@@ -35,7 +36,7 @@ class Localizer:
     def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:
         """A line of the catalogue. values: fill its placeholders."""
         self._sentences[key] = values
-        return sentence(kind=kind, elem_id=elem_id, view="words", field=key)
+        return placed(sentence(kind=kind, elem_id=elem_id, view="words", field=key))
 
     def _draw(self, s: Snapshot) -> dict[str, str]:
         return {key: t(key, s.language, **values) for key, values in self._sentences.items()}

@@ -2,6 +2,7 @@
 
 import { followHistory } from "./address.js";
 import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
+import { card } from "./cards/card.js";
 import "./gradio_workarounds.js";
 import { films } from "./widgets/progress.js";
 import { clickOn, controls, navigate, start, store } from "./widgets/runtime.js";
@@ -42,4 +43,4 @@ function save(file) {
 
 store.on("download", save);
 followHistory(store, navigate, rememberLink);
-start(opened, { arrive, clickOn, controls, isBack, session, query: linkQuery });
+start(opened, { arrive, card, clickOn, controls, isBack, session, query: linkQuery });

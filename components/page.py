@@ -106,8 +106,7 @@ def build_app(
             with localizer.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
                 build_compare(localizer, events, tab, name)
             with localizer.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
-                n_layer = first.document.loaded.model.config.n_layer
-                build_activations(localizer, events, n_layer, first.selection.layer)
+                build_activations(events)
             with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):
                 opened = build_train(localizer, events, ExamplePass)
             events.on(playground_parts.film.click, open_film)

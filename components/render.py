@@ -114,6 +114,7 @@ class Renderer:
     def start(self, session: Session) -> None:
         """Reset to the state after `build`: the browser has loaded the page anew."""
         session.sent, session.frame_number = dict(self._initial), 1
+        session.handled.clear()
 
     def frame(self, session: Session, edited: Iterable[Block] = ()) -> str | None:
         """The views and controls of the open tab that changed since the last frame, as JSON; None if none did.

@@ -126,7 +126,7 @@ MESSAGES = {
         "the weights of this model are packed for inference and cannot be changed: load it with "
         "load_model(..., trainable=True), or change one pass with Edits"
     ),
-    "precision.int8_trainable": "int8 weights cannot be trained: choose fp32 or bf16",
+    "precision.int8_trainable": "int8 weights cannot be trained: choose fp32 or half",
     "model.not_loaded": "give a model as a name, a path, or the result of load_model or get_model, not as {type}",
     "model.not_shared": "{name} is not a shared model",
     "hub.unknown": "there is no public model {name!r} on the Hugging Face hub",
@@ -145,8 +145,8 @@ MESSAGES = {
     "cluster.lost": "{n} replicas ended one after the other while they continued this text: see the log of the cluster",
     "cluster.failed": "the cluster cannot run {model}: {reason}",
     "device.unknown": "this computer has no device {device!r} that torch can use: choose cpu",
-    "precision.int8_cpu": "precision int8 needs an x86 CPU: choose fp32 or bf16",
-    "precision.int8_device": "precision int8 is for CPUs: on {device} choose bf16",
+    "precision.int8_cpu": "precision int8 needs an x86 CPU: choose fp32 or half",
+    "precision.int8_device": "precision int8 is for CPUs: on {device} choose half",
     "precision.onednn": "precision {precision} needs oneDNN, which this build of torch does not have: choose fp32",
     "file.unknown": "there is no file or folder {path}",
     "file.duplicate": "two of the files are named {file}",

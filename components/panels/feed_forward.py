@@ -38,6 +38,7 @@ from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
+from components.widgets.widget import placed
 from gpt import GPT, Trace
 
 NEAR_ZERO = 0.05
@@ -206,12 +207,12 @@ def build_feed_forward(localizer: Localizer, events: Events, tab: str, is_open: 
             parts["position"] = localizer.build(
                 gr.Slider, texts, minimum=0, maximum=MAX_POSITION, step=1, value=0, elem_id="ff-position"
             )
-        chart(elem_id="ff-widths", view="ff-widths")
+        placed(chart(elem_id="ff-widths", view="ff-widths"))
         with gr.Row(elem_classes="gb-columns"):
             for side in ("before", "after"):
                 with gr.Column(min_width=280):
-                    sentence(kind="question", elem_id=f"ff-name-{side}", view=f"ff-name-{side}")
-                    chart(elem_id=f"ff-{side}", view=f"ff-{side}")
+                    placed(sentence(kind="question", elem_id=f"ff-name-{side}", view=f"ff-name-{side}"))
+                    placed(chart(elem_id=f"ff-{side}", view=f"ff-{side}"))
     own = [layer_control(parts["layer"]), position_control(parts["position"])]
     add_panel(events, tab, is_open, VIEWS, own, ANALYSIS)
     wire_selection(events, parts)

@@ -32,6 +32,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
+from components.widgets.widget import placed
 from gpt import GPTConfig
 from gpt.experiments.initialisation import (
     InitialPrediction,
@@ -230,9 +231,9 @@ def build_initialisation(localizer: Localizer, events: Events, tab: str, is_open
             )
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                chart(elem_id="start-logits", view="start-logits")
+                placed(chart(elem_id="start-logits", view="start-logits"))
             with gr.Column(min_width=280):
                 localizer.sentence("start.norms.question", kind="question")
-                chart(elem_id="start-norms", view="start-norms")
+                placed(chart(elem_id="start-norms", view="start-norms"))
     add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     wire_values(events, InitialisationState, CHECKS, parts)

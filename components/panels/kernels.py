@@ -21,6 +21,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt import GPTConfig
 from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
@@ -214,13 +215,13 @@ def build_kernels(localizer: Localizer, events: Events, tab: str, is_open: IsOpe
         panel_heading(localizer, "kernels")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                chart(elem_id="kernels-counted", view="kernels-counted")
+                placed(chart(elem_id="kernels-counted", view="kernels-counted"))
             with gr.Column(min_width=280):
                 localizer.sentence("kernels.measure.says", kind="caption", seconds=f"{MAX_SECONDS:g}")
                 buttons = run_buttons(localizer, "kernels.measure", "kernels")
-                chart(elem_id="kernels-measured", view="kernels-measured")
+                placed(chart(elem_id="kernels-measured", view="kernels-measured"))
         localizer.sentence("kernels.bytes.question", kind="question")
-        table(elem_id="kernels-bytes", view="kernels-bytes")
+        placed(table(elem_id="kernels-bytes", view="kernels-bytes"))
         localizer.sentence("kernels.bytes.note", kind="caption")
     add_panel(events, tab, is_open, VIEWS, buttons.controls(KernelsState))
     wire_run(events, buttons, KernelsState, measure, small=False)

@@ -40,6 +40,7 @@ from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt.experiments.normalisation import (
     NORM_NAMES,
     Normalised,
@@ -234,12 +235,12 @@ def build_layer_norm(localizer: Localizer, events: Events, tab: str, is_open: Is
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 localizer.sentence("norm.before", kind="question")
-                chart(elem_id="norm-before", view="norm-before")
+                placed(chart(elem_id="norm-before", view="norm-before"))
             with gr.Column(min_width=280):
                 localizer.sentence("norm.after", kind="question")
-                chart(elem_id="norm-after", view="norm-after")
-        table(elem_id="norm-numbers", view="norm-numbers")
-        sentence(elem_id="norm-note", view="norm-note", kind="caption")
+                placed(chart(elem_id="norm-after", view="norm-after"))
+        placed(table(elem_id="norm-numbers", view="norm-numbers"))
+        placed(sentence(elem_id="norm-note", view="norm-note", kind="caption"))
     add_panel(events, tab, is_open, VIEWS, _server_controls(parts), ANALYSIS)
     wire_values(events, LayerNormState, CHECKS, parts)
     wire_selection(events, parts)

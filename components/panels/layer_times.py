@@ -20,6 +20,7 @@ from components.panels.run import Run, run_buttons, time_limited, wire_run
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
+from components.widgets.widget import placed
 from gpt.experiments.layer_times import LayerTimes, measure_layers
 
 N_PASSES = 25
@@ -117,7 +118,7 @@ def build_layer_times(localizer: Localizer, events: Events, tab: str, is_open: I
     with gr.Column(elem_classes="gb-card gb-panel"):
         panel_heading(localizer, "layers")
         buttons = run_buttons(localizer, "kernels.measure", "layers")
-        chart(elem_id="layers-measured", view="layers-measured")
+        placed(chart(elem_id="layers-measured", view="layers-measured"))
         localizer.sentence("layers.note", kind="caption")
     add_panel(events, tab, is_open, VIEWS, buttons.controls(LayerTimesState))
     wire_run(events, buttons, LayerTimesState, measure, small=False)

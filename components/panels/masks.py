@@ -37,6 +37,7 @@ from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
+from components.widgets.widget import placed
 from gpt import GPT, LoadedModel
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
@@ -253,18 +254,18 @@ def build_masks(localizer: Localizer, events: Events, tab: str, is_open: IsOpen)
         panel_heading(localizer, "masks")
         with gr.Row(elem_classes="gb-panel-controls"):
             parts["position"] = _slider(localizer, "position", MAX_TOKENS - 1, "masks-position")
-        chart(elem_id="masks-causal", view="masks-causal")
+        placed(chart(elem_id="masks-causal", view="masks-causal"))
         localizer.sentence("masks.padding.question", kind="question")
         with gr.Row(elem_classes="gb-panel-controls"):
             parts["n_padding"] = _slider(localizer, "padding", 32, "masks-padding-length")
             parts["side"] = localizer.build(
                 gr.Radio, {"label": "masks.side", "choices": side_choices}, value="left", elem_id="masks-side"
             )
-        chart(elem_id="masks-padding", view="masks-padding")
+        placed(chart(elem_id="masks-padding", view="masks-padding"))
         localizer.sentence("masks.learn.question", kind="question")
         localizer.sentence("masks.learn.says", kind="caption")
         buttons = run_buttons(localizer, "masks.learn", "masks")
-        chart(elem_id="masks-losses", view="masks-losses")
+        placed(chart(elem_id="masks-losses", view="masks-losses"))
     position = Control(parts["position"], _position_inputs, _position)
     add_panel(events, tab, is_open, VIEWS, [position, *buttons.controls(MasksState)], ANALYSIS)
     wire_values(events, MasksState, CHECKS, parts)

@@ -28,6 +28,7 @@ from components.panels.panel import (
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
+from components.widgets.widget import placed
 from gpt.experiments.norm_placement import PLACEMENTS, DepthProfile, depth_profile
 
 RANGES = {"layers": (2, 48, 1), "seed": (0, 100, 1)}
@@ -133,6 +134,6 @@ def build_norm_placement(localizer: Localizer, events: Events, tab: str, is_open
             for field in CHARTS:
                 with gr.Column(min_width=280):
                     name = f"placement-{field.replace('_', '-')}"
-                    chart(elem_id=name, view=name)
+                    placed(chart(elem_id=name, view=name))
     add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     wire_values(events, NormPlacementState, CHECKS, parts)

@@ -17,6 +17,7 @@ from components.panels.run import Run, run_buttons, wire_run
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt.experiments.notebook import PRINTED, PROMPT, SEED, PrintedValue, run_notebook
 from gpt.tokenizer import gpt2_tokenizer
 
@@ -86,6 +87,6 @@ def build_notebook(localizer: Localizer, events: Events, tab: str, is_open: IsOp
     with gr.Column(elem_classes="gb-card gb-panel"):
         panel_heading(localizer, "notebook")
         buttons = run_buttons(localizer, "notebook.run", "notebook")
-        table(elem_id="notebook-values", view="notebook-values")
+        placed(table(elem_id="notebook-values", view="notebook-values"))
     add_panel(events, tab, is_open, VIEWS, buttons.controls(NotebookState))
     wire_run(events, buttons, NotebookState, steps, small=False)

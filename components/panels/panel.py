@@ -20,6 +20,7 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.sentence import sentence
+from components.widgets.widget import placed
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
@@ -208,5 +209,5 @@ def wire_selection(events: Events, components: Mapping[str, Block]) -> None:
 def panel_heading(localizer: Localizer, name: str) -> None:
     """The title of a panel, and the widgets of its views `<name>-answer` and `<name>-notice`."""
     localizer.sentence(f"{name}.question", kind="question")
-    sentence(kind="lead", elem_id=f"{name}-answer", view=f"{name}-answer")
-    sentence(kind="notice", elem_id=f"{name}-notice", view=f"{name}-notice")
+    placed(sentence(kind="lead", elem_id=f"{name}-answer", view=f"{name}-answer"))
+    placed(sentence(kind="notice", elem_id=f"{name}-notice", view=f"{name}-notice"))

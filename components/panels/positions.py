@@ -22,6 +22,7 @@ from components.panels.run import Run, run_buttons, time_limited, wire_run
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
+from components.widgets.widget import placed
 from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
 from gpt.rotary import rotary_angles
 
@@ -173,7 +174,7 @@ def build_positions(localizer: Localizer, events: Events, tab: str, is_open: IsO
     """Build the panel; the two models are trained on request."""
     with gr.Column(elem_classes="gb-card gb-panel"):
         panel_heading(localizer, "positions")
-        chart(elem_id="positions-waves", view="positions-waves")
+        placed(chart(elem_id="positions-waves", view="positions-waves"))
         with gr.Row(elem_classes="gb-panel-controls"):
             distance: Any = {"label": "positions.distance", "info": "positions.distance.info"}
             parts = {
@@ -182,14 +183,14 @@ def build_positions(localizer: Localizer, events: Events, tab: str, is_open: IsO
             }
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                chart(elem_id="positions-circles", view="positions-circles")
+                placed(chart(elem_id="positions-circles", view="positions-circles"))
             with gr.Column(min_width=280):
-                chart(elem_id="positions-closeness", view="positions-closeness")
+                placed(chart(elem_id="positions-closeness", view="positions-closeness"))
         localizer.sentence("positions.beyond.question", kind="question")
         values = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
         localizer.sentence("positions.beyond.says", kind="caption", **values)
         buttons = run_buttons(localizer, "positions.train", "positions")
-        chart(elem_id="positions-beyond", view="positions-beyond")
+        placed(chart(elem_id="positions-beyond", view="positions-beyond"))
     add_panel(events, tab, is_open, VIEWS, buttons.controls(PositionsState))
     wire_values(events, PositionsState, CHECKS, parts)
     wire_run(events, buttons, PositionsState, train)

@@ -19,6 +19,7 @@ from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt.experiments.speed import GenerationPass, generation_passes
 from gpt.models.memory import format_bytes
 
@@ -123,7 +124,7 @@ def build_prefill(localizer: Localizer, events: Events, tab: str, is_open: IsOpe
             for kind in Passes._fields:
                 with gr.Column(min_width=280):
                     localizer.sentence(f"prefill.{kind}", kind="question")
-                    chart(elem_id=f"prefill-{kind}", view=f"prefill-{kind}")
-        table(elem_id="prefill-passes", view="prefill-passes")
+                    placed(chart(elem_id=f"prefill-{kind}", view=f"prefill-{kind}"))
+        placed(table(elem_id="prefill-passes", view="prefill-passes"))
         localizer.sentence("prefill.note", kind="caption")
     add_panel(events, tab, is_open, VIEWS)

@@ -20,6 +20,7 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt.config import Activation
 from gpt.experiments.shortcuts import ShortcutGradients, shortcut_gradients
 
@@ -140,9 +141,9 @@ def build_shortcuts(localizer: Localizer, events: Events, tab: str, is_open: IsO
             )
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280, scale=2):
-                chart(elem_id="shortcuts-gradients", view="shortcuts-gradients")
+                placed(chart(elem_id="shortcuts-gradients", view="shortcuts-gradients"))
             with gr.Column(min_width=280):
-                table(elem_id="shortcuts-numbers", view="shortcuts-numbers")
+                placed(table(elem_id="shortcuts-numbers", view="shortcuts-numbers"))
     add_panel(events, tab, is_open, VIEWS)
     wire_values(events, ShortcutsState, CHECKS, parts)
     events.on(seed.input, type_seed, [seed], trigger_mode="always_last")

@@ -34,6 +34,7 @@ from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt import GPT, Edits, GPTConfig
 from gpt.experiments.masks import total_variation
 from gpt.experiments.random_models import ModuleShape, module_shapes, skeleton
@@ -197,9 +198,9 @@ def build_skeleton(localizer: Localizer, events: Events, tab: str, is_open: IsOp
         panel_heading(localizer, "skeleton")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                chart(elem_id="skeleton-bars", view="skeleton-bars")
+                placed(chart(elem_id="skeleton-bars", view="skeleton-bars"))
             with gr.Column(min_width=280):
                 localizer.sentence("skeleton.shapes.question", kind="question")
-                table(elem_id="skeleton-stages", view="skeleton-stages")
-                sentence(kind="caption", elem_id="skeleton-shapes", view="skeleton-shapes")
+                placed(table(elem_id="skeleton-stages", view="skeleton-stages"))
+                placed(sentence(kind="caption", elem_id="skeleton-shapes", view="skeleton-shapes"))
     return add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)

@@ -32,6 +32,7 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
+from components.widgets.widget import placed
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
 from gpt.experiments.tokens import language_costs, merge_steps, split_words
 
@@ -182,20 +183,20 @@ def build_tokenizer(localizer: Localizer, events: Events, tab: str, is_open: IsO
         with gr.Row(elem_classes="gb-columns"):
             for side in get_args(Side):
                 with gr.Column(min_width=280):
-                    sentence(kind="question", elem_id=f"bpe-name-{side}", view=f"bpe-name-{side}")
-                    chart(elem_id=f"bpe-ladder-{side}", view=f"bpe-ladder-{side}")
+                    placed(sentence(kind="question", elem_id=f"bpe-name-{side}", view=f"bpe-name-{side}"))
+                    placed(chart(elem_id=f"bpe-ladder-{side}", view=f"bpe-ladder-{side}"))
         localizer.sentence("bpe.text.question", kind="question")
         text = localizer.build(
             gr.Textbox, {"label": "bpe.text"}, value=TokenizerState.text, max_length=MAX_TEXT_CHARS, elem_id="bpe-text"
         )
-        sentence(kind="lead", elem_id="bpe-cost", view="bpe-cost")
+        placed(sentence(kind="lead", elem_id="bpe-cost", view="bpe-cost"))
         with gr.Row(elem_classes="gb-columns"):
             for side in get_args(Side):
                 with gr.Column(min_width=280):
-                    tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}")
-        table(elem_id="bpe-bytes", view="bpe-bytes")
+                    placed(tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}"))
+        placed(table(elem_id="bpe-bytes", view="bpe-bytes"))
         localizer.sentence("bpe.language.question", kind="question")
-        chart(elem_id="bpe-languages", view="bpe-languages")
+        placed(chart(elem_id="bpe-languages", view="bpe-languages"))
     add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     # Pasting raises no `input`.
     events.on(word.change, type_word, [word], trigger_mode="always_last")

@@ -28,6 +28,7 @@ from components.state.snapshot import Snapshot
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt import PRESETS, GPTConfig, LoadedModel
 from gpt.analysis.embeddings import nearest_tokens
 from gpt.experiments.shapes import UNTIED_124M
@@ -182,15 +183,15 @@ def build_tying(localizer: Localizer, events: Events, tab: str, is_open: IsOpen)
                 gr.Dropdown, {"label": "tying.shape", "choices": shape_choices}, value=UNTIED, elem_id="tying-shape"
             )
             parts["tied"] = localizer.build(gr.Checkbox, {"label": "tying.tied"}, value=True, elem_id="tying-tied")
-        chart(elem_id="tying-parts", view="tying-parts")
+        placed(chart(elem_id="tying-parts", view="tying-parts"))
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 localizer.sentence("tying.taught.question", kind="question")
-                sentence(kind="lead", elem_id="tying-taught", view="tying-taught")
+                placed(sentence(kind="lead", elem_id="tying-taught", view="tying-taught"))
             with gr.Column(min_width=280):
                 localizer.sentence("tying.near.question", kind="question")
-                sentence(kind="caption", elem_id="tying-near", view="tying-near")
-                table(elem_id="tying-neighbours", view="tying-neighbours")
+                placed(sentence(kind="caption", elem_id="tying-near", view="tying-near"))
+                placed(table(elem_id="tying-neighbours", view="tying-neighbours"))
     add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
     wire_values(events, TyingState, CHECKS, parts)
 

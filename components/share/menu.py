@@ -14,7 +14,7 @@ import gradio as gr
 
 from components.i18n import Language, t
 from components.share.files import File
-from components.widgets.widget import widget
+from components.widgets.widget import placed, widget
 
 LARGEST = 4_000_000  # bytes of a document to open
 
@@ -42,7 +42,7 @@ def menu(*, elem_id: str, largest: int = 0) -> gr.HTML:
     """The buttons of a menu. Data of its view: labels ("name" for screen readers, "close", and "items", each a dict of
     "what", "label" and optionally "title"; an item with "items" of its own is a submenu), and answer: a value of
     `copied`, `saved` or `message` with a unique number "n"."""
-    return widget("menu", elem_id, template=_TEMPLATE, view=elem_id, options={"largest": largest})
+    return placed(widget("menu", elem_id, template=_TEMPLATE, view=elem_id, options={"largest": largest}))
 
 
 def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:

@@ -111,6 +111,7 @@ class Session:
         self.resources = ExitStack()
         self.sent: dict[str, Any] = {}  # what was sent to the browser, see `components.render`
         self.frame_number = 0
+        self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue, see `cards`
         self.seen_frame: int | None = None  # the last one that the browser has, once it missed a later one
         self.render_lock, self.analysing = threading.Lock(), threading.Lock()
         self._states: dict[type, object] = {}
@@ -128,6 +129,14 @@ class Session:
             self._states[cls] = changed
             return changed  # type: ignore[return-value]
 
+    def is_new(self, card: str, queue: str, number: int) -> bool:
+        """Whether this action of a card has not been handled, nor a later one; from now on it has been."""
+        with self._states_lock:
+            if number <= self.handled.get((card, queue), 0):
+                return False
+            self.handled[card, queue] = number
+            return True
+
     def take_step(self, document: Generation, step: Step) -> None:
         """Show a step of the stream that writes, and the document that it was appended to."""
         self.document, self.finish_reason = document, step.finish_reason
@@ -139,7 +148,7 @@ class Session:
         """An immutable copy of the session; the caller holds `lock.reading()`."""
         document = self.document
         with self._states_lock:
-            states = dict(self._states)
+            states, handled = dict(self._states), dict(self.handled)
         return Snapshot(
             id=self.id,
             language=self.language,
@@ -169,6 +178,7 @@ class Session:
             loaded=self.loaded,
             token_statistics=self.token_statistics,
             states=states,
+            handled=handled,
         )
 
     def select(self, *, position: object = None, layer: object = None, head: object = None) -> bool:

@@ -61,6 +61,7 @@ class Snapshot:
     loaded: LoadedModel | None = field(compare=False)
     token_statistics: TokenStatisticsCache = field(compare=False)
     states: dict[type, object] = field(compare=False)
+    handled: dict[tuple[str, str], int] = field(default_factory=dict, compare=False)
     _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def state(self, cls: type[S]) -> S:

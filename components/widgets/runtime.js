@@ -86,7 +86,19 @@ async function definition(name) {
  * Called by a gr.HTML's `js_on_load`.
  * @param {HTMLElement} element @param {Trigger} trigger @param {Record<string, any>} props @param {Call} call
  */
-export async function mount(element, trigger, props, call) {
+export function mount(element, trigger, props, call) {
+  const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside of gradio's block
+  return mountIn(element, place, call, (payload, event) => {
+    props.value = { ...props.value, [event]: payload }; // an input: gradio may repeat an earlier event with its data
+    trigger(event, {});
+  });
+}
+
+/**
+ * Mounts a widget in the first child of an element.
+ * @param {HTMLElement} element @param {Element} place @param {Call} call @param {(payload: object, event: string) => void} send
+ */
+export async function mountIn(element, place, call, send) {
   const make = await definition(call.widget);
   for (const each of [...mounted]) if (!each.element.isConnected) unmount(each);
   const host = {
@@ -96,10 +108,7 @@ export async function mount(element, trigger, props, call) {
       return element.closest(".dark") !== null;
     },
     /** @param {object} payload */
-    send: (payload, event = "select") => {
-      props.value = { ...props.value, [event]: payload }; // an input: gradio may repeat an earlier event with its data
-      trigger(event, {});
-    },
+    send: (payload, event = "select") => send(payload, event),
     redraw: () => refresh([self]),
     /** @param {string} name @param {(value: any) => void} listener */
     on: (name, listener) => void self.listening.push(store.on(name, listener)),
@@ -110,7 +119,6 @@ export async function mount(element, trigger, props, call) {
     },
   };
   const root = /** @type {HTMLElement} */ (element.firstElementChild);
-  const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside of gradio's block
   /** @type {Mounted} */
   const self = { element, place, widget: { draw() {} }, view: call.view, width: -1, listening: [] };
   self.widget = make(root, host);

@@ -6,6 +6,8 @@ declare global {
     glassbox: {
       /** By the script of a gr.HTML. */
       mount: typeof import("./runtime.js").mount;
+      /** By the script of a card. */
+      card?: typeof import("../cards/card.js").card;
       /** By the script of the gr.HTML that takes the frames. */
       receive: typeof import("./runtime.js").receive;
       /** Once gradio has drawn the page. */

@@ -1,4 +1,4 @@
-"""The gr.HTML of a browser widget: a fixed template that the widget's module in `widgets/<name>/` draws in."""
+"""A picture: a part of a card that the widget's module in `widgets/<name>/` draws in a fixed template."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import gradio as gr
+
+from components.parts import Action, Handler, Live, Part, Queue
 
 
 def widget(
@@ -17,21 +19,36 @@ def widget(
     options: dict[str, Any] | None = None,
     labels: dict[str, str] | None = None,
     classes: tuple[str, ...] = (),
-) -> gr.HTML:
-    """A place that the widget `name` draws in, with nothing of gradio's own look.
+    on: Handler | None = None,
+    on_input: Handler | None = None,
+    queue: Queue = "interactive",
+    input_queue: Queue = "interactive",
+    show: Live | None = None,
+) -> Part:
+    """A place that the widget `name` draws in.
 
     name: of its module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. template: its HTML, one
-    element. view: the name of the view whose data it shows. options: what the module is given once, when the page is
-    built. labels: its texts, until its data have others.
-
-    A widget raises `.select` (or `.input`). Its value has the newest payload, a dict, by the name of the event.
+    element. view: the name of the view whose data it shows. options: what the module is given once, when the card is
+    built. labels: its texts, until its data have others. on: gets the payload of its event "select", on_input of
+    "input": a dict of unchecked content.
     """
     given = {**(options or {}), **({} if labels is None else {"labels": labels})}
-    call = {"widget": name, "view": view, "id": elem_id, "options": given}
+    fixed = {"widget": name, "view": view, "options": given, "template": template}
+    handlers = {"select": (on, queue), "input": (on_input, input_queue)}
+    actions = {event: Action(handler, each) for event, (handler, each) in handlers.items() if handler is not None}
+    live: dict[str, Live] = {} if show is None else {"hidden": lambda s: not show(s)}
+    fixed["classes"] = " ".join(("gb-widget", *classes))
+    return Part("widget", elem_id or "", fixed, live=live, actions=actions)
+
+
+def placed(part: Part) -> gr.HTML:
+    """A picture among gradio's components. It raises `.select` (or `.input`); its value has the newest payload, a dict,
+    by the name of the event."""
+    call = {name: part.fixed[name] for name in ("widget", "view", "options")} | {"id": part.name or None}
     return gr.HTML(
-        html_template=template,
+        html_template=part.fixed["template"],
         js_on_load=f"glassbox.mount(element, trigger, props, {json.dumps(call)})",
         apply_default_css=False,
-        elem_id=elem_id,
-        elem_classes=["gb-widget", *classes],
+        elem_id=part.name or None,
+        elem_classes=part.fixed["classes"].split(),
     )

@@ -39,7 +39,7 @@ class Attribution:
     heads: (n_layer, n_head), through each head's slice of c_proj. attn_bias: (n_layer,), the bias of c_proj, and that
     of a norm after attention. mlp: (n_layer,), feed-forward parts, biases included. norm_bias: the biases of the final
     norm and of the head. scale: by which the final norm divided. logit: before a cap, from the traced final state,
-    which a model in bf16 or int8 has rounded. hooks: what the hooks of an edited pass add beyond the changes of the
+    which a model in half or int8 has rounded. hooks: what the hooks of an edited pass add beyond the changes of the
     other parts, such as a vector added to the residual stream; 0 without hooks.
     """
 

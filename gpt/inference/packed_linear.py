@@ -20,7 +20,7 @@ from torch.nn import functional as F
 from gpt.errors import GPTError
 from gpt.inference.read_only import ReadOnlyModule, ReadOnlyParameter
 
-Packing = Literal["fp32", "bf16", "int8"]
+Packing = Literal["fp32", "half", "int8"]
 EXPECTED_ROWS = 512  # batch rows for which oneDNN chooses the format; as fast for fewer rows
 MAX_BFLOAT16_ROWS = 32  # batch rows above which torch's bfloat16 product is slower than one in float32
 SMALL_WEIGHT = 2**18  # elements of a matrix (1 MB) up to which F.linear is faster than oneDNN for a single row
@@ -239,9 +239,9 @@ def pack_linear(
     """The packed form of one layer; see `PackedLinear`."""
     if packing == "int8":
         return Int8Linear(linear, embedding)
-    if packing == "bf16" and not has_bfloat16():
+    if packing == "half" and not has_bfloat16():
         return (Float16Linear if half_dtype() is torch.float16 else BFloat16Linear)(linear, embedding)
-    return OneDNNLinear(linear, torch.bfloat16 if packing == "bf16" else torch.float32, embedding)
+    return OneDNNLinear(linear, torch.bfloat16 if packing == "half" else torch.float32, embedding)
 
 
 def check_packing(packing: Packing) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import torch
 
@@ -22,8 +22,8 @@ from gpt.models.memory import return_free_memory
 from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
-Precision = Literal["fp32", "bf16", "int8"]
-DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
+Precision = Literal["fp32", "half", "int8"]
+DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfloat16, "int8": torch.int8}
 
 _engine_lock = threading.Lock()  # since Python 3.12, cached_property does not lock
 
@@ -66,9 +66,12 @@ def best_device() -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def check_precision(precision: str) -> None:
-    """precision must be one of those of `Precision`."""
+def checked_precision(precision: str) -> Precision:
+    """Return a valid precision; "bf16" is an older name of "half". Raises ValueError for any other."""
+    if precision == "bf16":
+        return "half"
     check_choice("precision", precision, get_args(Precision))
+    return cast(Precision, precision)
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device, *, deployed: bool = False) -> int:
@@ -159,7 +162,7 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
     needed = memory_of(checkpoint, precision, torch.device("cpu")) + unpacked * torch.float32.itemsize
     checkpoint.need_memory(needed)
-    for block in checkpoint.fill(model, matrices=half_dtype() if precision == "bf16" else None):
+    for block in checkpoint.fill(model, matrices=half_dtype() if precision == "half" else None):
         pack(block, precision)
         return_free_memory()  # else the allocator keeps a quarter of each block
     return model

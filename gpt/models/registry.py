@@ -29,7 +29,7 @@ from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import AttnScale, Hints, weight_files
 from gpt.models.gpu_copy import gpu_copy
-from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, check_precision, memory_of
+from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, checked_precision, memory_of
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
 from gpt.models.pending_load import PendingLoad
 from gpt.models.sources import DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source
@@ -71,7 +71,7 @@ class Registry:
         downloads: names that `get` may download; of the others those that are on this computer are listed.
         cluster: generates with the listed models; these are then on the CPU, for looking inside.
         """
-        check_precision(precision)
+        precision = checked_precision(precision)
         with self._lock:
             self.memory, self.precision, self.cluster = memory, precision, cluster
             self.device = torch.device("cpu") if cluster is not None else device

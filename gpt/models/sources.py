@@ -17,7 +17,7 @@ from gpt.inference.cluster import ModelSpec
 from gpt.models import hub
 from gpt.models.checkpoints import INFER, AttnScale, Checkpoint, Hints, NamesInferred, open_checkpoint
 from gpt.models.checkpoints.stated import NO_HINTS
-from gpt.models.loading import LoadedModel, Precision, best_device, build, check_precision
+from gpt.models.loading import LoadedModel, Precision, best_device, build, checked_precision
 
 DEFAULT_MODEL = "stories"
 LLAMA_MODEL = "stories-llama"  # of about the same size and on the same text, in Llama's shape
@@ -154,7 +154,7 @@ def load_model(
     progress: called while it downloads, with the bytes downloaded and their total.
     Raises ValueError if it cannot be loaded.
     """
-    check_precision(precision)
+    precision = checked_precision(precision)
     source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names))
     chosen = best_device() if device is None else available_device(device)
     try:

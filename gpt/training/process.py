@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import torch
@@ -82,7 +81,5 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the device has bfloat16 instructions; elsewhere it is emulated, and slower than float32."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    cpuinfo = Path("/proc/cpuinfo")
-    if device.type != "cpu" or not cpuinfo.exists():
-        return False
-    return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(cpuinfo.read_text(encoding="utf-8").split())
+    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # of torch.cpu
+    return device.type == "cpu" and any(getattr(torch.cpu, name, bool)() for name in asked)

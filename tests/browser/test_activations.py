@@ -2,7 +2,7 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import CHIPS, open_playground, pick, says, set_slider
+from tests.browser.playground_page import CHIPS, open_playground, says, set_slider
 
 
 def test_the_functions_follow_x_the_histogram_the_layer_and_the_swap_the_choice_and_the_selected_token(stay, site):
@@ -13,9 +13,27 @@ def test_the_functions_follow_x_the_histogram_the_layer_and_the_swap_the_choice_
     expect(says(page, "curves")).to_contain_text("GELU (tanh) 0.8412")
     set_slider(page, "activation-x", -1)
     expect(says(page, "curves")).to_contain_text("GELU (tanh) −0.1588")
-    pick(page, "activation-layer", "2")
+    page.locator("#activation-layer").get_by_role("combobox").select_option("2")
     expect(says(page, "pre-activations")).to_contain_text("Layer 2")
     swapped = says(page, "activation-swapped")
     expect(swapped).to_contain_text(name)
-    page.locator("#activation-swap").get_by_text("SiLU").click()
+    page.get_by_role("radio", name="SiLU").check()
     expect(swapped).to_contain_text("SiLU")
+
+
+def test_of_several_quick_actions_in_a_card_none_is_lost(stay, site):
+    page = stay(lambda page: open_playground(page, site))
+    page.get_by_role("tab", name="Activations").click()
+    expect(says(page, "activation-swapped")).not_to_be_empty()
+    page.evaluate(
+        """() => {
+          const set = (box, value) => { box.value = value; box.dispatchEvent(new Event("change")); };
+          for (const x of [0.5, 3, -2]) set(document.querySelector("#activation-x input[type=number]"), x);
+          document.querySelectorAll("#activation-swap input")[1].click();
+          set(document.querySelector("#activation-layer select"), "1");
+          set(document.querySelector("#activation-x input[type=number]"), 2);
+        }"""
+    )
+    expect(says(page, "curves")).to_contain_text("x = 2.00")
+    expect(says(page, "pre-activations")).to_contain_text("Layer 1")
+    expect(page.locator("#activation-x input[type=range]")).to_have_value("2")

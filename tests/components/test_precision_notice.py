@@ -13,7 +13,7 @@ from gpt.models.registry import configure
 
 @pytest.fixture
 def reduced():
-    configure(precision="bf16")
+    configure(precision="half")
     yield
     configure()
 
@@ -30,7 +30,7 @@ def test_exact_numbers_need_no_word():
 
 def test_numbers_that_are_not_exact_say_by_how_much(reduced, monkeypatch):
     error = precision_error(get_model())
-    assert "bf16" in said("stories")
+    assert "half" in said("stories")
     assert f"{error.kl:.2g} bits" in said("stories")
     assert f"{error.logit:.2g}" in said("stories", "zh")
     assert said("no such model") == ""

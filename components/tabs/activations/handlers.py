@@ -15,7 +15,7 @@ from components.state.session import Session
 from components.state.settings import checked_number
 from components.state.snapshot import Snapshot
 from components.state.text import Text
-from components.tabs.activations.components import ActivationsState, Histogram, Swap
+from components.tabs.activations.state import ActivationsState, Histogram, Swap
 from gpt import Edits
 from gpt.config import Activation
 from gpt.experiments.activations import pre_activations

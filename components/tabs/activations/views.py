@@ -15,7 +15,7 @@ from components.panels.figures.charts import lines
 from components.panels.panel import best_of_both
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.activations.components import ActivationsState, Histogram, Swap
+from components.tabs.activations.state import ActivationsState, Histogram, Swap
 from components.widgets.chart import chart_data
 from gpt.experiments.activations import gelu_difference
 

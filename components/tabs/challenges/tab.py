@@ -19,6 +19,7 @@ from components.widgets.heads import heads
 from components.widgets.predictions import predictions
 from components.widgets.sentence import sentence
 from components.widgets.toggle_grid import toggle_grid
+from components.widgets.widget import placed
 
 NAME = "challenges"
 
@@ -46,20 +47,20 @@ _TYPED = f"() => [JSON.stringify({{ ...JSON.parse(({typed_js('challenge-box')})(
 def _layout() -> ChallengesComponents:
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
-        parts["head"] = challenge_head(elem_id="challenge-head", view="challenge-head")
-        sentence(kind="caption", elem_id="challenge-note", view="challenge-note")
+        parts["head"] = placed(challenge_head(elem_id="challenge-head", view="challenge-head"))
+        placed(sentence(kind="caption", elem_id="challenge-note", view="challenge-note"))
     with gr.Column(elem_classes="gb-card gb-challenge-work"):
-        parts["text"] = arcs(elem_id="challenge-text", view="challenge-text")
+        parts["text"] = placed(arcs(elem_id="challenge-text", view="challenge-text"))
         with gr.Column(visible=False) as parts["typing"]:
-            parts["box"] = composer(elem_id="challenge-box", view="challenge-box")
+            parts["box"] = placed(composer(elem_id="challenge-box", view="challenge-box"))
         with gr.Row(elem_classes="gb-challenge-columns"):
             with gr.Column(visible=False, min_width=300, scale=5) as parts["pictures"]:
-                parts["heads"] = heads(elem_id="challenge-heads", view="challenge-heads")
+                parts["heads"] = placed(heads(elem_id="challenge-heads", view="challenge-heads"))
             with gr.Column(visible=False, min_width=280, scale=2) as parts["switches"]:
-                sentence(kind="caption", view="challenge-tool")
-                parts["toggles"] = toggle_grid(elem_id="challenge-toggles", view="challenge-toggles")
+                placed(sentence(kind="caption", view="challenge-tool"))
+                parts["toggles"] = placed(toggle_grid(elem_id="challenge-toggles", view="challenge-toggles"))
             with gr.Column(visible=False, min_width=300, scale=3) as parts["side"]:
-                parts["bars"] = predictions(elem_id="challenge-bars", view="challenge-bars")
+                parts["bars"] = placed(predictions(elem_id="challenge-bars", view="challenge-bars"))
             with gr.Column(min_width=300, scale=3, elem_classes="gb-challenge-side"):
-                parts["foot"] = challenge_foot(elem_id="challenge-foot", view="challenge-foot")
+                parts["foot"] = placed(challenge_foot(elem_id="challenge-foot", view="challenge-foot"))
     return ChallengesComponents(**parts)

@@ -16,6 +16,7 @@ from components.widgets.predictions import predictions
 from components.widgets.sentence import sentence
 from components.widgets.switches import switches
 from components.widgets.tokens import tokens
+from components.widgets.widget import placed
 
 
 def editing_card(localizer: Localizer) -> dict[str, Any]:
@@ -25,11 +26,11 @@ def editing_card(localizer: Localizer) -> dict[str, Any]:
         with gr.Row(elem_classes="gb-card-head"):
             localizer.sentence("change.question", kind="question")
             parts["reset"] = _button(localizer, "change.reset", "change-reset")
-        sentence(kind="lead", elem_id="change-lead", view="change-lead")
-        sentence(kind="notice", elem_id="change-notice", view="change-notice")
+        placed(sentence(kind="lead", elem_id="change-lead", view="change-lead"))
+        placed(sentence(kind="notice", elem_id="change-notice", view="change-notice"))
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=320, scale=3):
-                parts["switches"] = switches(elem_id="change-switches", view="change-switches")
+                parts["switches"] = placed(switches(elem_id="change-switches", view="change-switches"))
             with gr.Column(min_width=280, scale=2, elem_classes="gb-change-side"):
                 parts["activation"] = localizer.build(
                     gr.Radio,
@@ -53,7 +54,7 @@ def editing_card(localizer: Localizer) -> dict[str, Any]:
                         for name in EXPERIMENTS
                     )
                     parts["costs_stop"] = _button(localizer, "change.stop", "change-costs-stop", visible=False)
-                sentence(kind="status", elem_id="change-status", view="change-status")
+                placed(sentence(kind="status", elem_id="change-status", view="change-status"))
     return parts
 
 
@@ -66,16 +67,16 @@ def texts_card(localizer: Localizer) -> dict[str, Any]:
             parts["both"] = _button(localizer, "change.both", "change-both", variant="primary")
             parts["stop"] = _button(localizer, "change.stop", "change-stop", interactive=False)
         with gr.Row(elem_classes="gb-change-stale"):
-            sentence(kind="caption", elem_id="change-stale", view="change-stale")
+            placed(sentence(kind="caption", elem_id="change-stale", view="change-stale"))
             parts["again"] = _button(localizer, "change.again", "change-again", visible=False)
         with gr.Row(elem_classes="gb-columns"):
             for side in ("original", "edited"):
                 with gr.Column(min_width=300):
                     localizer.sentence(f"change.{side}", kind="caption")
                     name = f"change-{side}"
-                    parts[side] = tokens(elem_id=name, selectable=side == "original", view=name)
-        sentence(kind="lead", elem_id="change-parted", view="change-parted")
-        sentence(kind="caption", elem_id="change-own", view="change-own")
+                    parts[side] = placed(tokens(elem_id=name, selectable=side == "original", view=name))
+        placed(sentence(kind="lead", elem_id="change-parted", view="change-parted"))
+        placed(sentence(kind="caption", elem_id="change-own", view="change-own"))
         localizer.sentence("change.hint", kind="caption")
         with localizer.build(gr.Accordion, {"label": "change.python"}, open=False, elem_id="change-python"):
             parts["code"] = localizer.build(
@@ -93,10 +94,10 @@ def texts_card(localizer: Localizer) -> dict[str, Any]:
 def effect_column(localizer: Localizer) -> dict[str, Any]:
     """The next token before and after the edits; it stays in view beside the switches."""
     with gr.Column(elem_classes="gb-card gb-change-effect", min_width=280, scale=2):
-        predictions(elem_id="change-bars", view="change-bars", selectable=False)
+        placed(predictions(elem_id="change-bars", view="change-bars", selectable=False))
         localizer.sentence("change.bars.legend", kind="caption")
-        sentence(kind="lead", elem_id="change-says", view="change-says")
-        sentence(kind="caption", elem_id="change-bars-note", view="change-bars-note")
+        placed(sentence(kind="lead", elem_id="change-says", view="change-says"))
+        placed(sentence(kind="caption", elem_id="change-bars-note", view="change-bars-note"))
     return {}
 
 
@@ -104,7 +105,7 @@ def divergence_card(localizer: Localizer) -> dict[str, Any]:
     """How far the predictions are apart at each token."""
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("change.divergence.question", kind="question")
-        picture = chart(elem_id="change-divergence", clickable=True, view="change-divergence")
+        picture = placed(chart(elem_id="change-divergence", clickable=True, view="change-divergence"))
     return {"divergence": picture}
 
 
@@ -148,10 +149,10 @@ def patching_card(localizer: Localizer) -> dict[str, Any]:
             )
             parts["measure"] = _button(localizer, "change.patch.measure", "change-measure", variant="primary")
             parts["patch_stop"] = _button(localizer, "change.stop", "change-patch-stop", interactive=False)
-        sentence(kind="status", elem_id="change-patch-status", view="change-patch-status")
-        sentence(kind="notice", elem_id="change-trouble", view="change-trouble")
-        parts["map"] = chart(elem_id="change-map", clickable=True, view="change-map")
-        sentence(kind="lead", elem_id="change-cell", view="change-cell")
+        placed(sentence(kind="status", elem_id="change-patch-status", view="change-patch-status"))
+        placed(sentence(kind="notice", elem_id="change-trouble", view="change-trouble"))
+        parts["map"] = placed(chart(elem_id="change-map", clickable=True, view="change-map"))
+        placed(sentence(kind="lead", elem_id="change-cell", view="change-cell"))
         parts["keep"] = _button(localizer, "change.patch.keep", "change-keep", visible=False)
     return parts
 

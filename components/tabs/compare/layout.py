@@ -24,6 +24,7 @@ from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
+from components.widgets.widget import placed
 
 
 def prompt(localizer: Localizer) -> gr.Textbox:
@@ -67,20 +68,20 @@ def columns(localizer: Localizer, model: str) -> dict[str, Any]:
             with gr.Row(elem_classes="gb-buttons gb-short"):
                 generate = _button(localizer, "compare.generate", "generate", variant="primary")
                 stop = _button(localizer, "stop", "stop", interactive=False)
-        sentence(kind="notice", elem_id="compare-notice", view="compare-notice")
+        placed(sentence(kind="notice", elem_id="compare-notice", view="compare-notice"))
         with gr.Row(elem_classes="gb-columns gb-compare-strips"):
             strips = [_strip(localizer, side) for side in SIDES]
         localizer.sentence("compare.parting.question", kind="question")
-        sentence(kind="lead", elem_id="compare-parting", view="compare-parting")
+        placed(sentence(kind="lead", elem_id="compare-parting", view="compare-parting"))
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("compare.divergence.question", kind="question")
-        divergence = chart(elem_id="compare-divergence", clickable=True, view="compare-divergence")
+        divergence = placed(chart(elem_id="compare-divergence", clickable=True, view="compare-divergence"))
         localizer.sentence("compare.bars.question", kind="question")
         with gr.Row(elem_classes="gb-columns"):
             for side in SIDES:
                 with gr.Column(min_width=280):
                     _name(localizer, side, "bars")
-                    chart(elem_id=f"compare-{side}-bars", view=f"compare-{side}-bars")
+                    placed(chart(elem_id=f"compare-{side}-bars", view=f"compare-{side}-bars"))
     both = tuple(Column(**parts, strip=strip) for parts, strip in zip(controls, strips, strict=True))
     return {
         "columns": both,
@@ -132,8 +133,8 @@ def _controls(localizer: Localizer, model: str, side: int) -> dict[str, Any]:
 def _strip(localizer: Localizer, side: str) -> gr.HTML:
     with gr.Column(min_width=280):
         _name(localizer, side, "strip")
-        strip = tokens(elem_id=f"compare-{side}-strip", view=f"compare-{side}-strip")
-        sentence(kind="status", elem_id=f"compare-{side}-status", view=f"compare-{side}-status")
+        strip = placed(tokens(elem_id=f"compare-{side}-strip", view=f"compare-{side}-strip"))
+        placed(sentence(kind="status", elem_id=f"compare-{side}-status", view=f"compare-{side}-status"))
     return strip
 
 
@@ -159,16 +160,16 @@ def beam_search(localizer: Localizer) -> dict[str, Any]:
             with gr.Row(elem_classes="gb-buttons gb-short"):
                 parts["search"] = _beam_button(localizer, "beams.search", "search", variant="primary")
                 parts["stop_search"] = _beam_button(localizer, "stop", "stop", interactive=False)
-        sentence(kind="notice", elem_id="beams-notice", view="beams-notice")
-        parts["tree"] = beams(elem_id="beams-tree", view="beams-tree")
-        sentence(kind="lead", elem_id="beams-says", view="beams-says")
-        sentence(kind="status", elem_id="beams-status", view="beams-status")
+        placed(sentence(kind="notice", elem_id="beams-notice", view="beams-notice"))
+        parts["tree"] = placed(beams(elem_id="beams-tree", view="beams-tree"))
+        placed(sentence(kind="lead", elem_id="beams-says", view="beams-says"))
+        placed(sentence(kind="status", elem_id="beams-status", view="beams-status"))
         with gr.Row(elem_classes="gb-compare-chosen"):
-            sentence(kind="caption", elem_id="beams-chosen", view="beams-chosen")
+            placed(sentence(kind="caption", elem_id="beams-chosen", view="beams-chosen"))
             parts["adopt"] = _beam_button(localizer, "beams.adopt", "adopt", interactive=False)
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("beams.table.question", kind="question")
-        table(elem_id="beams-table", view="beams-table")
+        placed(table(elem_id="beams-table", view="beams-table"))
     return parts
 
 

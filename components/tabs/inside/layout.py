@@ -18,6 +18,7 @@ from components.widgets.sentence import sentence
 from components.widgets.stages import stages
 from components.widgets.table import table
 from components.widgets.tokens import tokens
+from components.widgets.widget import placed
 
 
 def machine(localizer: Localizer) -> dict[str, Any]:
@@ -34,13 +35,13 @@ def machine(localizer: Localizer) -> dict[str, Any]:
                 elem_classes="gb-segments",
                 container=False,
             )
-        sentence(kind="lead", elem_id="flow-lead", view="flow-lead")
-        sentence(kind="caption", elem_id="flow-family", view="flow-family")
-        picture = flow(elem_id="flow", view="flow")
+        placed(sentence(kind="lead", elem_id="flow-lead", view="flow-lead"))
+        placed(sentence(kind="caption", elem_id="flow-family", view="flow-family"))
+        picture = placed(flow(elem_id="flow", view="flow"))
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("inside.heads.question", kind="question")
-        sentence(kind="caption", elem_id="heads-whose", view="heads-whose")
-        overview = heads(elem_id="heads", view="heads")
+        placed(sentence(kind="caption", elem_id="heads-whose", view="heads-whose"))
+        overview = placed(heads(elem_id="heads", view="heads"))
     return {"follow": follow, "model": model, "flow": picture, "heads": overview}
 
 
@@ -49,7 +50,7 @@ def one_head(localizer: Localizer) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("stages.question", kind="question")
         localizer.sentence("stages.lead", kind="caption")
-        pictures = stages(elem_id="stages", view="stages")
+        pictures = placed(stages(elem_id="stages", view="stages"))
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
             localizer.sentence("lines.question", kind="question")
@@ -60,8 +61,8 @@ def one_head(localizer: Localizer) -> dict[str, Any]:
                 elem_id="lines-view",
                 min_width=72,
             )
-        sentence(kind="caption", elem_id="lines-what", view="lines-what")
-        picture = lines(elem_id="lines", view="lines")
+        placed(sentence(kind="caption", elem_id="lines-what", view="lines-what"))
+        picture = placed(lines(elem_id="lines", view="lines"))
     return {"stages": pictures, "attention_view": view, "lines": picture}
 
 
@@ -70,20 +71,20 @@ def stream(localizer: Localizer) -> dict[str, Any]:
     with gr.Column(elem_classes="gb-card"):
         with gr.Row(elem_classes="gb-card-head"):
             localizer.sentence("stream.tokens.question", kind="question")
-            layer = layers(elem_id="stream-layer", view="stream-layer")
-        sentence(kind="caption", elem_id="stream-tokens-says", view="stream-tokens-says")
-        strip = tokens(elem_id="stream-tokens", view="stream-tokens")
+            layer = placed(layers(elem_id="stream-layer", view="stream-layer"))
+        placed(sentence(kind="caption", elem_id="stream-tokens-says", view="stream-tokens-says"))
+        strip = placed(tokens(elem_id="stream-tokens", view="stream-tokens"))
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
             localizer.sentence("stream.question", kind="question")
-            norms = chart(elem_id="stream-norms", clickable=True, view="stream-norms")
+            norms = placed(chart(elem_id="stream-norms", clickable=True, view="stream-norms"))
         with gr.Column(elem_classes="gb-card", min_width=300):
             localizer.sentence("stream.shares.question", kind="question")
-            shares = chart(elem_id="stream-shares", clickable=True, view="stream-shares")
+            shares = placed(chart(elem_id="stream-shares", clickable=True, view="stream-shares"))
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("neurons.question", kind="question")
-        chart(elem_id="neurons", view="neurons")
-        table(elem_id="neurons-table", words_from=4, view="neurons-table")
+        placed(chart(elem_id="neurons", view="neurons"))
+        placed(table(elem_id="neurons-table", words_from=4, view="neurons-table"))
     return {"layers": layer, "tokens": strip, "norms": norms, "shares": shares}
 
 
@@ -92,11 +93,11 @@ def embeddings(localizer: Localizer) -> dict[str, Any]:
     with gr.Row(elem_classes="gb-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
             localizer.sentence("embeddings.question", kind="question")
-            chart(elem_id="nearest-tokens", view="nearest-tokens")
+            placed(chart(elem_id="nearest-tokens", view="nearest-tokens"))
         with gr.Column(elem_classes="gb-card", min_width=300):
             localizer.sentence("places.question", kind="question")
-            chart(elem_id="position-similarity", view="position-similarity")
-            sentence(kind="caption", elem_id="no-positions", view="no-positions")
+            placed(chart(elem_id="position-similarity", view="position-similarity"))
+            placed(sentence(kind="caption", elem_id="no-positions", view="no-positions"))
     return {}
 
 
@@ -104,7 +105,7 @@ def trace_file(localizer: Localizer) -> dict[str, Any]:
     """A button that saves all activations."""
     with gr.Row(elem_classes="gb-trace-file"):
         save = localizer.build(gr.Button, {"value": "trace.save"}, size="sm", min_width=0, elem_id="trace-save")
-        sentence(kind="caption", elem_id="trace-said", view="trace-said")
+        placed(sentence(kind="caption", elem_id="trace-said", view="trace-said"))
     return {"save": save}
 
 

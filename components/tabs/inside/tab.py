@@ -20,6 +20,7 @@ from components.tabs.inside.components import InsideComponents, InsideState, Par
 from components.tabs.inside.views import VIEWS
 from components.widgets.film import film
 from components.widgets.sentence import sentence
+from components.widgets.widget import placed
 
 NAME = "inside"
 PARTS: dict[Part, Callable[[Localizer], dict[str, Any]]] = {
@@ -35,8 +36,8 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
     beginning is shown."""
     parts: dict[str, Any] = {}
     tabs: dict[Part, gr.Tab] = {}
-    sentence(kind="notice", elem_id="inside-notice", view="inside-notice")
-    parts["film"] = film(elem_id="film", view="film")
+    placed(sentence(kind="notice", elem_id="inside-notice", view="inside-notice"))
+    parts["film"] = placed(film(elem_id="film", view="film"))
     with gr.Tabs(elem_id="inside-parts") as parts["parts"]:
         for name, build in PARTS.items():
             with localizer.build(gr.Tab, {"label": f"inside.{name}"}, id=_tab_id(name)) as tabs[name]:

@@ -29,6 +29,7 @@ from components.widgets.lesson import lesson_body, lesson_head
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
+from components.widgets.widget import placed
 from gpt import GPTConfig, LoadedModel
 
 NAME = "lessons"
@@ -58,13 +59,13 @@ def _layout(localizer: Localizer, events: Events, config: GPTConfig) -> LessonsC
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     parts: dict[str, Any] = {}
     with gr.Column(elem_classes="gb-card"):
-        parts["head"] = lesson_head(elem_id="lesson-head", keys=keys, topics=topics, view="lesson-head")
+        parts["head"] = placed(lesson_head(elem_id="lesson-head", keys=keys, topics=topics, view="lesson-head"))
     with gr.Row(elem_classes="gb-lesson-columns"):
         with gr.Column(elem_classes="gb-lesson-picture", min_width=320, scale=1):
             parts |= _picture(localizer, config)
             panels = _panels(localizer, events, [lesson for lesson in LESSONS if lesson.key not in PICTURES])
         with gr.Column(elem_classes="gb-card gb-lesson-text", min_width=320, scale=1):
-            parts["body"] = lesson_body(elem_id="lesson-body", keys=keys, view="lesson-body")
+            parts["body"] = placed(lesson_body(elem_id="lesson-body", keys=keys, view="lesson-body"))
     below = _panels(localizer, events, [lesson for lesson in LESSONS if lesson.key in PICTURES])
     return LessonsComponents(**parts, panels=panels | below)
 
@@ -94,11 +95,11 @@ def _picture(localizer: Localizer, config: GPTConfig) -> dict[str, Any]:
             elem_classes="gb-segments",
             container=False,
         )
-        sentence(kind="notice", elem_id="lesson-notice", view="lesson-notice")
-        sentence(kind="lead", elem_id="lesson-says", view="lesson-says")
-        tokens(selectable=False, elem_id="lesson-strip", view="lesson-strip")
-        chart(elem_id="lesson-chart", view="lesson-chart")
-        table(elem_id="lesson-table", view="lesson-table")
+        placed(sentence(kind="notice", elem_id="lesson-notice", view="lesson-notice"))
+        placed(sentence(kind="lead", elem_id="lesson-says", view="lesson-says"))
+        placed(tokens(selectable=False, elem_id="lesson-strip", view="lesson-strip"))
+        placed(chart(elem_id="lesson-chart", view="lesson-chart"))
+        placed(table(elem_id="lesson-table", view="lesson-table"))
     return parts
 
 

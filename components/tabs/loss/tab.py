@@ -19,6 +19,7 @@ from components.tabs.loss.components import EXAMPLES, LossComponents, LossState
 from components.tabs.loss.views import VIEWS, strip_labels
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
+from components.widgets.widget import placed
 from gpt import LoadedModel
 
 NAME = "loss"
@@ -83,13 +84,13 @@ def _layout(localizer: Localizer, example: str) -> LossComponents:
                 value=handlers.HALF,
                 elem_id="loss-stride",
             )
-        sentence(kind="notice", elem_id="loss-notice", view="loss-notice")
-        sentence(kind="status", elem_id="loss-status", view="loss-status")
+        placed(sentence(kind="notice", elem_id="loss-notice", view="loss-notice"))
+        placed(sentence(kind="status", elem_id="loss-status", view="loss-status"))
     with gr.Column(elem_classes="gb-card gb-loss"):
-        sentence(kind="lead", elem_id="loss-headline", view="loss-headline")
-        sentence(kind="caption", elem_id="loss-says", view="loss-says")
-        parts["strip"] = tokens(elem_id="loss-strip", labels=strip_labels("en"), view="loss-strip")
-        sentence(kind="lead", elem_id="loss-token", view="loss-token")
+        placed(sentence(kind="lead", elem_id="loss-headline", view="loss-headline"))
+        placed(sentence(kind="caption", elem_id="loss-says", view="loss-says"))
+        parts["strip"] = placed(tokens(elem_id="loss-strip", labels=strip_labels("en"), view="loss-strip"))
+        placed(sentence(kind="lead", elem_id="loss-token", view="loss-token"))
     return LossComponents(**parts)
 
 

@@ -24,24 +24,25 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
 from components.widgets.tree import tree
+from components.widgets.widget import placed
 
 
 def prompt(localizer: Localizer, session: Session) -> dict[str, Any]:
     """The box of the text, what comes next and why, and the buttons."""
     with gr.Column(elem_classes="gb-card gb-prompt"):
-        prompt = composer(elem_id="prompt", view="box")
+        prompt = placed(composer(elem_id="prompt", view="box"))
         with gr.Row(elem_classes="gb-status-line"):
-            sentence(kind="status", elem_id="status", view="status")
-            sentence(kind="caption", elem_id="prompt-count", view="prompt-count")
-        sentence(kind="notice", elem_id="notice", view="notice")
+            placed(sentence(kind="status", elem_id="status", view="status"))
+            placed(sentence(kind="caption", elem_id="prompt-count", view="prompt-count"))
+        placed(sentence(kind="notice", elem_id="notice", view="notice"))
         use_tail = gr.Button(visible=False, size="sm", elem_id="use-tail")
         with gr.Row(elem_classes="gb-next gb-live"):
             with gr.Column(min_width=280):
-                bars = predictions(elem_id="bars", view="bars")
+                bars = placed(predictions(elem_id="bars", view="bars"))
             with gr.Column(min_width=240):
                 localizer.sentence("reason.question", kind="question")
-                sentence(kind="lead", elem_id="reason", view="reason")
-                sentence(kind="spoken", elem_id="spoken", view="spoken")
+                placed(sentence(kind="lead", elem_id="reason", view="reason"))
+                placed(sentence(kind="spoken", elem_id="spoken", view="spoken"))
                 film = localizer.build(gr.Button, {"value": "film.open"}, min_width=0, elem_id="open-film")
         parts = _buttons(localizer, session)
     return {"prompt": prompt, "use_tail": use_tail, "bars": bars, "film": film, **parts}
@@ -136,10 +137,10 @@ def _pace_choices(language: Language) -> list[tuple[str, int]]:
 def text(localizer: Localizer) -> dict[str, Any]:
     """The text token by token: its strip, the edit controls, how a token was drawn, and the branches."""
     localizer.sentence("strip.question", kind="question")
-    sentence(kind="caption", elem_id="dropped", view="dropped")
-    strip = tokens(elem_id="strip", view="strip")
+    placed(sentence(kind="caption", elem_id="dropped", view="dropped"))
+    strip = placed(tokens(elem_id="strip", view="strip"))
     with gr.Row(elem_classes="gb-strip-tools"):
-        sentence(kind="caption", elem_id="hint", view="hint")
+        placed(sentence(kind="caption", elem_id="hint", view="hint"))
         shading = localizer.build(
             gr.Radio,
             {"label": "strip.shading", "choices": _shading_choices},
@@ -148,7 +149,7 @@ def text(localizer: Localizer) -> dict[str, Any]:
             elem_classes="gb-segments",
             container=False,
         )
-    draw(elem_id="draw", view="draw")
+    placed(draw(elem_id="draw", view="draw"))
     with gr.Row(elem_classes="gb-steer"):
         edit_buttons = {name: _small_button(localizer, name) for name in ("undo", "redo", "back", "go_on", "clear")}
     box = localizer.build(
@@ -157,10 +158,10 @@ def text(localizer: Localizer) -> dict[str, Any]:
         max_length=2000,
         elem_id="box",
     )
-    hits = choices(elem_id="hits", view="hits")
-    branches = tree(elem_id="tree", view="tree")
+    hits = placed(choices(elem_id="hits", view="hits"))
+    branches = placed(tree(elem_id="tree", view="tree"))
     with localizer.build(gr.Accordion, {"label": "prompt.ids"}, open=False, elem_id="ids"):
-        tokens(elem_id="prompt-strip", ids=True, selectable=False, view="prompt-strip")
+        placed(tokens(elem_id="prompt-strip", ids=True, selectable=False, view="prompt-strip"))
     files = files_menu()
     shown = {"tree": branches, "files": files, "strip": strip, "shading": shading}
     return edit_buttons | shown | {"box": box, "hits": hits}
@@ -198,7 +199,7 @@ def attention(localizer: Localizer, session: Session) -> dict[str, Any]:
             elem_id="head",
             min_width=120,
         )
-    heatmap = chart(elem_id="heatmap", clickable=True, view="heatmap")
+    heatmap = placed(chart(elem_id="heatmap", clickable=True, view="heatmap"))
     return {"layer": layer, "head": head, "heatmap": heatmap}
 
 
@@ -210,10 +211,10 @@ def pipeline(localizer: Localizer) -> dict[str, Any]:
 
     card = {"open": False, "elem_id": "pipeline", "elem_classes": "gb-card gb-pipeline"}
     with localizer.build(gr.Accordion, {"label": "pipeline"}, **card) as accordion:
-        sentence(kind="caption", elem_id="pipeline-lead", view="pipeline-lead")
+        placed(sentence(kind="caption", elem_id="pipeline-lead", view="pipeline-lead"))
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
-                table(elem_id="pipeline-stages", view="pipeline-stages")
+                placed(table(elem_id="pipeline-stages", view="pipeline-stages"))
                 follow = localizer.build(
                     gr.Dropdown,
                     {"label": "pipeline.follow"},
@@ -222,7 +223,7 @@ def pipeline(localizer: Localizer) -> dict[str, Any]:
                     allow_custom_value=True,
                     elem_id="pipeline-follow",
                 )
-                table(elem_id="pipeline-token", view="pipeline-token")
+                placed(table(elem_id="pipeline-token", view="pipeline-token"))
             with gr.Column(min_width=300):
                 unit = localizer.build(
                     gr.Radio,
@@ -232,8 +233,8 @@ def pipeline(localizer: Localizer) -> dict[str, Any]:
                     elem_classes="gb-segments",
                     container=False,
                 )
-                lines = chart(elem_id="pipeline-lines", clickable=True, view="pipeline-lines")
-        chart_bars = chart(elem_id="pipeline-bars", view="pipeline-bars")
+                lines = placed(chart(elem_id="pipeline-lines", clickable=True, view="pipeline-lines"))
+        chart_bars = placed(chart(elem_id="pipeline-bars", view="pipeline-bars"))
     return {"pipeline": accordion, "follow": follow, "unit": unit, "lines": lines, "chart_bars": chart_bars}
 
 

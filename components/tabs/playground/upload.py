@@ -23,6 +23,7 @@ from components.state.snapshot import Snapshot
 from components.tabs.playground.handlers.generation import prepare_prompt
 from components.widgets.sentence import sentence
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
 from gpt.experiments.attention_scale import losses_by_scale
@@ -119,8 +120,8 @@ def build_upload(localizer: Localizer) -> Upload:
             elem_id="upload-scale",
         )
         button = localizer.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
-        sentence(kind="notice", elem_id="upload-message", view="upload-message")
-        table(elem_id="upload-names", view="upload-names", words_from=1)
+        placed(sentence(kind="notice", elem_id="upload-message", view="upload-message"))
+        placed(table(elem_id="upload-names", view="upload-names", words_from=1))
         names = localizer.build(
             gr.Textbox,
             {"label": "upload.layout", "info": "upload.layout.info"},

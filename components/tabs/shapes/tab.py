@@ -22,6 +22,7 @@ from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
+from components.widgets.widget import placed
 from gpt import Generation, GPTConfig
 from gpt.experiments.random_models import RandomModels
 
@@ -86,16 +87,16 @@ def _size(localizer: Localizer) -> None:
     with gr.Column(elem_classes="gb-card gb-size"):
         localizer.sentence("shapes.question", kind="question")
         localizer.sentence("shapes.says", kind="caption")
-        sentence(kind="lead", elem_id="shape-headline", view="shape-headline")
-        sentence(kind="notice", elem_id="shape-notice", view="shape-notice")
+        placed(sentence(kind="lead", elem_id="shape-headline", view="shape-headline"))
+        placed(sentence(kind="notice", elem_id="shape-notice", view="shape-notice"))
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
-                chart(elem_id="shape-parts", view="shape-parts")
+                placed(chart(elem_id="shape-parts", view="shape-parts"))
             with gr.Column(min_width=280):
-                table(elem_id="shape-sizes", view="shape-sizes")
-                sentence(kind="caption", elem_id="shape-cost", view="shape-cost")
+                placed(table(elem_id="shape-sizes", view="shape-sizes"))
+                placed(sentence(kind="caption", elem_id="shape-cost", view="shape-cost"))
         with localizer.build(gr.Accordion, {"label": "shapes.weights"}, open=False, elem_id="shape-every-weight"):
-            table(elem_id="shape-weights", view="shape-weights")
+            placed(table(elem_id="shape-weights", view="shape-weights"))
 
 
 def _building(localizer: Localizer) -> tuple[gr.Button, gr.Button]:
@@ -109,19 +110,19 @@ def _building(localizer: Localizer) -> tuple[gr.Button, gr.Button]:
             stop = localizer.build(
                 gr.Button, {"value": "stop"}, size="md", elem_id="shape-stop", interactive=False, min_width=0
             )
-        sentence(kind="caption", elem_id="shape-room", view="shape-room")
-        sentence(kind="notice", elem_id="shape-trouble", view="shape-trouble")
-        sentence(kind="status", elem_id="shape-status", view="shape-status")
+        placed(sentence(kind="caption", elem_id="shape-room", view="shape-room"))
+        placed(sentence(kind="notice", elem_id="shape-trouble", view="shape-trouble"))
+        placed(sentence(kind="status", elem_id="shape-status", view="shape-status"))
         labels = strip_labels("en", t("shapes.build.empty", "en"))
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=280):
                 localizer.sentence("shapes.untrained", kind="question")
-                tokens(elem_id="shape-random", labels=labels, view="shape-random")
+                placed(tokens(elem_id="shape-random", labels=labels, view="shape-random"))
             with gr.Column(min_width=280):
-                sentence(kind="question", elem_id="shape-trained-name", view="shape-trained-name")
-                tokens(elem_id="shape-trained", labels=labels, view="shape-trained")
+                placed(sentence(kind="question", elem_id="shape-trained-name", view="shape-trained-name"))
+                placed(tokens(elem_id="shape-trained", labels=labels, view="shape-trained"))
         localizer.sentence("shapes.stages.question", kind="question")
-        chart(elem_id="shape-stages", view="shape-stages")
+        placed(chart(elem_id="shape-stages", view="shape-stages"))
     return build, stop
 
 

@@ -17,13 +17,14 @@ from components.widgets.heads import heads
 from components.widgets.player import player
 from components.widgets.sentence import sentence
 from components.widgets.table import table
+from components.widgets.widget import placed
 from gpt.training.recipe import LIVE_RECIPES
 
 
 def build_task(localizer: Localizer) -> dict[str, Any]:
     """The choice of a task or a text."""
     task = _switch(localizer, "task", choices.KINDS, lambda kind, language: t(f"train.task.{kind}", language))
-    sentence(kind="caption", elem_id="train-about", view="train-about")
+    placed(sentence(kind="caption", elem_id="train-about", view="train-about"))
     with gr.Column(visible=False, elem_classes="gb-train-own") as own:
         text = localizer.build(
             gr.Textbox,
@@ -43,7 +44,7 @@ def build_task(localizer: Localizer) -> dict[str, Any]:
                 type="filepath",
             )
             code = localizer.build(gr.Button, {"value": "train.example"}, size="sm", min_width=0, elem_id="train-code")
-        sentence(kind="caption", elem_id="train-source", view="train-source")
+        placed(sentence(kind="caption", elem_id="train-source", view="train-source"))
     return {"task": task, "own": own, "text": text, "file": file, "code": code}
 
 
@@ -83,8 +84,8 @@ def build_buttons(localizer: Localizer) -> dict[str, Any]:
             pause = gr.Button(t("train.pause", "en"), size="md", min_width=0, interactive=False, elem_id="train-pause")
             cancel = button("cancel", interactive=False)
         factor = _switch(localizer, "factor", choices.FACTORS, value=1.0, container=True, interactive=False)
-    sentence(kind="notice", elem_id="train-notice", view="train-notice")
-    sentence(kind="status", elem_id="train-status", view="train-status")
+    placed(sentence(kind="notice", elem_id="train-notice", view="train-notice"))
+    placed(sentence(kind="status", elem_id="train-status", view="train-status"))
     with gr.Row(elem_classes="gb-buttons gb-short"):
         opened = button("open", visible=False)
         download = button("download", visible=False)
@@ -113,9 +114,9 @@ def build_film(localizer: Localizer) -> dict[str, Any]:
             min_width=0,
             visible=False,
         )
-        sentence(kind="lead", elem_id="train-film", view="train-film")
+        placed(sentence(kind="lead", elem_id="train-film", view="train-film"))
     with gr.Row(elem_classes="gb-card gb-train-player"):
-        bar = player(elem_id="train-player", view="train-player")
+        bar = placed(player(elem_id="train-player", view="train-player"))
         save = localizer.build(gr.Button, words, size="sm", min_width=0, elem_id="train-save")
     return {"source": source, "player": bar, "save": save}
 
@@ -128,9 +129,9 @@ def source_choices(language: Language) -> list[tuple[str, str]]:
 def build_samples(localizer: Localizer) -> None:
     """What the model of the displayed step writes."""
     localizer.sentence("train.samples.question", kind="question")
-    sentence(kind="caption", elem_id="train-samples-says", view="train-samples-says")
-    table(elem_id="train-samples", view="train-samples")
-    sentence(kind="lead", elem_id="train-sample", view="train-sample")
+    placed(sentence(kind="caption", elem_id="train-samples-says", view="train-samples-says"))
+    placed(table(elem_id="train-samples", view="train-samples"))
+    placed(sentence(kind="lead", elem_id="train-sample", view="train-sample"))
 
 
 def build_attention(localizer: Localizer) -> dict[str, Any]:
@@ -139,13 +140,13 @@ def build_attention(localizer: Localizer) -> dict[str, Any]:
         localizer.sentence("train.attention.question", kind="question")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
-                grid = heads(elem_id="train-heads", view="train-heads")
+                grid = placed(heads(elem_id="train-heads", view="train-heads"))
             with gr.Column(min_width=300):
-                chart(elem_id="train-heatmap", view="train-heatmap")
+                placed(chart(elem_id="train-heatmap", view="train-heatmap"))
     with gr.Column(elem_classes="gb-card"):
         localizer.sentence("train.machine.question", kind="question")
         localizer.sentence("train.machine.lead", kind="lead")
-        picture = flow(elem_id="train-flow", view="train-flow")
+        picture = placed(flow(elem_id="train-flow", view="train-flow"))
     return {"heads": grid, "flow": picture}
 
 

@@ -20,6 +20,7 @@ from components.state.snapshot import Snapshot
 from components.tabs.train.figures import ScalingLine, scaling_curves
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
+from components.widgets.widget import placed
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
 AXES = ("tokens", "flops", "parameters")
@@ -35,8 +36,8 @@ def build_scaling(localizer: Localizer, events: Events) -> None:
         with gr.Row(elem_classes="gb-columns"):
             for axis in AXES:
                 with gr.Column(min_width=280):
-                    chart(elem_id=f"scaling-{axis}", view=f"scaling-{axis}")
-        sentence(kind="caption", elem_id="scaling-honest", view="scaling-honest")
+                    placed(chart(elem_id=f"scaling-{axis}", view=f"scaling-{axis}"))
+        placed(sentence(kind="caption", elem_id="scaling-honest", view="scaling-honest"))
     pictures = zip(AXES, (by_tokens, by_flops, by_parameters), strict=True)
     views = [View(f"scaling-{axis}", lambda s: s.language, partial(_picture, draw)) for axis, draw in pictures]
     events.renderer.add("train", [*views, View("scaling-honest", lambda s: s.language, _limitations)])

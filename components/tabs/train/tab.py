@@ -21,6 +21,7 @@ from components.tabs.train.components import Machine, TrainComponents, TrainStat
 from components.tabs.train.scaling import build_scaling
 from components.tabs.train.views import VIEWS, progress_of, shown_of
 from components.widgets.chart import chart
+from components.widgets.widget import placed
 from gpt.training.run_queue import RunQueue
 
 NAME = "train"
@@ -40,7 +41,7 @@ def build_train(localizer: Localizer, events: Events, machine: Machine) -> Any:
         with gr.Row(elem_classes="gb-cards"):
             with gr.Column(elem_classes="gb-card", min_width=320):
                 localizer.sentence("train.curve.question", kind="question")
-                parts["curve"] = chart(elem_id="train-curve", clickable=True, view="train-curve")
+                parts["curve"] = placed(chart(elem_id="train-curve", clickable=True, view="train-curve"))
             with gr.Column(elem_classes="gb-card", min_width=320):
                 layout.build_samples(localizer)
         parts |= layout.build_attention(localizer)

@@ -22,6 +22,7 @@ from components.widgets.chart import chart
 from components.widgets.ribbons import ribbons
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
+from components.widgets.widget import placed
 from gpt.analysis.lens import LENS_POINTS
 
 NAME = "why"
@@ -34,10 +35,10 @@ def build_why(localizer: Localizer, events: Events) -> None:
         with gr.Row(elem_classes="gb-card-head"):
             localizer.sentence("why.question", kind="question")
             parts["token"] = _dropdown(localizer, "token")
-        sentence(kind="lead", elem_id="why-because", view="why-because")
-        parts["flow"] = ribbons(elem_id="why-flow", view="why-flow")
-        sentence(kind="caption", elem_id="why-lead", view="why-lead")
-        sentence(kind="status", elem_id="why-status", view="why-status")
+        placed(sentence(kind="lead", elem_id="why-because", view="why-because"))
+        parts["flow"] = placed(ribbons(elem_id="why-flow", view="why-flow"))
+        placed(sentence(kind="caption", elem_id="why-lead", view="why-lead"))
+        placed(sentence(kind="status", elem_id="why-status", view="why-status"))
     with localizer.build(gr.Accordion, {"label": "why.evidence"}, open=False, elem_id="why-evidence"):
         parts |= _text(localizer) | _lens(localizer) | _parts(localizer) | _roles(localizer)
     ui = WhyComponents(**{field.name: parts[field.name] for field in fields(WhyComponents)})
@@ -88,13 +89,13 @@ def _text(localizer: Localizer) -> dict[str, Any]:
         with gr.Row(elem_classes="gb-card-head"):
             localizer.sentence("why.text.question", kind="question")
             method = _switch(localizer, "method", METHODS)
-        sentence(kind="caption", elem_id="why-method-says", view="why-method-says")
-        sentence(kind="notice", elem_id="why-trouble", view="why-trouble")
+        placed(sentence(kind="caption", elem_id="why-method-says", view="why-method-says"))
+        placed(sentence(kind="notice", elem_id="why-trouble", view="why-trouble"))
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=320, scale=3):
-                strip = tokens(elem_id="why-strip", view="why-strip")
+                strip = placed(tokens(elem_id="why-strip", view="why-strip"))
             with gr.Column(min_width=280, scale=2):
-                chart(elem_id="why-influence", view="why-influence")
+                placed(chart(elem_id="why-influence", view="why-influence"))
     return {"method": method, "strip": strip}
 
 
@@ -104,13 +105,13 @@ def _lens(localizer: Localizer) -> dict[str, Any]:
             localizer.sentence("why.lens.question", kind="question")
             stage = _switch(localizer, "stage", LENS_POINTS, value="resid_post")
         localizer.sentence("why.lens.says", kind="caption")
-        lens = chart(elem_id="why-lens", clickable=True, view="why-lens")
+        lens = placed(chart(elem_id="why-lens", clickable=True, view="why-lens"))
     with gr.Row(elem_classes="gb-cards gb-why-cards"):
         with gr.Column(elem_classes="gb-card", min_width=300):
             localizer.sentence("why.cell.question", kind="question")
-            chart(elem_id="why-cell", view="why-cell")
+            placed(chart(elem_id="why-cell", view="why-cell"))
         with gr.Column(elem_classes="gb-card", min_width=300):
-            sentence(kind="question", elem_id="why-path-question", view="why-path-question")
+            placed(sentence(kind="question", elem_id="why-path-question", view="why-path-question"))
             watch = localizer.build(
                 gr.Dropdown,
                 {"label": "why.watch", "info": "why.watch.info"},
@@ -120,7 +121,7 @@ def _lens(localizer: Localizer) -> dict[str, Any]:
                 allow_custom_value=True,
                 elem_id="why-watch",
             )
-            chart(elem_id="why-path", view="why-path")
+            placed(chart(elem_id="why-path", view="why-path"))
     return {"stage": stage, "lens": lens, "watch": watch}
 
 
@@ -133,9 +134,9 @@ def _parts(localizer: Localizer) -> dict[str, Any]:
         localizer.sentence("why.parts.says", kind="caption")
         with gr.Row(elem_classes="gb-columns"):
             with gr.Column(min_width=300):
-                bars = chart(elem_id="why-parts", clickable=True, view="why-parts")
+                bars = placed(chart(elem_id="why-parts", clickable=True, view="why-parts"))
             with gr.Column(min_width=300):
-                heads = chart(elem_id="why-heads", clickable=True, view="why-heads")
+                heads = placed(chart(elem_id="why-heads", clickable=True, view="why-heads"))
     return {"against": against, "order": order, "parts": bars, "heads": heads}
 
 
@@ -146,12 +147,12 @@ def _roles(localizer: Localizer) -> dict[str, Any]:
             with gr.Row(elem_classes="gb-why-switches"):
                 role = _switch(localizer, "role", get_args(Role))
                 sample = _switch(localizer, "sample", get_args(Sample))
-            sentence(kind="caption", elem_id="why-role-says", view="why-role-says")
-            roles = chart(elem_id="why-roles", clickable=True, view="why-roles")
+            placed(sentence(kind="caption", elem_id="why-role-says", view="why-role-says"))
+            roles = placed(chart(elem_id="why-roles", clickable=True, view="why-roles"))
         with gr.Column(elem_classes="gb-card", min_width=300):
             localizer.sentence("why.head.question", kind="question")
             localizer.sentence("why.head.says", kind="caption")
-            chart(elem_id="why-head", view="why-head")
+            placed(chart(elem_id="why-head", view="why-head"))
     return {"role": role, "sample": sample, "roles": roles}
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import gradio as gr
 import numpy as np
 from plotly.graph_objects import Figure
 
 from components.figures.palette import DARK_PARTNERS
 from components.i18n import LANGUAGES, t
+from components.parts import Part
 from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     common: dict[str, object]
 
 
-def chart(*, elem_id: str, clickable: bool = False, view: str) -> gr.HTML:
+def chart(*, elem_id: str, clickable: bool = False, view: str, **wired: Any) -> Part:
     """A chart; without data an empty place.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
@@ -49,7 +49,7 @@ def chart(*, elem_id: str, clickable: bool = False, view: str) -> gr.HTML:
 
     Data of its view: figure (None: the sentences alone), text, note, rows; `chart_data` makes them.
     """
-    return widget("chart", elem_id, template=_TEMPLATE, view=view, options={"clickable": clickable})
+    return widget("chart", elem_id, template=_TEMPLATE, view=view, options={"clickable": clickable}, **wired)
 
 
 def chart_data(

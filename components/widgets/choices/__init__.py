@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import gradio as gr
-
+from components.parts import Part
 from components.widgets.widget import widget
 
 _TEMPLATE = """<div class="gb-choices" role="group" hidden></div>"""
@@ -19,12 +18,12 @@ class Choice(NamedTuple):
     sent: dict[str, object]
 
 
-def choices(*, elem_id: str, view: str) -> gr.HTML:
+def choices(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The list of a view's `choices_data`; without lines it takes no room.
 
     A click or Enter raises `.select` with what the line sends as payload; the arrow keys go from line to line.
     """
-    return widget("choices", elem_id, template=_TEMPLATE, view=view)
+    return widget("choices", elem_id, template=_TEMPLATE, view=view, **wired)
 
 
 def choices_data(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> dict[str, Any]:

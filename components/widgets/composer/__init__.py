@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import gradio as gr
-
+from components.parts import Part
 from components.widgets.encoding import to_json
 from components.widgets.widget import widget
 
@@ -26,10 +25,10 @@ def typed_js(elem_id: str) -> str:
     }}"""
 
 
-def composer(*, elem_id: str, view: str) -> gr.HTML:
+def composer(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The box of a view's `composer_data`. Raises `.input` a moment after a person has typed, see `typed_js`, and
     `.select` with a payload of {"index": position} when the caret is put behind another token."""
-    return widget("composer", elem_id, template=_TEMPLATE, view=view)
+    return widget("composer", elem_id, template=_TEMPLATE, view=view, **wired)
 
 
 def box_line(text: str, written: float | None, *, control: bool = False) -> str:

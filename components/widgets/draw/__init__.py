@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import gradio as gr
-
+from components.parts import Part
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-draw">
@@ -27,9 +26,9 @@ class Piece(NamedTuple):
     is_several: bool = False
 
 
-def draw(*, elem_id: str, view: str) -> gr.HTML:
+def draw(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The strip of a view's `draw_data`; without a text it takes no room. Pointer and arrow keys tell of each piece."""
-    return widget("draw", elem_id, template=_TEMPLATE, view=view)
+    return widget("draw", elem_id, template=_TEMPLATE, view=view, **wired)
 
 
 def draw_data(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gradio as gr
+from typing import Any
 
+from components.parts import Part
 from components.widgets.widget import widget
 
 _TEMPLATE = """<section class="gb-film" hidden>
@@ -21,7 +22,7 @@ _TEMPLATE = """<section class="gb-film" hidden>
 </section>"""
 
 
-def film(*, elem_id: str, view: str) -> gr.HTML:
+def film(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The film; hidden without beats.
 
     Space plays and pauses, the arrow keys go from beat to beat. `.input` has the payload {"beat"}, from 1, when another
@@ -30,4 +31,4 @@ def film(*, elem_id: str, view: str) -> gr.HTML:
 
     Data of its view: labels, and the fields that `film/scene.js` and `film/film.js` list.
     """
-    return widget("film", elem_id, template=_TEMPLATE, view=view)
+    return widget("film", elem_id, template=_TEMPLATE, view=view, **wired)

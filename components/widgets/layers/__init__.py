@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import gradio as gr
+from typing import Any
 
+from components.parts import Part
 from components.widgets.widget import widget
 
 _TEMPLATE = """<div class="gb-picks gb-picks-layer" role="group" hidden></div>"""
 
 
-def layers(*, elem_id: str, view: str) -> gr.HTML:
+def layers(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The buttons. Raises `.select` with a payload of {"layer"}.
 
     Data of its view: layer, n_layer (without it the widget takes no room), labels ({"layer"}).
     """
-    return widget("layers", elem_id, template=_TEMPLATE, view=view)
+    return widget("layers", elem_id, template=_TEMPLATE, view=view, **wired)

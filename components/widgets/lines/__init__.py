@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import gradio as gr
 import numpy as np
 
+from components.parts import Part
 from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
@@ -31,12 +31,12 @@ _TEMPLATE = """<figure class="gb-lines">
 </figure>"""
 
 
-def lines(*, elem_id: str, view: str) -> gr.HTML:
+def lines(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The picture. Raises `.select` with a payload of {"position"} or {"position", "key"}.
 
     Data of its view: `lines_data`, and labels; without n_head it takes no room.
     """
-    return widget("lines", elem_id, template=_TEMPLATE, view=view)
+    return widget("lines", elem_id, template=_TEMPLATE, view=view, **wired)
 
 
 def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gradio as gr
+from typing import Any
 
+from components.parts import Part
 from components.widgets.widget import widget
 
 _TEMPLATE = """<div class="gb-film gb-player" role="group" hidden><div class="gb-film-bar">
@@ -15,7 +16,7 @@ _TEMPLATE = """<div class="gb-film gb-player" role="group" hidden><div class="gb
 </div></div>"""
 
 
-def player(*, elem_id: str, view: str) -> gr.HTML:
+def player(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The player; hidden with fewer than two moments.
 
     `.input` has the payload {"moment"}, from 0, when another one is to be shown.
@@ -23,4 +24,4 @@ def player(*, elem_id: str, view: str) -> gr.HTML:
     Data of its view: moments (their number), moment (the displayed one), text (its name), labels (name, play, pause,
     back, forward).
     """
-    return widget("player", elem_id, template=_TEMPLATE, view=view)
+    return widget("player", elem_id, template=_TEMPLATE, view=view, **wired)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import gradio as gr
+from typing import Any
 
+from components.parts import Part
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-ribbons" hidden>
@@ -12,7 +13,7 @@ _TEMPLATE = """<figure class="gb-ribbons" hidden>
 </figure>"""
 
 
-def ribbons(*, elem_id: str, view: str) -> gr.HTML:
+def ribbons(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The flow; hidden without heads. It is one stop of the keyboard, with arrows; Enter and Space are clicks.
 
     `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} of what is to be switched, with the
@@ -20,4 +21,4 @@ def ribbons(*, elem_id: str, view: str) -> gr.HTML:
 
     Data of its view: labels, and the fields that `ribbons.js` lists.
     """
-    return widget("ribbons", elem_id, template=_TEMPLATE, view=view)
+    return widget("ribbons", elem_id, template=_TEMPLATE, view=view, **wired)

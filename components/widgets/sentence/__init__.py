@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-import gradio as gr
-
+from components.parts import Part
 from components.widgets.widget import widget
 
 Kind = Literal["question", "lead", "caption", "status", "notice", "spoken", "skip"]
@@ -21,11 +20,13 @@ _TEMPLATES = {
 }
 
 
-def sentence(*, kind: Kind = "lead", elem_id: str | None = None, view: str, field: str = "text") -> gr.HTML:
+def sentence(*, kind: Kind = "lead", elem_id: str | None = None, view: str, field: str = "text", **wired: Any) -> Part:
     """One line; an empty one takes no room. A "notice" is read aloud when it changes; a "spoken" line is
     only read aloud.
 
     Data of a view: text, or what `field` names; hidden (hides the line though it has words).
     """
     classes = ("gb-sentence", f"gb-{kind}")
-    return widget("sentence", elem_id, template=_TEMPLATES[kind], view=view, options={"field": field}, classes=classes)
+    return widget(
+        "sentence", elem_id, template=_TEMPLATES[kind], view=view, options={"field": field}, classes=classes, **wired
+    )

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import gradio as gr
 import numpy as np
 
+from components.parts import Part
 from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
@@ -36,12 +36,12 @@ _TEMPLATE = """<figure class="gb-stages">
 </figure>"""
 
 
-def stages(*, elem_id: str, view: str) -> gr.HTML:
+def stages(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The pictures. Raises `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
 
     Data of its view: labels, and the fields that `stages/stages.js` lists; without n_head it takes no room.
     """
-    return widget("stages", elem_id, template=_TEMPLATE, view=view)
+    return widget("stages", elem_id, template=_TEMPLATE, view=view, **wired)
 
 
 def floats(values: np.ndarray) -> str:

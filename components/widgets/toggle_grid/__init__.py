@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-import gradio as gr
-
+from components.parts import Part
 from components.widgets.widget import widget
 
 _TEMPLATE = """<div class="gb-toggle-grid" role="group"></div>"""
 
 
-def toggle_grid(*, elem_id: str, view: str) -> gr.HTML:
+def toggle_grid(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The switches of a view's `toggle_grid_data`; without columns it takes no room.
 
     A click raises `.select` with a payload of {"row", "column", "on": the new state}.
     """
-    return widget("toggle_grid", elem_id, template=_TEMPLATE, view=view)
+    return widget("toggle_grid", elem_id, template=_TEMPLATE, view=view, **wired)
 
 
 def toggle_grid_data(

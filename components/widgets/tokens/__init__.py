@@ -5,12 +5,12 @@ Its lines, one per token, only grow while a text streams, so that only the diffe
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-import gradio as gr
 import numpy as np
 
 from components.labels import unseen_names, visible
+from components.parts import Part
 from components.widgets.encoding import to_base64, to_json
 from components.widgets.widget import widget
 
@@ -56,7 +56,8 @@ def tokens(
     ids: bool = False,
     selectable: bool = True,
     one_line: bool = False,
-) -> gr.HTML:
+    **wired: Any,
+) -> Part:
     """A token strip. `ids=True, selectable=False` is the small one under a prompt box; with `one_line` it scrolls
     sideways, and only the text is shown. A click, Enter or Space on a chip raises `.select` with a payload of
     {"index": position}.
@@ -75,7 +76,7 @@ def tokens(
     """
     options = {"ids": ids, "selectable": selectable, "one_line": one_line}
     return widget(
-        "tokens", elem_id, template=_TEMPLATE, view=view, options=options, labels=TOKEN_LABELS | (labels or {})
+        "tokens", elem_id, template=_TEMPLATE, view=view, options=options, labels=TOKEN_LABELS | (labels or {}), **wired
     )
 
 

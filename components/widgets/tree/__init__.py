@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import gradio as gr
-
+from components.parts import Part
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-tree">
@@ -34,13 +33,13 @@ class Lane:
     sent: dict[str, Any]
 
 
-def tree(*, elem_id: str, view: str) -> gr.HTML:
+def tree(*, elem_id: str, view: str, **wired: Any) -> Part:
     """The picture of a view's `tree_data`; without lanes it takes no room.
 
     A click, Enter or Space on a line raises `.select` with what it sends as payload; the arrow keys go from line to
     line.
     """
-    return widget("tree", elem_id, template=_TEMPLATE, view=view)
+    return widget("tree", elem_id, template=_TEMPLATE, view=view, **wired)
 
 
 def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import torch
 from components.state.session import Session
 from components.state.text import Text
 from components.tabs.activations import handlers
-from components.tabs.activations.components import ActivationsState
+from components.tabs.activations.state import ActivationsState
 from components.tabs.activations.views import VIEWS, exact_chart, swap_chart
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
 from gpt.experiments.activations import pre_activations

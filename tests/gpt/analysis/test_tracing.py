@@ -77,7 +77,7 @@ def test_results_are_finite_and_float32_or_float64_for_a_float64_model(model, dt
 
 
 def test_the_head_of_a_packed_model_is_unpacked_once(model, monkeypatch):
-    pack(model, "bf16")
+    pack(model, "half")
     trace = trace_text(model, IDS)
     states, unpacked, weight = trace.final_norm[0], [], PackedLinear.weight.fget
     monkeypatch.setattr(PackedLinear, "weight", property(lambda self: unpacked.append(self) or weight(self)))

@@ -22,9 +22,9 @@ SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out); the l
 needs_int8 = pytest.mark.skipif(
     not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines), reason="this CPU has no int8 kernels"
 )
-HALF = ["bf16", pytest.param("bf16 by fbgemm", marks=needs_int8), "bf16 by rows"]
+HALF = ["half", pytest.param("half by fbgemm", marks=needs_int8), "half by rows"]
 PACKINGS = ["fp32", *HALF, pytest.param("int8", marks=needs_int8)]
-STEP = {"fp32": 1e-7, "bf16": 2**-8, "int8": 1 / 127 if has_vnni() else 1 / 63}  # relative rounding error
+STEP = {"fp32": 1e-7, "half": 2**-8, "int8": 1 / 127 if has_vnni() else 1 / 63}  # relative rounding error
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_row_has_the_same_product_alone_and_in_a_batch(linear, packing):
     packed = pack_linear(linear, packing)
     x = torch.randn(9, linear.in_features) * torch.logspace(-2, 0, 9)[:, None]
     alone = torch.cat([packed(row[None]) for row in x])
-    atol = 2 * STEP["bf16"] * alone.abs().max().item() if packing == "bf16" else 1e-5
+    atol = 2 * STEP["half"] * alone.abs().max().item() if packing == "half" else 1e-5
     assert torch.allclose(packed(x), alone, rtol=0, atol=atol)
 
 
@@ -130,7 +130,7 @@ def test_packed_rows_are_the_rows_of_the_embedding_within_the_precision(packing)
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 def test_the_weight_of_a_packed_layer_is_the_one_it_multiplies_by(linear, packing):
     packed = pack_linear(linear, packing)
-    step = {"fp32": 0.0, "bf16": 2**-8, "int8": 1 / 127}[packing]
+    step = {"fp32": 0.0, "half": 2**-8, "int8": 1 / 127}[packing]
     assert (packed.weight - linear.weight).abs().max() <= step * linear.weight.abs().max()
     one = torch.eye(linear.in_features)
     assert torch.allclose(packed(one) - linear.bias, packed.weight.T, atol=2 * step + 1e-6)
@@ -188,7 +188,7 @@ def test_a_packed_model_still_has_gradients_and_weights(packing):
         cache = KVCache(model.config)
         steps = torch.cat([model(idx[:, t : t + 1], cache=cache) for t in range(9)], dim=1)
     assert (before - after).abs().max() < 0.02
-    assert torch.allclose(steps, after, atol=1e-2 if packing == "bf16" else 1e-3)
+    assert torch.allclose(steps, after, atol=1e-2 if packing == "half" else 1e-3)
     assert model.lm_head.weight.shape == model.wte.weight.shape == (50, 32)
     x = torch.randn(1, 9, 32, requires_grad=True)
     model.h[0].mlp.c_fc(x).sum().backward()

@@ -1,10 +1,9 @@
-"""The gradio components of the Activations tab, and its state."""
+"""The state of the Activations tab."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import gradio as gr
 import numpy as np
 from torch import Tensor
 
@@ -51,12 +50,3 @@ class ActivationsState:
     activation: Activation = "relu"
     histogram: Histogram | None = None
     swap: Swap | None = None
-
-
-@dataclass(frozen=True)
-class ActivationsComponents:
-    """The gradio components of the tab."""
-
-    x: gr.Slider
-    layer: gr.Dropdown
-    activation: gr.Radio
