@@ -22,6 +22,10 @@ from torch import Tensor
 from gpt.checks import check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
 
+LIKELY = 4096  # largest logits among which the edge of top-p is looked for before the whole vocabulary is sorted
+SUM_LANES = 4  # float32 sums that the narrowest vector unit keeps side by side
+OTHER_ERRORS = 1e-6  # of float32 exponentials, quotients and sums of probabilities
+
 
 @dataclass(frozen=True)
 class SamplingParams:
@@ -136,8 +140,8 @@ def inverse_cdf(final: Tensor, u: float) -> int:
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
     for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough
-        descending = np.sort(probs[candidates])[::-1]  # faster than sorting ids by value
-        sums = descending.cumsum(dtype=np.float64)
+        descending = np.sort(probs[candidates])[::-1].copy()  # faster than sorting ids by value
+        sums = torch.from_numpy(descending).cumsum(dim=0, dtype=torch.float64).numpy()  # faster than numpy's
         if sums[-1] > target:
             break
     rank = min(sums.searchsorted(target, side="right"), len(descending) - 1)
@@ -210,11 +214,36 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     """Keep the fewest of the largest that hold probability p, at least one: ties go to the lower id."""
     if p is None or p == 1:
         return logits
+    least, count = likely_edge(logits, p) or sorted_edge(logits, p)
+    return keep_from(logits, least, count)
+
+
+def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
+    """Return the smallest logit that top-p keeps, and how many it keeps, by the arithmetic of transformers."""
     ascending = np.full_like(logits, -math.inf)
     finite = np.sort(logits[logits > -math.inf])
     ascending[len(logits) - len(finite) :] = finite
-    removed = int((softmax(ascending).cumsum(dim=-1) <= 1 - p).sum())
-    return keep_largest(logits, max(1, len(logits) - removed))
+    cumulative = softmax(ascending).cumsum(dim=0).numpy()
+    removed = min(int(cumulative.searchsorted(np.float32(1 - p), side="right")), len(logits) - 1)
+    return ascending[removed], len(logits) - removed
+
+
+def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
+    """Return the result of `sorted_edge` from exact sums over the LIKELY largest alone.
+
+    None where the edge lies beyond them, or so close to p that rounding in `sorted_edge` decides. Its softmax adds all
+    tokens in float32, in ascending order and SUM_LANES sums; an addition is off by at most 2^-24 of the sum so far.
+    """
+    n_others = len(logits) - LIKELY
+    if n_others < LIKELY:
+        return None
+    descending = np.sort(np.partition(logits, n_others)[n_others:])[::-1]
+    total = np.exp(logits - descending[0]).sum(dtype=np.float64)
+    cumulative = np.exp(descending - descending[0]).cumsum(dtype=np.float64) / total
+    below = 1 - cumulative  # probability of the tokens after each
+    error = 2**-24 * (below.sum() + below[-1] * n_others / 2) / SUM_LANES + OTHER_ERRORS
+    first, last = cumulative.searchsorted((p - error, p + error)).tolist()
+    return (descending[first], first + 1) if first == last < LIKELY else None
 
 
 def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
@@ -227,7 +256,11 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
 
 def keep_largest(logits: np.ndarray, count: int) -> np.ndarray:
     """Set all but the `count` largest to -inf: ties go to the lower id."""
-    least = np.partition(logits, -count)[-count]
+    return keep_from(logits, np.partition(logits, -count)[-count], count)
+
+
+def keep_from(logits: np.ndarray, least: np.float32, count: int) -> np.ndarray:
+    """Keep the `count` largest, of which `least` is the smallest: ties go to the lower id."""
     kept = torch.threshold(torch.from_numpy(logits), float(least), -math.inf).numpy()  # values above `least`
     tied = np.flatnonzero(logits == least)[: count - np.count_nonzero(logits > least)]
     kept[tied] = logits[tied]
