@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -98,11 +98,9 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
     probs = [softmax(rows[0])]
     for before, after in pairwise(rows):
         probs.append(probs[-1] if after is before else softmax(after))
+    after_stages = dict(zip(("raw", *get_args(StageName)), [*probs, probs[-1]], strict=True))
     kept = torch.from_numpy(rows[-1] > -math.inf)
-    final = probs[-1]
-    entropy = entropy_bits(final.double()).item()
-    raw, penalty, temperature, top_k, top_p, min_p = probs
-    return Stages(raw, penalty, temperature, top_k, top_p, min_p, final=final, kept=kept, entropy=entropy)
+    return Stages(**after_stages, kept=kept, entropy=entropy_bits(probs[-1].double()).item())
 
 
 def entropy_bits(p: Tensor) -> Tensor:
@@ -151,13 +149,10 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
     In numpy, whose overhead per call is a third of torch's.
     """
     raw = check_logits(logits)
-    penalised = apply_repetition_penalty(raw, params.repetition_penalty, previous_ids)
-    scaled = apply_temperature(penalised, params.temperature)
-    if params.temperature == 0:  # one token is left
-        return [raw, penalised, scaled, scaled, scaled, scaled]
-    top_k = keep_top_k(scaled, params.top_k)
-    top_p = keep_top_p(top_k, params.top_p)
-    return [raw, penalised, scaled, top_k, top_p, keep_min_p(top_p, params.min_p)]
+    rows = [raw, apply_repetition_penalty(raw, params.repetition_penalty, previous_ids)]
+    for name, stage in STAGES:
+        rows.append(stage(rows[-1], getattr(params, name)))
+    return rows
 
 
 def check_logits(logits: Tensor) -> np.ndarray:
@@ -223,6 +218,15 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
         return logits
     probs = softmax(logits).numpy()
     return np.where(probs < np.float32(p) * probs.max(), np.float32(-math.inf), logits)
+
+
+# Name of the setting and function of each stage after the repetition penalty, which alone needs the previous ids.
+STAGES = (
+    ("temperature", apply_temperature),
+    ("top_k", keep_top_k),
+    ("top_p", keep_top_p),
+    ("min_p", keep_min_p),
+)
 
 
 def keep_largest(logits: np.ndarray, count: int) -> np.ndarray:
