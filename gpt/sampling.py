@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -21,6 +21,10 @@ from torch import Tensor
 
 from gpt.checks import check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
+
+LIKELY = 4096  # largest logits among which the edge of top-p is looked for before the whole vocabulary is sorted
+SUM_LANES = 4  # float32 sums that the narrowest vector unit keeps side by side
+OTHER_ERRORS = 1e-6  # of float32 exponentials, quotients and sums of probabilities
 
 
 @dataclass(frozen=True)
@@ -98,11 +102,9 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
     probs = [softmax(rows[0])]
     for before, after in pairwise(rows):
         probs.append(probs[-1] if after is before else softmax(after))
+    after_stages = dict(zip(("raw", *get_args(StageName)), [*probs, probs[-1]], strict=True))
     kept = torch.from_numpy(rows[-1] > -math.inf)
-    final = probs[-1]
-    entropy = entropy_bits(final.double()).item()
-    raw, penalty, temperature, top_k, top_p, min_p = probs
-    return Stages(raw, penalty, temperature, top_k, top_p, min_p, final=final, kept=kept, entropy=entropy)
+    return Stages(**after_stages, kept=kept, entropy=entropy_bits(probs[-1].double()).item())
 
 
 def entropy_bits(p: Tensor) -> Tensor:
@@ -136,8 +138,8 @@ def inverse_cdf(final: Tensor, u: float) -> int:
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
     for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough
-        descending = np.sort(probs[candidates])[::-1]  # faster than sorting ids by value
-        sums = descending.cumsum(dtype=np.float64)
+        descending = np.sort(probs[candidates])[::-1].copy()  # faster than sorting ids by value
+        sums = torch.from_numpy(descending).cumsum(dim=0, dtype=torch.float64).numpy()  # faster than numpy's
         if sums[-1] > target:
             break
     rank = min(sums.searchsorted(target, side="right"), len(descending) - 1)
@@ -151,13 +153,10 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
     In numpy, whose overhead per call is a third of torch's.
     """
     raw = check_logits(logits)
-    penalised = apply_repetition_penalty(raw, params.repetition_penalty, previous_ids)
-    scaled = apply_temperature(penalised, params.temperature)
-    if params.temperature == 0:  # one token is left
-        return [raw, penalised, scaled, scaled, scaled, scaled]
-    top_k = keep_top_k(scaled, params.top_k)
-    top_p = keep_top_p(top_k, params.top_p)
-    return [raw, penalised, scaled, top_k, top_p, keep_min_p(top_p, params.min_p)]
+    rows = [raw, apply_repetition_penalty(raw, params.repetition_penalty, previous_ids)]
+    for name, stage in STAGES:
+        rows.append(stage(rows[-1], getattr(params, name)))
+    return rows
 
 
 def check_logits(logits: Tensor) -> np.ndarray:
@@ -210,11 +209,36 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     """Keep the fewest of the largest that hold probability p, at least one: ties go to the lower id."""
     if p is None or p == 1:
         return logits
+    least, count = likely_edge(logits, p) or sorted_edge(logits, p)
+    return keep_from(logits, least, count)
+
+
+def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
+    """Return the smallest logit that top-p keeps, and how many it keeps, by the arithmetic of transformers."""
     ascending = np.full_like(logits, -math.inf)
     finite = np.sort(logits[logits > -math.inf])
     ascending[len(logits) - len(finite) :] = finite
-    removed = int((softmax(ascending).cumsum(dim=-1) <= 1 - p).sum())
-    return keep_largest(logits, max(1, len(logits) - removed))
+    cumulative = softmax(ascending).cumsum(dim=0).numpy()
+    removed = min(int(cumulative.searchsorted(np.float32(1 - p), side="right")), len(logits) - 1)
+    return ascending[removed], len(logits) - removed
+
+
+def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
+    """Return the result of `sorted_edge` from exact sums over the LIKELY largest alone.
+
+    None where the edge lies beyond them, or so close to p that rounding in `sorted_edge` decides. Its softmax adds all
+    tokens in float32, in ascending order and SUM_LANES sums; an addition is off by at most 2^-24 of the sum so far.
+    """
+    n_others = len(logits) - LIKELY
+    if n_others < LIKELY:
+        return None
+    descending = np.sort(np.partition(logits, n_others)[n_others:])[::-1]
+    total = np.exp(logits - descending[0]).sum(dtype=np.float64)
+    cumulative = np.exp(descending - descending[0]).cumsum(dtype=np.float64) / total
+    below = 1 - cumulative  # probability of the tokens after each
+    error = 2**-24 * (below.sum() + below[-1] * n_others / 2) / SUM_LANES + OTHER_ERRORS
+    first, last = cumulative.searchsorted((p - error, p + error)).tolist()
+    return (descending[first], first + 1) if first == last < LIKELY else None
 
 
 def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
@@ -225,9 +249,22 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     return np.where(probs < np.float32(p) * probs.max(), np.float32(-math.inf), logits)
 
 
+# Name of the setting and function of each stage after the repetition penalty, which alone needs the previous ids.
+STAGES = (
+    ("temperature", apply_temperature),
+    ("top_k", keep_top_k),
+    ("top_p", keep_top_p),
+    ("min_p", keep_min_p),
+)
+
+
 def keep_largest(logits: np.ndarray, count: int) -> np.ndarray:
     """Set all but the `count` largest to -inf: ties go to the lower id."""
-    least = np.partition(logits, -count)[-count]
+    return keep_from(logits, np.partition(logits, -count)[-count], count)
+
+
+def keep_from(logits: np.ndarray, least: np.float32, count: int) -> np.ndarray:
+    """Keep the `count` largest, of which `least` is the smallest: ties go to the lower id."""
     kept = torch.threshold(torch.from_numpy(logits), float(least), -math.inf).numpy()  # values above `least`
     tied = np.flatnonzero(logits == least)[: count - np.count_nonzero(logits > least)]
     kept[tied] = logits[tied]

@@ -6,11 +6,21 @@ import math
 from dataclasses import fields
 from typing import get_args
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.sampling import SamplingParams, StageName, Stages, distribution, sample_token
+from gpt.sampling import (
+    LIKELY,
+    SamplingParams,
+    StageName,
+    Stages,
+    distribution,
+    likely_edge,
+    sample_token,
+    sorted_edge,
+)
 
 STAGES = ("raw", *get_args(StageName))
 
@@ -119,6 +129,35 @@ def test_top_p_keeps_the_smallest_set_that_holds_p():
         assert kept.sum() >= p - 1e-6
         assert kept.sum() - kept.min() < p + 1e-6
         assert kept.min() >= stages.raw[~stages.kept].max()
+
+
+def large_logits(kind: str, seed: int) -> np.ndarray:
+    """(20000,) float32"""
+    rng = np.random.default_rng(seed)
+    noise = rng.standard_normal(20_000).astype(np.float32)
+    if kind == "peaked":
+        return noise - 1.5 * np.log(1 + rng.permutation(20_000)).astype(np.float32)
+    if kind == "removed":
+        return np.where(rng.random(20_000) < 0.9, np.float32(-math.inf), 3 * noise)
+    return {"wide": 3 * noise, "flat": noise / 10, "equal": 0 * noise, "ties": (3 * noise).round()}[kind]
+
+
+@pytest.mark.parametrize("kind", ["peaked", "wide", "removed", "ties", "flat", "equal"])
+def test_top_p_from_the_likely_tokens_is_that_of_the_sorted_vocabulary(kind):
+    n_found = 0
+    for seed in range(10):
+        logits = large_logits(kind, seed)
+        cumulative = np.sort(logits)[::-1].astype(np.float64)
+        cumulative = np.exp(cumulative - cumulative[0]).cumsum() / np.exp(cumulative - cumulative[0]).sum()
+        at_edges = cumulative[[0, 1, 10, 100, 1000, LIKELY - 1, LIKELY]]  # p at which rounding decides
+        for p in (0.01, 0.3, 0.5, 0.9, 0.95, 0.99, *(float(edge) for edge in at_edges if edge < 1)):
+            found, expected = likely_edge(logits, p), sorted_edge(logits, p)
+            assert found in (None, expected)
+            n_found += found is not None
+            kept = distribution(torch.from_numpy(logits), SamplingParams(top_p=p)).kept
+            best_first = np.argsort(-logits, kind="stable")[: expected[1]]
+            assert kept.nonzero().flatten().tolist() == sorted(best_first.tolist())
+    assert n_found >= (30 if kind in ("peaked", "wide", "removed") else 0)
 
 
 def test_ties_go_to_the_lower_id():

@@ -51,11 +51,8 @@ LESSONS: tuple[Lesson, ...] = (
         15,
         ("sample",),
         (
-            Code(
-                "gpt.sampling",
-                "stage_logits",
-                ("penalised =", "scaled =", "top_k =", "top_p =", "return [raw, penalised, scaled, top_k"),
-            ),
+            Code("gpt.sampling", "STAGES"),
+            Code("gpt.sampling", "stage_logits", ("raw =", "rows =", "for name, stage in")),
             Code("gpt.sampling", "keep_top_k"),
             Code("gpt.sampling", "inverse_cdf", ("target =", "descending =", "sums =", "rank =", "tied =", "return")),
         ),
