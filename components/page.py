@@ -100,7 +100,7 @@ def build_app(
             with localizer.build(gr.Tab, {"label": "tab.inside"}, id="inside"):
                 build_inside(localizer, events, visitor_memory)
             with localizer.build(gr.Tab, {"label": "tab.why"}, id="why"):
-                build_why(localizer, events)
+                build_why(events)
             with localizer.build(gr.Tab, {"label": "tab.change"}, id="change"):
                 build_change(localizer, events)
             with localizer.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
@@ -113,7 +113,7 @@ def build_app(
             begun = events.on(opened, prepare_prompt, queue="model")
             follow(events, begun)
             with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
-                build_lessons(localizer, events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
+                build_lessons(events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
             with localizer.build(gr.Tab, {"label": "tab.challenges"}, id="challenges"):
                 build_challenges(events, frame.saved)
             with localizer.build(gr.Tab, {"label": "tab.tools"}, id="tools"), gr.Tabs(elem_id="tools") as tools:

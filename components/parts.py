@@ -264,6 +264,11 @@ def text_box(
     return replace(part, words={**part.words, **_words(placeholder=placeholder)})
 
 
+def number_box(name: str, *, value: Live, on: Handler, label: str | Live, info: str = "") -> Part:
+    """A whole number to type; it sends the number, or None for anything else."""
+    return _control("number_box", name, {}, {"value": value}, label, info, Action(on, latest=True), None, None)
+
+
 def check_box(
     name: str,
     *,
@@ -294,11 +299,8 @@ def button(
     """A button; its handler is called with the session alone. queue: "stop" also cancels what runs in the tab.
     primary: the main one of the page, which Ctrl+Enter presses. values: of the placeholders of the label."""
 
-    def press(session: Any, _: object) -> Any:
-        return on(session)
-
     fixed = {"primary": primary, "classes": classes}
-    action = Action(as_generator(press, on), queue)
+    action = Action(valueless(on), queue)
     part = _control("button", name, fixed, {}, label, "", action, show, enabled)
     return replace(part, words={name: (key, values) for name, (key, _) in part.words.items()})
 
@@ -314,10 +316,14 @@ def run_buttons(
     )
 
 
-def as_generator(wrapper: Handler, handler: Handler) -> Handler:
-    """Mark the wrapper as a generator function if the handler is one."""
-    wrapper.streams = streams(handler)  # type: ignore[attr-defined]
-    return wrapper
+def valueless(handler: Handler) -> Handler:
+    """The handler of what sends no value, such as a button: it is called with the session alone."""
+
+    def press(session: Any, _: object) -> Any:
+        return handler(session)
+
+    press.streams = streams(handler)  # type: ignore[attr-defined]
+    return press
 
 
 def streams(handler: Any) -> bool:

@@ -164,7 +164,7 @@ const BUILDERS = {
           list.replaceChildren(
             ...now.map((/** @type {[string, any]} */ [text, sent]) => {
               const line = make("label");
-              const radio = make("input", "", "", { type: "radio", name: group });
+              const radio = make("input", "", "", { type: "radio", name: group, value: String(sent) });
               radio.addEventListener("change", () => {
                 mark(sent);
                 act(sent);
@@ -289,6 +289,21 @@ const BUILDERS = {
         box.ariaLabel = label;
         if (value !== undefined && box.value !== value) box.value = value;
         fit();
+      },
+    };
+  },
+
+  number_box: (_, { act }) => {
+    const element = make("div", "gb-control gb-number-box");
+    const box = make("input", "", "", { type: "number", step: "1" });
+    const say = labelled(element, box);
+    element.firstElementChild?.after(box);
+    box.addEventListener("input", () => act(Number.isSafeInteger(box.valueAsNumber) ? box.valueAsNumber : null));
+    return {
+      element,
+      set: (properties) => {
+        say(properties);
+        if (properties.value !== undefined && document.activeElement !== box) box.value = String(properties.value);
       },
     };
   },

@@ -34,7 +34,7 @@ class Card:
 
     def __init__(self, name: str, *parts: Part, classes: str = "gb-card", scale: int | None = None) -> None:
         self.name = name
-        self.root = Part("box", fixed={"classes": "gb-stack"}, children=parts)
+        self.root = Part("box", fixed={"classes": f"gb-stack {classes}".strip()}, children=parts)
         self.actions: dict[str, tuple[Queue, Callable[..., Any]]] = {}
         self.words: dict[str, tuple[str, Any]] = {}
         for part in self.root.everything():
@@ -54,7 +54,7 @@ class Card:
             js_on_load=f"glassbox.card(element, trigger, props, {call})",
             apply_default_css=False,
             elem_id=f"card-{name}",
-            elem_classes=["gb-widget", *classes.split()],
+            elem_classes=["gb-widget", "gb-holder"],  # gradio repeats them on an inner element,
             scale=scale,
         )
         self._layout = json.dumps(self.root.described(), separators=(",", ":"))

@@ -7,38 +7,32 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import gradio as gr
 import numpy as np
 import torch
 
-from components.events import Events
 from components.figures.part_bars import part_bars
 from components.i18n import t
 from components.labels import ACTIVATIONS, decimal, percent, quoted
-from components.localized import Localizer
 from components.panels.figures.charts import grid
 from components.panels.panel import (
-    MAX_POSITION,
-    IsOpen,
+    Panel,
     Result,
-    add_panel,
     computed,
-    layer_control,
+    layer_select,
     no_text,
-    panel_heading,
-    position_control,
+    panel_card,
+    position_slider,
     problem_sentence,
     text_of,
     value_of,
     waiting_sentence,
-    wire_selection,
 )
+from components.parts import column, columns, row
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
-from components.widgets.widget import placed
 from gpt import GPT, Trace
 
 NEAR_ZERO = 0.05
@@ -189,30 +183,19 @@ VIEWS = (
 ANALYSIS = computed(FeedForwardState, request_of, compute)
 
 
-def build_feed_forward(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; it shows the selected token in the selected layer of the visitor's model."""
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "ff")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["layer"] = localizer.build(
-                gr.Dropdown,
-                {"label": "attention.layer"},
-                choices=[0],
-                value=0,
-                allow_custom_value=True,
-                elem_id="ff-layer",
-            )
-            texts: Any = {"label": "ff.position", "info": "ff.position.info"}
-            parts["position"] = localizer.build(
-                gr.Slider, texts, minimum=0, maximum=MAX_POSITION, step=1, value=0, elem_id="ff-position"
-            )
-        placed(chart(elem_id="ff-widths", view="ff-widths"))
-        with gr.Row(elem_classes="gb-columns"):
-            for side in ("before", "after"):
-                with gr.Column(min_width=280):
-                    placed(sentence(kind="question", elem_id=f"ff-name-{side}", view=f"ff-name-{side}"))
-                    placed(chart(elem_id=f"ff-{side}", view=f"ff-{side}"))
-    own = [layer_control(parts["layer"]), position_control(parts["position"])]
-    add_panel(events, tab, is_open, VIEWS, own, ANALYSIS)
-    wire_selection(events, parts)
+def build_feed_forward() -> Panel:
+    """The selected token in the selected layer of the visitor's model."""
+    sides = (
+        column(
+            sentence(kind="question", elem_id=f"ff-name-{side}", view=f"ff-name-{side}"),
+            chart(elem_id=f"ff-{side}", view=f"ff-{side}"),
+        )
+        for side in ("before", "after")
+    )
+    card = panel_card(
+        "ff",
+        row(layer_select("ff-layer"), position_slider("ff-position", "ff.position"), classes="gb-panel-controls"),
+        chart(elem_id="ff-widths", view="ff-widths"),
+        columns(*sides),
+    )
+    return Panel(card, VIEWS, ANALYSIS)

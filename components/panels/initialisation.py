@@ -6,33 +6,30 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import gradio as gr
 import numpy as np
 
-from components.events import Events
 from components.i18n import t
 from components.labels import percent
-from components.localized import Localizer
 from components.panels.figures import curves as curve_figures
 from components.panels.figures.charts import lines
 from components.panels.panel import (
-    IsOpen,
+    Panel,
     Result,
-    add_panel,
     computed,
     one_of,
-    panel_heading,
+    panel_card,
     problem_sentence,
+    setting_select,
+    setting_slider,
     text_of,
     waiting_sentence,
-    wire_values,
     within,
 )
+from components.parts import column, columns, question, row
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
-from components.widgets.widget import placed
 from gpt import GPTConfig
 from gpt.experiments.initialisation import (
     InitialPrediction,
@@ -199,41 +196,24 @@ CHECKS = {
 }
 
 
-def build_initialisation(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; it initialises small models of the chosen configuration."""
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "start")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            for name, (low, high, step) in RANGES.items():
-                parts[name] = localizer.build(
-                    gr.Slider,
-                    {"label": f"start.{name}"},
-                    minimum=low,
-                    maximum=high,
-                    step=step,
-                    value=getattr(InitialisationState, name),
-                    elem_id=f"start-{name}",
-                )
-            parts["vocabulary"] = localizer.build(
-                gr.Dropdown,
-                {"label": "start.vocabulary"},
-                choices=[(f"{n:,}", n) for n in VOCABULARIES],
-                value=InitialisationState.vocabulary,
-                elem_id="start-vocabulary",
-            )
-            parts["std"] = localizer.build(
-                gr.Dropdown,
-                {"label": "start.std", "info": "start.std.info"},
-                choices=[(f"{std:g}", std) for std in STDS],
-                value=InitialisationState.std,
-                elem_id="start-std",
-            )
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                placed(chart(elem_id="start-logits", view="start-logits"))
-            with gr.Column(min_width=280):
-                localizer.sentence("start.norms.question", kind="question")
-                placed(chart(elem_id="start-norms", view="start-norms"))
-    add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
-    wire_values(events, InitialisationState, CHECKS, parts)
+def build_initialisation() -> Panel:
+    """Small models of the chosen configuration, initialised."""
+    ranges = (
+        setting_slider("start", InitialisationState, name, low, high, step, CHECKS)
+        for name, (low, high, step) in RANGES.items()
+    )
+    vocabularies, stds = [(f"{n:,}", n) for n in VOCABULARIES], [(f"{std:g}", std) for std in STDS]
+    card = panel_card(
+        "start",
+        row(
+            *ranges,
+            setting_select("start", InitialisationState, "vocabulary", vocabularies, CHECKS),
+            setting_select("start", InitialisationState, "std", stds, CHECKS, info="start.std.info"),
+            classes="gb-panel-controls",
+        ),
+        columns(
+            column(chart(elem_id="start-logits", view="start-logits")),
+            column(question("start.norms.question"), chart(elem_id="start-norms", view="start-norms")),
+        ),
+    )
+    return Panel(card, VIEWS, ANALYSIS)

@@ -7,21 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import gradio as gr
 import numpy as np
 
 from components.errors import PageError
-from components.events import Events
 from components.i18n import t
-from components.localized import Localizer
 from components.panels.figures.charts import lines
-from components.panels.panel import IsOpen, add_panel, no_text, panel_heading, problem_sentence
-from components.panels.run import Run, run_buttons, wire_run
+from components.panels.panel import Panel, no_text, panel_card, problem_sentence
+from components.panels.run import Run, experiment_buttons
+from components.parts import caption, column, columns, question
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.table import table
-from components.widgets.widget import placed
 from gpt import GPTConfig
 from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
@@ -209,19 +206,18 @@ VIEWS = (
 )
 
 
-def build_kernels(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; costs are counted at once, speed is measured on request."""
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "kernels")
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                placed(chart(elem_id="kernels-counted", view="kernels-counted"))
-            with gr.Column(min_width=280):
-                localizer.sentence("kernels.measure.says", kind="caption", seconds=f"{MAX_SECONDS:g}")
-                buttons = run_buttons(localizer, "kernels.measure", "kernels")
-                placed(chart(elem_id="kernels-measured", view="kernels-measured"))
-        localizer.sentence("kernels.bytes.question", kind="question")
-        placed(table(elem_id="kernels-bytes", view="kernels-bytes"))
-        localizer.sentence("kernels.bytes.note", kind="caption")
-    add_panel(events, tab, is_open, VIEWS, buttons.controls(KernelsState))
-    wire_run(events, buttons, KernelsState, measure, small=False)
+def build_kernels() -> Panel:
+    """Costs are counted at once, speed is measured on request."""
+    measured = column(
+        caption("kernels.measure.says", seconds=f"{MAX_SECONDS:g}"),
+        experiment_buttons("kernels", "kernels.measure", KernelsState, measure, small=False),
+        chart(elem_id="kernels-measured", view="kernels-measured"),
+    )
+    card = panel_card(
+        "kernels",
+        columns(column(chart(elem_id="kernels-counted", view="kernels-counted")), measured),
+        question("kernels.bytes.question"),
+        table(elem_id="kernels-bytes", view="kernels-bytes"),
+        caption("kernels.bytes.note"),
+    )
+    return Panel(card, VIEWS)

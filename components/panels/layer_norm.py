@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
-import gradio as gr
 import torch
 
-from components.events import Events
-from components.i18n import Language, t
+from components.i18n import t
 from components.labels import decimal, quoted
-from components.localized import Localizer
 from components.panels.figures.charts import row_bars
 from components.panels.panel import (
-    MAX_POSITION,
-    IsOpen,
+    Panel,
     Result,
-    add_panel,
     computed,
-    layer_control,
+    layer_select,
     no_text,
+    of_state,
     one_of,
-    panel_heading,
-    position_control,
+    panel_card,
+    position_slider,
     problem_sentence,
+    setter,
+    setting_select,
+    setting_slider,
     text_of,
     value_of,
     waiting_sentence,
-    wire_selection,
-    wire_values,
     within,
 )
-from components.render import Control, View
+from components.parts import choice, column, columns, question, row, select
+from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
-from components.widgets.widget import placed
 from gpt.experiments.normalisation import (
     NORM_NAMES,
     Normalised,
@@ -164,10 +160,10 @@ def numbers(s: Snapshot) -> dict[str, Any]:
     columns = ("stage", "mean", "variance", "unbiased")
     lines = [[t(f"norm.table.{column}", s.language) for column in columns]]
     found = {stage: statistics(part) for stage, part in _stages(shown.numbers).items()}
-    for row, name in enumerate(shown.names):
+    for index, name in enumerate(shown.names):
         for stage, values in found.items():
             title = f"{name}, {t(f'norm.stage.{stage}', s.language)}"
-            lines.append([title, *(_number(column[row]) for column in values)])
+            lines.append([title, *(_number(column[index]) for column in values)])
     return {"rows": lines}
 
 
@@ -227,103 +223,52 @@ CHECKS = {
 }
 
 
-def build_layer_norm(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; it shows two example rows, or those of the visitor's model at the selected token and layer."""
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "norm")
-        parts = _controls(localizer)
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                localizer.sentence("norm.before", kind="question")
-                placed(chart(elem_id="norm-before", view="norm-before"))
-            with gr.Column(min_width=280):
-                localizer.sentence("norm.after", kind="question")
-                placed(chart(elem_id="norm-after", view="norm-after"))
-        placed(table(elem_id="norm-numbers", view="norm-numbers"))
-        placed(sentence(elem_id="norm-note", view="norm-note", kind="caption"))
-    add_panel(events, tab, is_open, VIEWS, _server_controls(parts), ANALYSIS)
-    wire_values(events, LayerNormState, CHECKS, parts)
-    wire_selection(events, parts)
-
-
-def _controls(localizer: Localizer) -> dict[str, Any]:
-    def slider(name: str, low: float, high: float, value: float) -> gr.Slider:
-        texts: Any = {"label": f"norm.{name}", "info": f"norm.{name}.info"}
-        return localizer.build(
-            gr.Slider, texts, minimum=low, maximum=high, step=0.05, value=value, elem_id=f"norm-{name}"
-        )
-
-    with gr.Row(elem_classes="gb-panel-controls"):
-        source = localizer.build(
-            gr.Radio, {"label": "norm.source", "choices": source_choices}, value="example", elem_id="norm-source"
-        )
-        hidden: Any = {"visible": False}
-        norm = localizer.build(
-            gr.Dropdown,
-            {"label": "norm.which"},
-            choices=norm_choices("en", NORM_NAMES),
-            value="ln_1",
-            elem_id="norm-which",
-            **hidden,
-        )
-        layer = localizer.build(
-            gr.Dropdown,
-            {"label": "attention.layer"},
-            choices=[0],
-            value=0,
-            allow_custom_value=True,
-            elem_id="norm-layer",
-            **hidden,
-        )
-        position = localizer.build(
-            gr.Slider,
-            {"label": "norm.position", "info": "norm.position.info"},
-            minimum=0,
-            maximum=MAX_POSITION,
-            step=1,
-            value=1,
-            elem_id="norm-position",
-            **hidden,
-        )
-    with gr.Row(elem_classes="gb-panel-controls"):
-        scale, shift = slider("scale", -1, 3, 1), slider("shift", -2, 2, 0)
-        eps = localizer.build(
-            gr.Dropdown,
-            {"label": "norm.eps", "info": "norm.eps.info"},
-            choices=list(EPS),
-            value=LayerNormState.eps,
-            elem_id="norm-eps",
-        )
-    parts = {"source": source, "norm": norm, "layer": layer, "position": position}
-    return parts | {"scale": scale, "shift": shift, "eps": eps}
-
-
-def source_choices(language: Language) -> list[tuple[str, str]]:
-    """(label, value) of each source."""
-    return [(t(f"norm.source.{source}", language), source) for source in get_args(Source)]
-
-
-def norm_choices(language: Language, names: Sequence[NormName]) -> list[tuple[str, str]]:
-    """(label, module name) of each normalisation."""
-    return [(t(f"norm.which.{norm}", language), norm) for norm in names]
-
-
-def _server_controls(parts: dict[str, Any]) -> list[Control]:
-    """Visibility of the controls of the model's rows; token and layer are the selection."""
+def build_layer_norm() -> Panel:
+    """Two example rows, or those of the visitor's model at the selected token and layer."""
 
     def of_model(s: Snapshot) -> bool:
         return s.state(LayerNormState).source == "model"
 
-    def has_layer(s: Snapshot) -> bool:
-        return of_model(s) and norm_of(s) != "ln_f"
-
-    def which(s: Snapshot) -> dict[str, Any]:
-        return {"visible": of_model(s), "choices": norm_choices(s.language, norms(s)), "value": norm_of(s)}
-
-    return [
-        Control(parts["norm"], lambda s: (s.language, norms(s), norm_of(s), of_model(s)), which),
-        Control(parts["layer"], has_layer, lambda s: {"visible": has_layer(s)}),
-        Control(parts["position"], of_model, lambda s: {"visible": of_model(s)}),
-        layer_control(parts["layer"]),
-        position_control(parts["position"]),
-    ]
+    source = choice(
+        "norm-source",
+        lambda s: [(t(f"norm.source.{each}", s.language), each) for each in get_args(Source)],
+        label="norm.source",
+        value=of_state(LayerNormState, "source"),
+        on=setter(LayerNormState, "source", CHECKS["source"]),
+        labelled=True,
+    )
+    norm = select(
+        "norm-which",
+        lambda s: [(t(f"norm.which.{each}", s.language), each) for each in norms(s)],
+        label="norm.which",
+        value=norm_of,
+        on=setter(LayerNormState, "norm", CHECKS["norm"]),
+        show=of_model,
+    )
+    numbers = (
+        setting_slider("norm", LayerNormState, name, low, high, 0.05, CHECKS, info=f"norm.{name}.info")
+        for name, low, high in (("scale", -1, 3), ("shift", -2, 2))
+    )
+    sides = (
+        column(question(f"norm.{side}"), chart(elem_id=f"norm-{side}", view=f"norm-{side}"))
+        for side in ("before", "after")
+    )
+    card = panel_card(
+        "norm",
+        row(
+            source,
+            norm,
+            layer_select("norm-layer", show=lambda s: of_model(s) and norm_of(s) != "ln_f"),
+            position_slider("norm-position", "norm.position", show=of_model),
+            classes="gb-panel-controls",
+        ),
+        row(
+            *numbers,
+            setting_select("norm", LayerNormState, "eps", [(each, each) for each in EPS], CHECKS, info="norm.eps.info"),
+            classes="gb-panel-controls",
+        ),
+        columns(*sides),
+        table(elem_id="norm-numbers", view="norm-numbers"),
+        sentence(elem_id="norm-note", view="norm-note", kind="caption"),
+    )
+    return Panel(card, VIEWS, ANALYSIS)

@@ -6,21 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import gradio as gr
 import numpy as np
 
 from components.errors import PageError
-from components.events import Events
 from components.i18n import t
 from components.labels import percent
-from components.localized import Localizer
 from components.panels.figures.charts import stacked_bars
-from components.panels.panel import IsOpen, add_panel, no_text, panel_heading, problem_sentence
-from components.panels.run import Run, run_buttons, time_limited, wire_run
+from components.panels.panel import Panel, no_text, panel_card, problem_sentence
+from components.panels.run import Run, experiment_buttons, time_limited
+from components.parts import caption
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from components.widgets.widget import placed
 from gpt.experiments.layer_times import LayerTimes, measure_layers
 
 N_PASSES = 25
@@ -113,12 +110,12 @@ VIEWS = (
 )
 
 
-def build_layer_times(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; the time is measured on request."""
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "layers")
-        buttons = run_buttons(localizer, "kernels.measure", "layers")
-        placed(chart(elem_id="layers-measured", view="layers-measured"))
-        localizer.sentence("layers.note", kind="caption")
-    add_panel(events, tab, is_open, VIEWS, buttons.controls(LayerTimesState))
-    wire_run(events, buttons, LayerTimesState, measure, small=False)
+def build_layer_times() -> Panel:
+    """The time is measured on request."""
+    card = panel_card(
+        "layers",
+        experiment_buttons("layers", "kernels.measure", LayerTimesState, measure, small=False),
+        chart(elem_id="layers-measured", view="layers-measured"),
+        caption("layers.note"),
+    )
+    return Panel(card, VIEWS)

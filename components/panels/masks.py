@@ -6,38 +6,35 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
-import gradio as gr
 import numpy as np
 import torch
 
 from components.errors import PageError
-from components.events import Events
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
-from components.localized import Localizer
 from components.panels.figures.charts import lines
 from components.panels.panel import (
-    IsOpen,
+    Panel,
     Result,
-    add_panel,
     computed,
+    of_state,
     one_of,
-    panel_heading,
+    panel_card,
     problem_sentence,
+    select_position,
+    setter,
     text_of,
     value_of,
     waiting_sentence,
-    wire_selection,
-    wire_values,
     within,
 )
-from components.panels.run import Run, run_buttons, time_limited, wire_run
-from components.render import Control, View
+from components.panels.run import Run, experiment_buttons, time_limited
+from components.parts import caption, choice, question, row, slider
+from components.render import View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
-from components.widgets.widget import placed
 from gpt import GPT, LoadedModel
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
@@ -247,47 +244,46 @@ ANALYSIS = computed(MasksState, request_of, compute)
 CHECKS = {"n_padding": within(1, 32), "side": one_of(*get_args(Side))}
 
 
-def build_masks(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; it uses the beginning of the visitor's text."""
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "masks")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["position"] = _slider(localizer, "position", MAX_TOKENS - 1, "masks-position")
-        placed(chart(elem_id="masks-causal", view="masks-causal"))
-        localizer.sentence("masks.padding.question", kind="question")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["n_padding"] = _slider(localizer, "padding", 32, "masks-padding-length")
-            parts["side"] = localizer.build(
-                gr.Radio, {"label": "masks.side", "choices": side_choices}, value="left", elem_id="masks-side"
-            )
-        placed(chart(elem_id="masks-padding", view="masks-padding"))
-        localizer.sentence("masks.learn.question", kind="question")
-        localizer.sentence("masks.learn.says", kind="caption")
-        buttons = run_buttons(localizer, "masks.learn", "masks")
-        placed(chart(elem_id="masks-losses", view="masks-losses"))
-    position = Control(parts["position"], _position_inputs, _position)
-    add_panel(events, tab, is_open, VIEWS, [position, *buttons.controls(MasksState)], ANALYSIS)
-    wire_values(events, MasksState, CHECKS, parts)
-    wire_selection(events, parts)
-    wire_run(events, buttons, MasksState, train)
-
-
-def _slider(localizer: Localizer, name: str, high: int, elem_id: str) -> gr.Slider:
-    texts: Any = {"label": f"masks.{name}", "info": f"masks.{name}.info"}
-    return localizer.build(gr.Slider, texts, minimum=1, maximum=high, step=1, value=8, elem_id=elem_id)
-
-
-def _position_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.text, s.selection.position
-
-
-def _position(s: Snapshot) -> dict[str, Any]:
-    """The slider of the replaced token."""
-    last = 1 if s.text is None else len(beginning(s.text)) - 1
-    return {"maximum": max(2, last), "value": replaced_position(s)}
-
-
-def side_choices(language: Language) -> list[tuple[str, str]]:
-    """(label, side) of each padding side."""
-    return [(t(f"masks.side.{side}", language), side) for side in get_args(Side)]
+def build_masks() -> Panel:
+    """The beginning of the visitor's text with another token in it, and with padding."""
+    position = slider(
+        "masks-position",
+        1,
+        lambda s: max(2, 1 if s.text is None else len(beginning(s.text)) - 1),
+        1,
+        label="masks.position",
+        info="masks.position.info",
+        value=replaced_position,
+        on=select_position,
+    )
+    padding = slider(
+        "masks-padding-length",
+        1,
+        32,
+        1,
+        label="masks.padding",
+        info="masks.padding.info",
+        value=of_state(MasksState, "n_padding"),
+        on=setter(MasksState, "n_padding", CHECKS["n_padding"]),
+    )
+    side = choice(
+        "masks-side",
+        lambda s: [(t(f"masks.side.{each}", s.language), each) for each in get_args(Side)],
+        label="masks.side",
+        value=of_state(MasksState, "side"),
+        on=setter(MasksState, "side", CHECKS["side"]),
+        labelled=True,
+    )
+    card = panel_card(
+        "masks",
+        row(position, classes="gb-panel-controls"),
+        chart(elem_id="masks-causal", view="masks-causal"),
+        question("masks.padding.question"),
+        row(padding, side, classes="gb-panel-controls"),
+        chart(elem_id="masks-padding", view="masks-padding"),
+        question("masks.learn.question"),
+        caption("masks.learn.says"),
+        experiment_buttons("masks", "masks.learn", MasksState, train),
+        chart(elem_id="masks-losses", view="masks-losses"),
+    )
+    return Panel(card, VIEWS, ANALYSIS)

@@ -6,29 +6,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-import gradio as gr
 import numpy as np
 
-from components.events import Events
 from components.i18n import t
 from components.labels import power
-from components.localized import Localizer
 from components.panels.figures.charts import lines
 from components.panels.panel import (
-    IsOpen,
+    Panel,
     Result,
-    add_panel,
     computed,
-    panel_heading,
+    panel_card,
     problem_sentence,
+    setting_slider,
     waiting_sentence,
-    wire_values,
     within,
 )
+from components.parts import caption, column, columns, row
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from components.widgets.widget import placed
 from gpt.experiments.norm_placement import PLACEMENTS, DepthProfile, depth_profile
 
 RANGES = {"layers": (2, 48, 1), "seed": (0, 100, 1)}
@@ -113,27 +109,17 @@ ANALYSIS = computed(NormPlacementState, request_of, compute)
 CHECKS = {name: within(low, high) for name, (low, high, _) in RANGES.items()}
 
 
-def build_norm_placement(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; it initialises two small models and computes their gradients."""
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "placement")
-        localizer.sentence("placement.models", kind="caption")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            for name, (low, high, step) in RANGES.items():
-                parts[name] = localizer.build(
-                    gr.Slider,
-                    {"label": f"placement.{name}"},
-                    minimum=low,
-                    maximum=high,
-                    step=step,
-                    value=getattr(NormPlacementState, name),
-                    elem_id=f"placement-{name}",
-                )
-        with gr.Row(elem_classes="gb-columns"):
-            for field in CHARTS:
-                with gr.Column(min_width=280):
-                    name = f"placement-{field.replace('_', '-')}"
-                    placed(chart(elem_id=name, view=name))
-    add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
-    wire_values(events, NormPlacementState, CHECKS, parts)
+def build_norm_placement() -> Panel:
+    """Two small models are initialised, and their gradients computed."""
+    ranges = (
+        setting_slider("placement", NormPlacementState, name, low, high, step, CHECKS)
+        for name, (low, high, step) in RANGES.items()
+    )
+    names = [f"placement-{each.replace('_', '-')}" for each in CHARTS]
+    card = panel_card(
+        "placement",
+        caption("placement.models"),
+        row(*ranges, classes="gb-panel-controls"),
+        columns(*(column(chart(elem_id=name, view=name)) for name in names)),
+    )
+    return Panel(card, VIEWS, ANALYSIS)

@@ -6,18 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import gradio as gr
-
-from components.events import Events
 from components.i18n import t
 from components.labels import marked
-from components.localized import Localizer
-from components.panels.panel import IsOpen, add_panel, panel_heading, problem_sentence
-from components.panels.run import Run, run_buttons, wire_run
+from components.panels.panel import Panel, panel_card, problem_sentence
+from components.panels.run import Run, experiment_buttons
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.table import table
-from components.widgets.widget import placed
 from gpt.experiments.notebook import PRINTED, PROMPT, SEED, PrintedValue, run_notebook
 from gpt.tokenizer import gpt2_tokenizer
 
@@ -82,11 +77,11 @@ VIEWS = (
 )
 
 
-def build_notebook(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; the model is made on request."""
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "notebook")
-        buttons = run_buttons(localizer, "notebook.run", "notebook")
-        placed(table(elem_id="notebook-values", view="notebook-values"))
-    add_panel(events, tab, is_open, VIEWS, buttons.controls(NotebookState))
-    wire_run(events, buttons, NotebookState, steps, small=False)
+def build_notebook() -> Panel:
+    """The model is made on request."""
+    card = panel_card(
+        "notebook",
+        experiment_buttons("notebook", "notebook.run", NotebookState, steps, small=False),
+        table(elem_id="notebook-values", view="notebook-values"),
+    )
+    return Panel(card, VIEWS)

@@ -1,51 +1,58 @@
-"""Common parts of panels: registration with a tab, results computed in a thread, and controls."""
+"""Common parts of panels: what they are, results computed in a thread, and controls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
-import gradio as gr
-from gradio.blocks import Block
 from torch import Tensor
 
 from components.errors import PageError, localize_error
-from components.events import Events
 from components.i18n import t
-from components.localized import Localizer
-from components.render import Analysis, Control, View
+from components.parts import Choices, Handler, Live, Part, question, section, select, slider
+from components.render import Analysis, Renderer, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.sentence import sentence
-from components.widgets.widget import placed
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
 T = TypeVar("T")
-MAX_POSITION = 1023  # initial maximum of a position slider; the server sets it to the length of the text
 IsOpen = Callable[[Snapshot], bool]
 
 
-def add_panel(
-    events: Events,
-    tab: str,
-    is_open: IsOpen,
-    views: Sequence[View],
-    controls: Sequence[Control] = (),
-    analysis: Analysis | None = None,
-) -> None:
-    """Add a panel to a tab. A closed panel is neither drawn nor computed, and nothing is sent for it."""
+class Panel(NamedTuple):
+    """An experiment: its card, the views of its pictures, and what they need computed."""
+
+    card: Part
+    views: Sequence[View]
+    analysis: Analysis | None = None
+
+
+def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> None:
+    """Show a panel in a tab. A closed one is neither drawn nor computed, and nothing is sent for it."""
 
     def while_open(draw: Callable[[Snapshot], Any], closed: Any) -> Callable[[Snapshot], Any]:
         return lambda s: draw(s) if is_open(s) else closed
 
-    shown = [View(view.name, while_open(view.inputs, None), while_open(view.draw, {})) for view in views]
+    shown = [View(view.name, while_open(view.inputs, None), while_open(view.draw, {})) for view in panel.views]
+    analysis = panel.analysis
     wanted = None if analysis is None else Analysis(while_open(analysis.wanted, None), analysis.run)
-    added = [Control(each.component, while_open(each.inputs, None), while_open(each.draw, {})) for each in controls]
-    events.renderer.add(tab, shown, wanted, controls=added)
+    renderer.add(tab, shown, wanted)
+
+
+def panel_card(name: str, *parts: Part) -> Part:
+    """The card of a panel: its title, the sentences of its views `<name>-answer` and `<name>-notice`, and more."""
+    return section(
+        question(f"{name}.question"),
+        sentence(kind="lead", elem_id=f"{name}-answer", view=f"{name}-answer"),
+        sentence(kind="notice", elem_id=f"{name}-notice", view=f"{name}-notice"),
+        *parts,
+        classes="gb-panel",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,18 +157,39 @@ def store_value(state: type, name: str, check: Check, session: Session, value: o
         session.change(state, **{name: checked})
 
 
-def wire_values(
-    events: Events,
+def setter(state: type, name: str, check: Check) -> Handler:
+    """The handler of a control that sets a field of a state."""
+    return partial(store_value, state, name, check)
+
+
+def of_state(state: type, name: str) -> Live:
+    """The value of a field of a state."""
+    return lambda s: getattr(s.state(state), name)
+
+
+def setting_slider(
+    panel: str,
     state: type,
+    name: str,
+    low: float,
+    high: float,
+    step: float,
     checks: Mapping[str, Check],
-    components: Mapping[str, Block],
-) -> None:
-    """Let each component set the state's field of the same name. Text boxes use `change`: pasting raises no `input`."""
-    for name, check in checks.items():
-        component: Any = components[name]
-        event = component.change if isinstance(component, gr.Textbox) else component.input
-        handler = partial(store_value, state, name, check)
-        events.on(event, handler, [component], trigger_mode="always_last")
+    *,
+    info: str = "",
+) -> Part:
+    """A slider that sets a field of a state, with the label `<panel>.<name>`."""
+    on = setter(state, name, checks[name])
+    value = of_state(state, name)
+    return slider(f"{panel}-{name}", low, high, step, label=f"{panel}.{name}", info=info, value=value, on=on)
+
+
+def setting_select(
+    panel: str, state: type, name: str, options: Choices, checks: Mapping[str, Check], *, info: str = ""
+) -> Part:
+    """A list that sets a field of a state, with the label `<panel>.<name>`."""
+    on = setter(state, name, checks[name])
+    return select(f"{panel}-{name}", options, label=f"{panel}.{name}", info=info, value=of_state(state, name), on=on)
 
 
 def select_position(session: Session, position: object) -> None:
@@ -174,40 +202,26 @@ def select_layer(session: Session, layer: object) -> None:
     session.select(layer=int(layer[:9]) if isinstance(layer, str) and layer.isdecimal() else layer)
 
 
-def position_control(slider: gr.Slider) -> Control:
-    """Sets a slider to the selected token and its maximum to the length of the text."""
+def position_slider(name: str, label: str, *, show: Live | None = None) -> Part:
+    """A slider for the selected token. label: a key; `<label>.info` is the sentence below."""
 
     def last(s: Snapshot) -> int:
         return 1 if s.text is None else max(1, s.text.n_read - 1)
 
-    return Control(
-        slider, lambda s: (last(s), s.position), lambda s: {"maximum": last(s), "value": max(0, s.position or 0)}
-    )
+    def value(s: Snapshot) -> int:
+        return max(0, s.position or 0)
+
+    info = f"{label}.info"
+    return slider(name, 0, last, 1, label=label, info=info, value=value, on=select_position, show=show)
 
 
-def layer_control(picker: gr.Dropdown) -> Control:
-    """Sets a dropdown to the selected layer and its choices to the layers of the model."""
+def layer_select(name: str, *, show: Live | None = None) -> Part:
+    """A list for the selected layer."""
 
-    def layers(s: Snapshot) -> list[int]:
-        return list(range(1 if s.text is None else s.text.config.n_layer))
+    def layers(s: Snapshot) -> Choices:
+        return [(str(layer), layer) for layer in range(1 if s.text is None else s.text.config.n_layer)]
 
-    return Control(
-        picker,
-        lambda s: (layers(s), s.selection.layer),
-        lambda s: {"choices": layers(s), "value": s.selection.layer},
-    )
+    def value(s: Snapshot) -> int:
+        return s.selection.layer
 
-
-def wire_selection(events: Events, components: Mapping[str, Block]) -> None:
-    """Let the components `position` and `layer`, where present, set the selection."""
-    for name, handler in (("position", select_position), ("layer", select_layer)):
-        if name in components:
-            component: Any = components[name]
-            events.on(component.input, handler, [component], trigger_mode="always_last")
-
-
-def panel_heading(localizer: Localizer, name: str) -> None:
-    """The title of a panel, and the widgets of its views `<name>-answer` and `<name>-notice`."""
-    localizer.sentence(f"{name}.question", kind="question")
-    placed(sentence(kind="lead", elem_id=f"{name}-answer", view=f"{name}-answer"))
-    placed(sentence(kind="notice", elem_id=f"{name}-notice", view=f"{name}-notice"))
+    return select(name, layers, label="attention.layer", value=value, on=select_layer, show=show)

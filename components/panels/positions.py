@@ -7,22 +7,19 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import gradio as gr
 import numpy as np
 import torch
 
-from components.events import Events
 from components.i18n import t
 from components.labels import percent
-from components.localized import Localizer
 from components.panels.figures.charts import grid, lines
 from components.panels.figures.positions import Hands, circles
-from components.panels.panel import IsOpen, add_panel, panel_heading, problem_sentence, wire_values, within
-from components.panels.run import Run, run_buttons, time_limited, wire_run
+from components.panels.panel import Panel, panel_card, problem_sentence, setting_slider, within
+from components.panels.run import Run, experiment_buttons, time_limited
+from components.parts import caption, column, columns, question, row
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from components.widgets.widget import placed
 from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
 from gpt.rotary import rotary_angles
 
@@ -170,33 +167,24 @@ VIEWS = (
 CHECKS = {"position": within(0, MAX_POSITION), "distance": within(0, MAX_POSITION)}
 
 
-def build_positions(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; the two models are trained on request."""
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "positions")
-        placed(chart(elem_id="positions-waves", view="positions-waves"))
-        with gr.Row(elem_classes="gb-panel-controls"):
-            distance: Any = {"label": "positions.distance", "info": "positions.distance.info"}
-            parts = {
-                "position": _slider(localizer, "position", {"label": "positions.position"}),
-                "distance": _slider(localizer, "distance", distance),
-            }
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                placed(chart(elem_id="positions-circles", view="positions-circles"))
-            with gr.Column(min_width=280):
-                placed(chart(elem_id="positions-closeness", view="positions-closeness"))
-        localizer.sentence("positions.beyond.question", kind="question")
-        values = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
-        localizer.sentence("positions.beyond.says", kind="caption", **values)
-        buttons = run_buttons(localizer, "positions.train", "positions")
-        placed(chart(elem_id="positions-beyond", view="positions-beyond"))
-    add_panel(events, tab, is_open, VIEWS, buttons.controls(PositionsState))
-    wire_values(events, PositionsState, CHECKS, parts)
-    wire_run(events, buttons, PositionsState, train)
-
-
-def _slider(localizer: Localizer, name: str, texts: dict[str, Any]) -> gr.Slider:
-    value = getattr(PositionsState, name)
-    ends = {"minimum": 0, "maximum": MAX_POSITION, "step": 1}
-    return localizer.build(gr.Slider, texts, value=value, elem_id=f"positions-{name}", **ends)
+def build_positions() -> Panel:
+    """Waves and circles of positions; the two models are trained on request."""
+    position, distance = (
+        setting_slider("positions", PositionsState, name, 0, MAX_POSITION, 1, CHECKS, info=info)
+        for name, info in (("position", ""), ("distance", "positions.distance.info"))
+    )
+    limits = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
+    card = panel_card(
+        "positions",
+        chart(elem_id="positions-waves", view="positions-waves"),
+        row(position, distance, classes="gb-panel-controls"),
+        columns(
+            column(chart(elem_id="positions-circles", view="positions-circles")),
+            column(chart(elem_id="positions-closeness", view="positions-closeness")),
+        ),
+        question("positions.beyond.question"),
+        caption("positions.beyond.says", **limits),
+        experiment_buttons("positions", "positions.train", PositionsState, train),
+        chart(elem_id="positions-beyond", view="positions-beyond"),
+    )
+    return Panel(card, VIEWS)

@@ -5,21 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, NamedTuple
 
-import gradio as gr
 import numpy as np
 
-from components.events import Events
 from components.i18n import t
 from components.labels import quoted
-from components.localized import Localizer
 from components.panels.figures.charts import stacked_bars
-from components.panels.panel import IsOpen, add_panel, no_text, panel_heading, problem_sentence
+from components.panels.panel import Panel, no_text, panel_card, problem_sentence
+from components.parts import caption, column, columns, question
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.table import table
-from components.widgets.widget import placed
 from gpt.experiments.speed import GenerationPass, generation_passes
 from gpt.models.memory import format_bytes
 
@@ -116,15 +113,16 @@ VIEWS = (
 )
 
 
-def build_prefill(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel; everything is counted from the text and the shape of the model."""
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "prefill")
-        with gr.Row(elem_classes="gb-columns"):
-            for kind in Passes._fields:
-                with gr.Column(min_width=280):
-                    localizer.sentence(f"prefill.{kind}", kind="question")
-                    placed(chart(elem_id=f"prefill-{kind}", view=f"prefill-{kind}"))
-        placed(table(elem_id="prefill-passes", view="prefill-passes"))
-        localizer.sentence("prefill.note", kind="caption")
-    add_panel(events, tab, is_open, VIEWS)
+def build_prefill() -> Panel:
+    """Everything is counted from the text and the shape of the model."""
+    passes = (
+        column(question(f"prefill.{kind}"), chart(elem_id=f"prefill-{kind}", view=f"prefill-{kind}"))
+        for kind in Passes._fields
+    )
+    card = panel_card(
+        "prefill",
+        columns(*passes),
+        table(elem_id="prefill-passes", view="prefill-passes"),
+        caption("prefill.note"),
+    )
+    return Panel(card, VIEWS)

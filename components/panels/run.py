@@ -9,11 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-import gradio as gr
-
-from components.events import Events
-from components.localized import Localizer
-from components.render import Control
+from components.parts import Part, run_buttons
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from gpt.background import run_with_progress
@@ -36,48 +32,19 @@ class Run(Generic[T]):
         return self.id is not None
 
 
-@dataclass(frozen=True)
-class RunButtons:
-    """The Start and Stop buttons of an experiment."""
+def experiment_buttons(
+    name: str, label: str, state: type, steps: Callable[[Snapshot], Iterator[Any]], *, small: bool = True
+) -> Part:
+    """The buttons that start and stop `run_steps`. One experiment runs at a time, for all visitors together.
 
-    start: gr.Button
-    stop: gr.Button
+    label: of Start, a key; state: a dataclass with a field `run` of type `Run`.
+    """
 
-    def controls(self, state: type) -> list[Control]:
-        """Enables the button that applies. state: a dataclass with a field `run` of type `Run`."""
+    def running(s: Snapshot) -> bool:
+        return s.state(state).run.running
 
-        def running(s: Snapshot) -> bool:
-            return s.state(state).run.running
-
-        return [
-            Control(self.start, running, lambda s: {"interactive": not running(s)}),
-            Control(self.stop, running, lambda s: {"interactive": running(s)}),
-        ]
-
-
-def run_buttons(localizer: Localizer, key: str, name: str) -> RunButtons:
-    """Build both buttons. key: the label of Start; name: the prefix of the element ids."""
-    with gr.Row(elem_classes="gb-buttons gb-short"):
-        start = localizer.build(gr.Button, {"value": key}, size="md", elem_id=f"{name}-start", min_width=0)
-        stop = localizer.build(
-            gr.Button, {"value": "stop"}, size="md", elem_id=f"{name}-stop", interactive=False, min_width=0
-        )
-    return RunButtons(start, stop)
-
-
-def wire_run(
-    events: Events,
-    buttons: RunButtons,
-    state: type,
-    steps: Callable[[Snapshot], Iterator[Any]],
-    *,
-    small: bool = True,
-) -> None:
-    """Let the buttons start and stop `run_steps`. One experiment runs at a time, for all visitors together."""
-    handler = partial(run_steps, state, steps, small)
-    started = events.on(buttons.start.click, handler, queue="experiment", trigger_mode="once")
-    events.on(started.failure, partial(stop_run, state))
-    events.on(buttons.stop.click, partial(stop_run, state), cancels=[started])
+    start, stop = partial(run_steps, state, steps, small), partial(stop_run, state)
+    return run_buttons(name, label, start, stop, running, queue="experiment")
 
 
 def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bool, session: Session) -> Iterator[None]:

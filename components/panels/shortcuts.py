@@ -5,22 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import gradio as gr
 import numpy as np
 
 from components.errors import PageError
-from components.events import Events
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
-from components.localized import Localizer
 from components.panels.figures.charts import pair_bars
-from components.panels.panel import IsOpen, add_panel, one_of, panel_heading, problem_sentence, wire_values, within
+from components.panels.panel import (
+    Panel,
+    of_state,
+    one_of,
+    panel_card,
+    problem_sentence,
+    setting_select,
+    setting_slider,
+    within,
+)
+from components.parts import column, columns, number_box, row
 from components.render import View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
 from components.widgets.table import table
-from components.widgets.widget import placed
 from gpt.config import Activation
 from gpt.experiments.shortcuts import ShortcutGradients, shortcut_gradients
 
@@ -113,37 +119,24 @@ VIEWS = (
 )
 
 
-def build_shortcuts(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel."""
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "shortcuts")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            for name, high in (("depth", 16), ("width", 64)):
-                parts[name] = localizer.build(
-                    gr.Slider,
-                    {"label": f"shortcuts.{name}", "info": f"shortcuts.{name}.info"},
-                    minimum=1,
-                    maximum=high,
-                    step=1,
-                    value=getattr(ShortcutsState, name),
-                    elem_id=f"shortcuts-{name}",
-                )
-            parts["activation"] = localizer.build(
-                gr.Dropdown,
-                {"label": "shortcuts.activation"},
-                choices=[(title, name) for name, title in ACTIVATIONS.items()],
-                value=ShortcutsState.activation,
-                elem_id="shortcuts-activation",
-            )
-            seed = localizer.build(
-                gr.Number, {"label": "shortcuts.seed"}, value=ShortcutsState.seed, precision=0, elem_id="shortcuts-seed"
-            )
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280, scale=2):
-                placed(chart(elem_id="shortcuts-gradients", view="shortcuts-gradients"))
-            with gr.Column(min_width=280):
-                placed(table(elem_id="shortcuts-numbers", view="shortcuts-numbers"))
-    add_panel(events, tab, is_open, VIEWS)
-    wire_values(events, ShortcutsState, CHECKS, parts)
-    events.on(seed.input, type_seed, [seed], trigger_mode="always_last")
+def build_shortcuts() -> Panel:
+    """Gradients of a deep network with and without shortcuts."""
+    ranges = (
+        setting_slider("shortcuts", ShortcutsState, name, 1, high, 1, CHECKS, info=f"shortcuts.{name}.info")
+        for name, high in (("depth", 16), ("width", 64))
+    )
+    activations = [(title, name) for name, title in ACTIVATIONS.items()]
+    card = panel_card(
+        "shortcuts",
+        row(
+            *ranges,
+            setting_select("shortcuts", ShortcutsState, "activation", activations, CHECKS),
+            number_box("shortcuts-seed", label="shortcuts.seed", value=of_state(ShortcutsState, "seed"), on=type_seed),
+            classes="gb-panel-controls",
+        ),
+        columns(
+            column(chart(elem_id="shortcuts-gradients", view="shortcuts-gradients"), grow=2),
+            column(table(elem_id="shortcuts-numbers", view="shortcuts-numbers")),
+        ),
+    )
+    return Panel(card, VIEWS)

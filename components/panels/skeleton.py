@@ -7,34 +7,30 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import gradio as gr
 import torch
 
-from components.events import Events
 from components.figures.charts import next_token_bars
 from components.i18n import t
 from components.labels import percent, quoted, token_text
-from components.localized import Localizer
 from components.panels.panel import (
-    IsOpen,
+    Panel,
     Result,
-    add_panel,
     best_of_both,
     computed,
     no_text,
-    panel_heading,
+    panel_card,
     problem_sentence,
     text_of,
     value_of,
     waiting_sentence,
 )
+from components.parts import column, columns, question
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
-from components.widgets.widget import placed
 from gpt import GPT, Edits, GPTConfig
 from gpt.experiments.masks import total_variation
 from gpt.experiments.random_models import ModuleShape, module_shapes, skeleton
@@ -192,15 +188,17 @@ VIEWS = (
 ANALYSIS = computed(SkeletonState, request_of, compute)
 
 
-def build_skeleton(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel: the visitor's model with its blocks skipped, and a small model beside its skeleton."""
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "skeleton")
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                placed(chart(elem_id="skeleton-bars", view="skeleton-bars"))
-            with gr.Column(min_width=280):
-                localizer.sentence("skeleton.shapes.question", kind="question")
-                placed(table(elem_id="skeleton-stages", view="skeleton-stages"))
-                placed(sentence(kind="caption", elem_id="skeleton-shapes", view="skeleton-shapes"))
-    return add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
+def build_skeleton() -> Panel:
+    """The visitor's model with its blocks skipped, and a small model beside its skeleton."""
+    card = panel_card(
+        "skeleton",
+        columns(
+            column(chart(elem_id="skeleton-bars", view="skeleton-bars")),
+            column(
+                question("skeleton.shapes.question"),
+                table(elem_id="skeleton-stages", view="skeleton-stages"),
+                sentence(kind="caption", elem_id="skeleton-shapes", view="skeleton-shapes"),
+            ),
+        ),
+    )
+    return Panel(card, VIEWS, ANALYSIS)

@@ -6,24 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
-import gradio as gr
 import numpy as np
 
 from components.errors import PageError
-from components.events import Events
 from components.i18n import t
-from components.localized import Localizer
 from components.panels import token_views
 from components.panels.figures.charts import pair_bars
-from components.panels.panel import (
-    IsOpen,
-    Result,
-    add_panel,
-    computed,
-    panel_heading,
-    problem_sentence,
-    waiting_sentence,
-)
+from components.panels.panel import Panel, Result, computed, of_state, panel_card, problem_sentence, waiting_sentence
+from components.parts import column, columns, question, text_box
 from components.render import Lines, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -32,7 +22,6 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.tokens import tokens
-from components.widgets.widget import placed
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
 from gpt.experiments.tokens import language_costs, merge_steps, split_words
 
@@ -174,30 +163,42 @@ VIEWS = (
 ANALYSIS = computed(TokenizerState, lambda s: (), vocabularies)
 
 
-def build_tokenizer(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel: the merges of a word, a text with its bytes, and one sentence in several languages."""
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "bpe")
-        texts: Any = {"label": "bpe.word", "info": "bpe.word.info"}
-        word = localizer.build(gr.Textbox, texts, value=TokenizerState.word, max_length=80, elem_id="bpe-word")
-        with gr.Row(elem_classes="gb-columns"):
-            for side in get_args(Side):
-                with gr.Column(min_width=280):
-                    placed(sentence(kind="question", elem_id=f"bpe-name-{side}", view=f"bpe-name-{side}"))
-                    placed(chart(elem_id=f"bpe-ladder-{side}", view=f"bpe-ladder-{side}"))
-        localizer.sentence("bpe.text.question", kind="question")
-        text = localizer.build(
-            gr.Textbox, {"label": "bpe.text"}, value=TokenizerState.text, max_length=MAX_TEXT_CHARS, elem_id="bpe-text"
+def build_tokenizer() -> Panel:
+    """The merges of a word, a text with its bytes, and one sentence in several languages."""
+    ladders = (
+        column(
+            sentence(kind="question", elem_id=f"bpe-name-{side}", view=f"bpe-name-{side}"),
+            chart(elem_id=f"bpe-ladder-{side}", view=f"bpe-ladder-{side}"),
         )
-        placed(sentence(kind="lead", elem_id="bpe-cost", view="bpe-cost"))
-        with gr.Row(elem_classes="gb-columns"):
-            for side in get_args(Side):
-                with gr.Column(min_width=280):
-                    placed(tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}"))
-        placed(table(elem_id="bpe-bytes", view="bpe-bytes"))
-        localizer.sentence("bpe.language.question", kind="question")
-        placed(chart(elem_id="bpe-languages", view="bpe-languages"))
-    add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
-    # Pasting raises no `input`.
-    events.on(word.change, type_word, [word], trigger_mode="always_last")
-    events.on(text.change, type_text, [text], trigger_mode="always_last")
+        for side in get_args(Side)
+    )
+    strips = (
+        column(tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}"))
+        for side in get_args(Side)
+    )
+    card = panel_card(
+        "bpe",
+        text_box(
+            "bpe-word",
+            label="bpe.word",
+            info="bpe.word.info",
+            max_length=80,
+            value=of_state(TokenizerState, "word"),
+            on=type_word,
+        ),
+        columns(*ladders),
+        question("bpe.text.question"),
+        text_box(
+            "bpe-text",
+            label="bpe.text",
+            max_length=MAX_TEXT_CHARS,
+            value=of_state(TokenizerState, "text"),
+            on=type_text,
+        ),
+        sentence(kind="lead", elem_id="bpe-cost", view="bpe-cost"),
+        columns(*strips),
+        table(elem_id="bpe-bytes", view="bpe-bytes"),
+        question("bpe.language.question"),
+        chart(elem_id="bpe-languages", view="bpe-languages"),
+    )
+    return Panel(card, VIEWS, ANALYSIS)

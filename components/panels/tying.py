@@ -5,30 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-import gradio as gr
-
-from components.events import Events
 from components.i18n import Language, t
 from components.labels import decimal, percent, quoted, token_text, visible
-from components.localized import Localizer
 from components.panels.panel import (
-    IsOpen,
+    Panel,
     Result,
-    add_panel,
     computed,
+    of_state,
     one_of,
-    panel_heading,
+    panel_card,
     problem_sentence,
+    setter,
     text_of,
-    wire_values,
 )
 from components.panels.parameter_bars import parameter_bars
+from components.parts import check_box, column, columns, question, row, select
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
-from components.widgets.widget import placed
 from gpt import PRESETS, GPTConfig, LoadedModel
 from gpt.analysis.embeddings import nearest_tokens
 from gpt.experiments.shapes import UNTIED_124M
@@ -173,27 +169,40 @@ ANALYSIS = computed(TyingState, request_of, compute)
 CHECKS = {"shape": one_of(PICKED, *SHAPES), "tied": one_of(True, False)}
 
 
-def build_tying(localizer: Localizer, events: Events, tab: str, is_open: IsOpen) -> None:
-    """Build the panel."""
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card gb-panel"):
-        panel_heading(localizer, "tying")
-        with gr.Row(elem_classes="gb-panel-controls"):
-            parts["shape"] = localizer.build(
-                gr.Dropdown, {"label": "tying.shape", "choices": shape_choices}, value=UNTIED, elem_id="tying-shape"
-            )
-            parts["tied"] = localizer.build(gr.Checkbox, {"label": "tying.tied"}, value=True, elem_id="tying-tied")
-        placed(chart(elem_id="tying-parts", view="tying-parts"))
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=280):
-                localizer.sentence("tying.taught.question", kind="question")
-                placed(sentence(kind="lead", elem_id="tying-taught", view="tying-taught"))
-            with gr.Column(min_width=280):
-                localizer.sentence("tying.near.question", kind="question")
-                placed(sentence(kind="caption", elem_id="tying-near", view="tying-near"))
-                placed(table(elem_id="tying-neighbours", view="tying-neighbours"))
-    add_panel(events, tab, is_open, VIEWS, analysis=ANALYSIS)
-    wire_values(events, TyingState, CHECKS, parts)
+def build_tying() -> Panel:
+    """Tied and untied embeddings: their size, and what they learn."""
+    card = panel_card(
+        "tying",
+        row(
+            select(
+                "tying-shape",
+                lambda s: shape_choices(s.language),
+                label="tying.shape",
+                value=of_state(TyingState, "shape"),
+                on=setter(TyingState, "shape", CHECKS["shape"]),
+            ),
+            check_box(
+                "tying-tied",
+                label="tying.tied",
+                value=of_state(TyingState, "tied"),
+                on=setter(TyingState, "tied", CHECKS["tied"]),
+            ),
+            classes="gb-panel-controls",
+        ),
+        chart(elem_id="tying-parts", view="tying-parts"),
+        columns(
+            column(
+                question("tying.taught.question"),
+                sentence(kind="lead", elem_id="tying-taught", view="tying-taught"),
+            ),
+            column(
+                question("tying.near.question"),
+                sentence(kind="caption", elem_id="tying-near", view="tying-near"),
+                table(elem_id="tying-neighbours", view="tying-neighbours"),
+            ),
+        ),
+    )
+    return Panel(card, VIEWS, ANALYSIS)
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:

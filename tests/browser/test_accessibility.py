@@ -82,7 +82,7 @@ def unfold(page: Page, name: str) -> None:
     if name == "Why?":
         expect(page.locator("#why-flow [role=button]").first).to_be_visible()
         if not page.locator("#why-strip").is_visible():
-            page.locator("#why-evidence > button").click()
+            page.locator("#why-evidence > summary").click()
 
 
 def open_by_place(page: Page, place: int) -> None:

@@ -28,7 +28,7 @@ def open_tab(page, name):
 def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of_them(opened):
     expect(opened.locator("#dock")).to_be_hidden()  # the larger one is there
     open_tab(opened, "Why?")
-    opened.locator("#why-evidence > button").click()
+    opened.locator("#why-evidence > summary").click()
     expect(says(opened, "why-lens")).not_to_be_empty()
     opened.mouse.wheel(0, 1200)
     expect(opened.locator("#why-lead")).not_to_be_in_viewport()

@@ -1,11 +1,9 @@
-"""The gradio components of the Lessons tab, and its state."""
+"""The state of the Lessons tab."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
-
-import gradio as gr
 
 from components.i18n import Language
 from components.panels.panel import Result
@@ -60,20 +58,6 @@ class LessonsState:
 
     def _is_open(self, result: Result[Drawn]) -> bool:
         return isinstance(result.request, Request) and result.request.lesson == self.lesson
-
-
-@dataclass(frozen=True)
-class LessonsComponents:
-    """The gradio components of the tab. card: of the figure; panels: a column for each lesson with panels."""
-
-    head: gr.HTML
-    body: gr.HTML
-    card: gr.Column
-    text: gr.Textbox
-    a: gr.Slider
-    b: gr.Slider
-    choice: gr.Radio
-    panels: dict[str, gr.Column]
 
 
 def is_lesson_open(lesson: str, s: Snapshot) -> bool:

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from components.events import Events
-from components.localized import Localizer
-from components.panels.panel import IsOpen
+from components.panels.panel import Panel
 from components.tabs.lessons.code_view import Code
 from gpt.config import GPTConfig
 
-PanelBuilder = Callable[[Localizer, Events, str, IsOpen], None]
+PanelBuilder = Callable[[], Panel]
 Part = Literal["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details", "llama"]
 
 

@@ -11,7 +11,7 @@ from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 from components.state.text import Text
 from components.tabs.why import predictions
-from components.tabs.why.components import Answer, MeasuredRoles, WhyState
+from components.tabs.why.state import Answer, MeasuredRoles, WhyState
 from gpt import GPT
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import lens_top_tokens

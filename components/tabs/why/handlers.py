@@ -9,7 +9,7 @@ from typing import Any, get_args
 from components.state.session import Session
 from components.tabs.why import predictions
 from components.tabs.why.analysis import update
-from components.tabs.why.components import Answer, Order, Role, Sample, WatchList, WhyState
+from components.tabs.why.state import Answer, Order, Role, Sample, WatchList, WhyState
 from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import LENS_POINTS
 from gpt.analysis.vocabulary_search import search_vocabulary

@@ -1,205 +1,174 @@
-"""The Why tab: builds and wires it."""
+"""The Why tab: its cards. It computes while it is open and nothing is being generated."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import partial
 from typing import Any, get_args
 
-import gradio as gr
-
+from components.cards.card import Card, add_cards
 from components.events import Events
-from components.i18n import Language, t
-from components.localized import Localizer
-from components.render import Control
+from components.i18n import t
+from components.parts import (
+    Part,
+    caption,
+    choice,
+    column,
+    columns,
+    fold,
+    head,
+    question,
+    row,
+    section,
+    select,
+    token_box,
+)
 from components.state.snapshot import Snapshot
 from components.tabs.why import analysis, handlers
-from components.tabs.why.components import Order, Role, Sample, WhyComponents, WhyState
 from components.tabs.why.predictions import METHODS
+from components.tabs.why.state import Order, Role, Sample, WhyState
 from components.tabs.why.views import VIEWS
 from components.tabs.why.views.tokens import short, token_choices
 from components.widgets.chart import chart
 from components.widgets.ribbons import ribbons
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
-from components.widgets.widget import placed
 from gpt.analysis.lens import LENS_POINTS
 
 NAME = "why"
 
 
-def build_why(localizer: Localizer, events: Events) -> None:
-    """Build and wire the tab; it computes while it is open and nothing is being generated."""
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card gb-why-lead"):
-        with gr.Row(elem_classes="gb-card-head"):
-            localizer.sentence("why.question", kind="question")
-            parts["token"] = _dropdown(localizer, "token")
-        placed(sentence(kind="lead", elem_id="why-because", view="why-because"))
-        parts["flow"] = placed(ribbons(elem_id="why-flow", view="why-flow"))
-        placed(sentence(kind="caption", elem_id="why-lead", view="why-lead"))
-        placed(sentence(kind="status", elem_id="why-status", view="why-status"))
-    with localizer.build(gr.Accordion, {"label": "why.evidence"}, open=False, elem_id="why-evidence"):
-        parts |= _text(localizer) | _lens(localizer) | _parts(localizer) | _roles(localizer)
-    ui = WhyComponents(**{field.name: parts[field.name] for field in fields(WhyComponents)})
-    controls = [
-        Control(ui.token, lambda s: (s.state(WhyState).shown, s.language), _token_picker),
-        Control(ui.against, lambda s: (s.state(WhyState).shown, s.language), _against_picker),
-        Control(ui.watch, lambda s: (*_place(s), s.language), _watch_picker),
-    ]
-    events.renderer.add(NAME, VIEWS, analysis.ANALYSIS, controls=controls)
-    _wire(ui, events)
+def build_why(events: Events) -> None:
+    """Build and wire the tab."""
+    answer = Card(
+        "why-answer",
+        head(
+            question("why.question"),
+            select("why-token", _tokens, label="why.token", value=_token, on=handlers.choose_token, beside=True),
+        ),
+        sentence(kind="lead", elem_id="why-because", view="why-because"),
+        ribbons(elem_id="why-flow", view="why-flow", on=handlers.switch, queue="model"),
+        sentence(kind="caption", elem_id="why-lead", view="why-lead"),
+        sentence(kind="status", elem_id="why-status", view="why-status"),
+        classes="gb-card gb-why-lead",
+    )
+    evidence = Card("why-more", fold("why-evidence", "why.evidence", _text(), *_lens(), _parts(), _roles()), classes="")
+    add_cards(events, NAME, [answer, evidence], VIEWS, analysis.ANALYSIS)
 
 
-def _token_picker(s: Snapshot) -> dict[str, Any]:
-    shown = s.state(WhyState).shown
-    if shown is None:
-        return {"choices": [], "value": None}
-    return {"choices": token_choices(shown.traced, shown.prediction), "value": shown.prediction.token}
-
-
-def _against_picker(s: Snapshot) -> dict[str, Any]:
-    shown = s.state(WhyState).shown
-    if shown is None:
-        return {"choices": [], "value": None}
-    others = [each for each in token_choices(shown.traced, shown.prediction) if each[1] != shown.prediction.token]
-    none = (t("why.against.none", s.language), handlers.NOTHING)
-    return {"choices": [none, *others], "value": handlers.NOTHING if shown.against is None else shown.against}
-
-
-def _place(s: Snapshot) -> tuple[Any, ...]:
-    shown = s.state(WhyState).shown
-    return () if shown is None else (shown.traced, shown.prediction)
-
-
-def _watch_picker(s: Snapshot) -> dict[str, Any]:
-    shown, watched = s.state(WhyState).shown, s.state(WhyState).watched
-    if shown is None:
-        return {"choices": [], "value": []}
-    tokenizer = shown.traced.loaded.tokenizer
-    entries = watched.of(tokenizer).entries
-    best = token_choices(shown.traced, shown.prediction)
-    known = {each for _, each in best}
-    others = [(short(tokenizer, i), i) for i in entries if isinstance(i, int) and i not in known]
-    return {"choices": [*best, *others], "value": list(entries)}
-
-
-def _text(localizer: Localizer) -> dict[str, Any]:
-    with gr.Column(elem_classes="gb-card"):
-        with gr.Row(elem_classes="gb-card-head"):
-            localizer.sentence("why.text.question", kind="question")
-            method = _switch(localizer, "method", METHODS)
-        placed(sentence(kind="caption", elem_id="why-method-says", view="why-method-says"))
-        placed(sentence(kind="notice", elem_id="why-trouble", view="why-trouble"))
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=320, scale=3):
-                strip = placed(tokens(elem_id="why-strip", view="why-strip"))
-            with gr.Column(min_width=280, scale=2):
-                placed(chart(elem_id="why-influence", view="why-influence"))
-    return {"method": method, "strip": strip}
-
-
-def _lens(localizer: Localizer) -> dict[str, Any]:
-    with gr.Column(elem_classes="gb-card"):
-        with gr.Row(elem_classes="gb-card-head"):
-            localizer.sentence("why.lens.question", kind="question")
-            stage = _switch(localizer, "stage", LENS_POINTS, value="resid_post")
-        localizer.sentence("why.lens.says", kind="caption")
-        lens = placed(chart(elem_id="why-lens", clickable=True, view="why-lens"))
-    with gr.Row(elem_classes="gb-cards gb-why-cards"):
-        with gr.Column(elem_classes="gb-card", min_width=300):
-            localizer.sentence("why.cell.question", kind="question")
-            placed(chart(elem_id="why-cell", view="why-cell"))
-        with gr.Column(elem_classes="gb-card", min_width=300):
-            placed(sentence(kind="question", elem_id="why-path-question", view="why-path-question"))
-            watch = localizer.build(
-                gr.Dropdown,
-                {"label": "why.watch", "info": "why.watch.info"},
-                choices=[],
-                multiselect=True,
-                max_choices=handlers.MAX_WATCHED,
-                allow_custom_value=True,
-                elem_id="why-watch",
-            )
-            placed(chart(elem_id="why-path", view="why-path"))
-    return {"stage": stage, "lens": lens, "watch": watch}
-
-
-def _parts(localizer: Localizer) -> dict[str, Any]:
-    with gr.Column(elem_classes="gb-card"):
-        with gr.Row(elem_classes="gb-card-head"):
-            localizer.sentence("why.parts.question", kind="question")
-            against = _dropdown(localizer, "against")
-            order = _switch(localizer, "order", get_args(Order))
-        localizer.sentence("why.parts.says", kind="caption")
-        with gr.Row(elem_classes="gb-columns"):
-            with gr.Column(min_width=300):
-                bars = placed(chart(elem_id="why-parts", clickable=True, view="why-parts"))
-            with gr.Column(min_width=300):
-                heads = placed(chart(elem_id="why-heads", clickable=True, view="why-heads"))
-    return {"against": against, "order": order, "parts": bars, "heads": heads}
-
-
-def _roles(localizer: Localizer) -> dict[str, Any]:
-    with gr.Row(elem_classes="gb-cards gb-why-cards"):
-        with gr.Column(elem_classes="gb-card", min_width=300):
-            localizer.sentence("why.roles.question", kind="question")
-            with gr.Row(elem_classes="gb-why-switches"):
-                role = _switch(localizer, "role", get_args(Role))
-                sample = _switch(localizer, "sample", get_args(Sample))
-            placed(sentence(kind="caption", elem_id="why-role-says", view="why-role-says"))
-            roles = placed(chart(elem_id="why-roles", clickable=True, view="why-roles"))
-        with gr.Column(elem_classes="gb-card", min_width=300):
-            localizer.sentence("why.head.question", kind="question")
-            localizer.sentence("why.head.says", kind="caption")
-            placed(chart(elem_id="why-head", view="why-head"))
-    return {"role": role, "sample": sample, "roles": roles}
-
-
-def _switch(localizer: Localizer, name: str, values: tuple[str, ...], value: str | None = None) -> gr.Radio:
-    """A radio with a few choices; the default is the first."""
-
-    def choices(language: Language) -> list[tuple[str, str]]:
-        return [(t(f"why.{name}.{each}", language), each) for each in values]
-
-    return localizer.build(
-        gr.Radio,
-        {"label": f"why.{name}", "choices": choices},
-        value=value or values[0],
-        elem_id=f"why-{name}",
-        elem_classes="gb-segments",
-        container=False,
+def _text() -> Part:
+    """Which tokens of the text the prediction depends on."""
+    return section(
+        head(question("why.text.question"), _switch("method", METHODS)),
+        sentence(kind="caption", elem_id="why-method-says", view="why-method-says"),
+        sentence(kind="notice", elem_id="why-trouble", view="why-trouble"),
+        columns(
+            column(tokens(elem_id="why-strip", view="why-strip", on=handlers.choose_position), grow=3, min_width=320),
+            column(chart(elem_id="why-influence", view="why-influence"), grow=2),
+        ),
     )
 
 
-def _dropdown(localizer: Localizer, name: str) -> gr.Dropdown:
-    """A dropdown of tokens, filled when the tab opens. An event may carry an outdated choice while the text grows."""
-    return localizer.build(
-        gr.Dropdown,
-        {"label": f"why.{name}"},
-        choices=[],
-        value=None,
-        allow_custom_value=True,
-        elem_id=f"why-{name}",
-        elem_classes="gb-why-token",
-        min_width=72,
+def _lens() -> tuple[Part, Part]:
+    """What the model would predict after each layer."""
+    cells = section(
+        head(question("why.lens.question"), _switch("stage", LENS_POINTS)),
+        caption("why.lens.says"),
+        chart(elem_id="why-lens", clickable=True, view="why-lens", on=handlers.choose_cell),
+    )
+    watched = token_box(
+        "why-watch",
+        _to_watch,
+        label="why.watch",
+        info="why.watch.info",
+        most=handlers.MAX_WATCHED,
+        value=_watched,
+        on=handlers.watch,
+    )
+    path = section(
+        sentence(kind="question", elem_id="why-path-question", view="why-path-question"),
+        watched,
+        chart(elem_id="why-path", view="why-path"),
+        grow=1,
+    )
+    cell = section(question("why.cell.question"), chart(elem_id="why-cell", view="why-cell"), grow=1)
+    return cells, row(cell, path, classes="gb-cards gb-why-cards")
+
+
+def _parts() -> Part:
+    """What each part of the model adds to the logit."""
+    against = select(
+        "why-against", _others, label="why.against", value=_against, on=handlers.choose_against, beside=True
+    )
+    return section(
+        head(question("why.parts.question"), against, _switch("order", get_args(Order))),
+        caption("why.parts.says"),
+        columns(
+            column(chart(elem_id="why-parts", clickable=True, view="why-parts", on=handlers.choose_bar)),
+            column(chart(elem_id="why-heads", clickable=True, view="why-heads", on=handlers.choose_head)),
+        ),
     )
 
 
-def _wire(ui: WhyComponents, events: Events) -> None:
-    latest: Any = {"trigger_mode": "always_last"}
-    for name, values in handlers.CHOICES.items():
-        control = getattr(ui, name)
-        events.on(control.input, partial(handlers.choose, name, values), [control], **latest)
-    events.on(ui.token.input, handlers.choose_token, [ui.token], **latest)
-    events.on(ui.watch.change, handlers.watch, [ui.watch], **latest)
-    events.on(ui.against.input, handlers.choose_against, [ui.against], **latest)
-    events.on(ui.flow.select, handlers.switch, [ui.flow], queue="model", trigger_mode="multiple")
-    for widget, handler in (
-        (ui.strip, handlers.choose_position),
-        (ui.lens, handlers.choose_cell),
-        (ui.parts, handlers.choose_bar),
-        (ui.heads, handlers.choose_head),
-        (ui.roles, handlers.choose_head),
-    ):
-        events.on(widget.select, handler, [widget])
+def _roles() -> Part:
+    """What the heads look for, and what the selected one attends to."""
+    roles = section(
+        question("why.roles.question"),
+        row(_switch("role", get_args(Role)), _switch("sample", get_args(Sample)), classes="gb-why-switches"),
+        sentence(kind="caption", elem_id="why-role-says", view="why-role-says"),
+        chart(elem_id="why-roles", clickable=True, view="why-roles", on=handlers.choose_head),
+        grow=1,
+    )
+    selected = section(
+        question("why.head.question"), caption("why.head.says"), chart(elem_id="why-head", view="why-head"), grow=1
+    )
+    return row(roles, selected, classes="gb-cards gb-why-cards")
+
+
+def _switch(name: str, values: tuple[str, ...]) -> Part:
+    """A choice of a few values, a field of `WhyState`."""
+    return choice(
+        f"why-{name}",
+        lambda s: [(t(f"why.{name}.{each}", s.language), each) for each in values],
+        label=f"why.{name}",
+        value=lambda s: getattr(s.state(WhyState), name),
+        on=partial(handlers.choose, name, handlers.CHOICES[name]),
+    )
+
+
+def _tokens(s: Snapshot) -> list[tuple[str, int]]:
+    """The tokens to explain: the likeliest, and the one that follows."""
+    shown = s.state(WhyState).shown
+    return [] if shown is None else token_choices(shown.traced, shown.prediction)
+
+
+def _token(s: Snapshot) -> int | None:
+    shown = s.state(WhyState).shown
+    return None if shown is None else shown.prediction.token
+
+
+def _others(s: Snapshot) -> list[tuple[str, int]]:
+    """What the token can be compared with: nothing, or another one."""
+    token = _token(s)
+    if token is None:
+        return []
+    return [(t("why.against.none", s.language), handlers.NOTHING), *(each for each in _tokens(s) if each[1] != token)]
+
+
+def _against(s: Snapshot) -> int | None:
+    shown = s.state(WhyState).shown
+    return None if shown is None else handlers.NOTHING if shown.against is None else shown.against
+
+
+def _watched(s: Snapshot) -> list[Any]:
+    """The entries of the list of watched tokens."""
+    state = s.state(WhyState)
+    return [] if state.shown is None else list(state.watched.of(state.shown.traced.loaded.tokenizer).entries)
+
+
+def _to_watch(s: Snapshot) -> list[tuple[str, int]]:
+    """The likeliest tokens, and the watched ones that are not among them."""
+    shown, best = s.state(WhyState).shown, _tokens(s)
+    if shown is None:
+        return []
+    known, tokenizer = {each for _, each in best}, shown.traced.loaded.tokenizer
+    return [*best, *((short(tokenizer, i), i) for i in _watched(s) if isinstance(i, int) and i not in known)]

@@ -38,14 +38,12 @@ def test_a_panel_has_an_answer_and_pictures_that_both_themes_can_draw(session: S
 def test_a_closed_panel_draws_and_computes_nothing(session: Session, name: str) -> None:
     module = import_module(f"components.panels.{name}")
 
-    class Page:
-        renderer = Renderer()
-
+    renderer = Renderer()
     session.tab = "lessons"
-    add_panel(Page, "lessons", lambda s: False, module.VIEWS, analysis=getattr(module, "ANALYSIS", None))  # type: ignore
+    add_panel(renderer, "lessons", lambda s: False, getattr(module, f"build_{name}")())
     snapshot = session.snapshot()
-    assert Page.renderer.wanted(snapshot) == ("lessons", None)
-    views = Page.renderer.views["lessons"]
+    assert renderer.wanted(snapshot) == ("lessons", None)
+    views = renderer.views["lessons"]
     assert {view.name for view in views} == {view.name for view in module.VIEWS}
     assert all(view.inputs(snapshot) is None and view.draw(snapshot) == {} for view in views)
 

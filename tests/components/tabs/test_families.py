@@ -21,7 +21,7 @@ from components.tabs.lessons import handlers as lessons
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.views import lesson_views
-from components.tabs.why.components import WhyState
+from components.tabs.why.state import WhyState
 from components.text_views import attention_heatmap
 from gpt import Edits, Generation, SamplingParams, Trace
 from tests.components.panels.panel_session import values

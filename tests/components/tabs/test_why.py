@@ -10,7 +10,7 @@ import pytest
 
 from components.state.session import Session
 from components.tabs.why import analysis, handlers, predictions
-from components.tabs.why.components import WhyState
+from components.tabs.why.state import WhyState
 from components.tabs.why.views import VIEWS, tokens
 from gpt import Generation
 from tests.components.tabs.why_session import TEXT, read_text

@@ -9,8 +9,8 @@ from components.i18n import Language, t
 from components.labels import percent, quoted
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.why.components import Answer, WhyState, why_inputs
 from components.tabs.why.predictions import CauseFlow, Prediction, TracedText, cause_flow
+from components.tabs.why.state import Answer, WhyState, why_inputs
 from components.tabs.why.views.tokens import short
 from gpt.analysis.causes import Ablation, Causes
 

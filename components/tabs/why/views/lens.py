@@ -11,9 +11,9 @@ from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.figures import lens as figures
 from components.tabs.why.predictions import Prediction, TokenPaths, TracedText
+from components.tabs.why.state import WhyState, why_inputs
 from components.tabs.why.views.tokens import short
 from components.widgets.chart import chart_data
 from gpt import Tokenizer

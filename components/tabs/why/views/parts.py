@@ -13,11 +13,11 @@ from components.labels import decimal, percent, quoted, signed
 from components.render import View
 from components.state.selection import Selection
 from components.state.snapshot import Snapshot
-from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.figures.lens import part_bars
 from components.tabs.why.figures.parts import head_map as heads_figure
 from components.tabs.why.figures.parts import layer_bars
 from components.tabs.why.predictions import Prediction, TracedText
+from components.tabs.why.state import WhyState, why_inputs
 from components.tabs.why.views.tokens import MAX_BARS, short
 from components.text_views import head_name
 from components.widgets.chart import chart_data

@@ -10,9 +10,9 @@ from components.i18n import Language, t
 from components.labels import decimals, percent, quoted, shortened, signed, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.why.components import WhyState, why_inputs
 from components.tabs.why.figures import lens as figures
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText, longest_gradient
+from components.tabs.why.state import WhyState, why_inputs
 from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value

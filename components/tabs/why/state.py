@@ -1,11 +1,9 @@
-"""The gradio components of the Why tab, and its state."""
+"""The state of the Why tab."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
-
-import gradio as gr
 
 from components.state.snapshot import Message, Snapshot
 from components.tabs.why.predictions import (
@@ -113,26 +111,6 @@ class WhyState:
     @property
     def n_bytes(self) -> int:
         return 0 if self.shown is None else self.shown.traced.n_bytes
-
-
-@dataclass(frozen=True)
-class WhyComponents:
-    """The gradio components of the tab."""
-
-    token: gr.Dropdown
-    flow: gr.HTML
-    strip: gr.HTML
-    method: gr.Radio
-    stage: gr.Radio
-    lens: gr.HTML
-    watch: gr.Dropdown
-    order: gr.Radio
-    against: gr.Dropdown
-    parts: gr.HTML
-    heads: gr.HTML
-    role: gr.Radio
-    sample: gr.Radio
-    roles: gr.HTML
 
 
 def why_inputs(s: Snapshot) -> tuple[Any, ...]:
