@@ -34,7 +34,7 @@ let count = 0;
 function labelled(element, control) {
   const label = make("label", "gb-label");
   const info = make("p", "gb-info");
-  control.id = `gb-control-${(count += 1)}`;
+  control.id = `gb-field-${(count += 1)}`;
   label.htmlFor = control.id;
   info.id = `${control.id}-info`;
   element.append(label, info);
@@ -117,7 +117,7 @@ const BUILDERS = {
   },
 
   slider: (node, { act }) => {
-    const element = make("div", "gb-control gb-slider");
+    const element = make("div", "gb-field gb-slider");
     const range = make("input", "", "", { type: "range" });
     const box = make("input", "", "", { type: "number" });
     const say = labelled(element, range);
@@ -128,6 +128,11 @@ const BUILDERS = {
       act(clamped);
     };
     range.addEventListener("input", () => take(range.valueAsNumber));
+    box.addEventListener("input", () => {
+      if (!box.validity.valid || !Number.isFinite(box.valueAsNumber)) return; // being typed
+      range.value = box.value;
+      act(box.valueAsNumber);
+    });
     box.addEventListener("change", () => take(Number.isFinite(box.valueAsNumber) ? box.valueAsNumber : range.valueAsNumber));
     return {
       element,
@@ -137,14 +142,14 @@ const BUILDERS = {
         box.ariaLabel = label;
         for (const input of [range, box]) {
           [input.min, input.max, input.step, input.disabled] = [String(low), String(high), String(step), disabled];
-          if (value !== undefined) input.value = String(value);
+          if (value !== undefined && input.valueAsNumber !== value) input.value = String(value);
         }
       },
     };
   },
 
   choice: (node, { act }) => {
-    const element = make("fieldset", "gb-control gb-choice");
+    const element = make("fieldset", "gb-field gb-choice");
     const legend = make("legend", node.labelled ? "gb-label" : "gb-unseen");
     const list = make("div", "gb-segments");
     const info = make("p", "gb-info");
@@ -190,7 +195,7 @@ const BUILDERS = {
   },
 
   select: (node, { act }) => {
-    const element = make("div", `gb-control gb-select ${node.beside ? "gb-beside" : ""}`);
+    const element = make("div", `gb-field gb-select ${node.beside ? "gb-beside" : ""}`);
     const list = make("select");
     const say = labelled(element, list);
     element.firstElementChild?.after(list);
@@ -210,8 +215,8 @@ const BUILDERS = {
   },
 
   token_box: (node, { act }) => {
-    const element = make("div", "gb-control gb-token-box");
-    const chosen = make("span", "gb-chosen");
+    const element = make("div", "gb-field gb-token-box");
+    const chosen = make("span", "gb-entries");
     const box = make("input", "", "", { type: "text", autocomplete: "off" });
     const list = make("datalist");
     const say = labelled(element, box);
@@ -226,7 +231,7 @@ const BUILDERS = {
       const held = node.most > 1 ? several() : [];
       chosen.replaceChildren(
         ...held.map((each) => {
-          const chip = makeButton("gb-chip", `${labelOf(each)} ×`);
+          const chip = makeButton("gb-entry", `${labelOf(each)} ×`);
           chip.addEventListener("click", () => put(held.filter((other) => other !== each)));
           return chip;
         }),
@@ -260,7 +265,7 @@ const BUILDERS = {
   },
 
   text_box: (node, { act }) => {
-    const element = make("div", "gb-control gb-text-box");
+    const element = make("div", "gb-field gb-text-box");
     const box = make("textarea", "", "", { rows: String(node.lines), spellcheck: "false" });
     const say = labelled(element, box);
     element.firstElementChild?.after(box);
@@ -294,7 +299,7 @@ const BUILDERS = {
   },
 
   number_box: (_, { act }) => {
-    const element = make("div", "gb-control gb-number-box");
+    const element = make("div", "gb-field gb-number-box");
     const box = make("input", "", "", { type: "number", step: "1" });
     const say = labelled(element, box);
     element.firstElementChild?.after(box);
@@ -309,7 +314,7 @@ const BUILDERS = {
   },
 
   check_box: (_, { act }) => {
-    const element = make("div", "gb-control gb-check");
+    const element = make("div", "gb-field gb-check");
     const box = make("input", "", "", { type: "checkbox" });
     const say = labelled(element, box);
     element.prepend(box);

@@ -41,7 +41,7 @@ class Card:
             for event, action in part.actions.items():
                 key = action_name(part.name, event)
                 if key in self.actions:
-                    raise ValueError(f"the card {name} has two parts named {part.name}")
+                    raise TypeError(f"the card {name} has two parts named {part.name}")
                 if action.queue in ("interactive", "stop") and streams(action.handler):
                     raise TypeError(f"{key}: a handler of the queue {action.queue} may not yield")
                 self.actions[key] = action.queue, action.handler

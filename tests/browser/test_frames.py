@@ -19,6 +19,7 @@ from components.widgets.encoding import to_json
 from components.widgets.frame import frame_widget
 from components.widgets.sentence import sentence
 from components.widgets.tokens import token_line, tokens
+from components.widgets.widget import placed
 
 OPTIONS: dict[str, Any] = {"theme": THEME, "head": HEAD, "app_kwargs": {"routes": ROUTES}}
 COUNT = 300
@@ -65,15 +66,15 @@ def demo() -> gr.Blocks:
     """A widget of each kind that shows a view, and a button for each thing that a server may send them."""
     with gr.Blocks() as blocks:
         hidden = frame_widget()
-        sentence(elem_id="says", view="says")
-        strip = tokens(elem_id="strip", view="strip")
-        chart(elem_id="bars", view="bars")
+        placed(sentence(elem_id="says", view="says"))
+        strip = placed(tokens(elem_id="strip", view="strip"))
+        placed(chart(elem_id="bars", view="bars"))
         event = gr.Textbox(label="event", elem_id="event")
         with gr.Tabs():
             with gr.Tab("first"):
                 gr.Markdown("nothing")
             with gr.Tab("second"):
-                chart(elem_id="later", view="bars")
+                placed(chart(elem_id="later", view="bars"))
         sends: dict[str, Callable[..., Any]] = {
             "ready": lambda: frame(1, {"says": {"text": "Ready."}}),
             "stream": stream,

@@ -39,7 +39,7 @@ def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of
     expect(opened.locator("#why-lead")).to_contain_text("position 5")
     expect(opened.locator("#selected")).to_contain_text("position 5 · layer")
     open_tab(opened, "Activations")
-    layer = opened.locator("#activation-layer input").input_value()
+    layer = opened.locator("#activation-layer option:checked").text_content()
     expect(opened.locator("#selected")).to_contain_text(f"layer {layer}")
     opened.locator(DOCK).nth(5).press("ArrowRight")
     opened.locator(DOCK).nth(6).press("Enter")

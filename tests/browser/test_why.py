@@ -159,7 +159,7 @@ def test_watched_tokens_are_chosen_or_typed_and_stay_at_another_position(why):
     expect(names).to_have_count(4)
     ask(why, 6)
     expect(names.filter(has_text=re.compile("girl|boy"))).to_have_count(2)
-    chips = why.locator("#why-watch .gb-chip")
+    chips = why.locator("#why-watch .gb-entry")
     expect(chips).to_have_count(3)
     for left in (2, 1, 0):
         chips.first.click()

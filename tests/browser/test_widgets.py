@@ -27,6 +27,7 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.encoding import to_json
 from components.widgets.frame import frame_widget
 from components.widgets.tokens import TOKEN_LABELS, shade_value, token_line, tokens
+from components.widgets.widget import placed
 
 HOSTILE = ["<img src=x onerror=alert(1)>", "${alert(1)}", "{{x}}", "<b>bold</b>", "</div>", "&amp;"]
 TEXT = ["Once", " upon", " a", " time", ",", "\n", "\n", *HOSTILE, " the", " end", "."]
@@ -76,7 +77,8 @@ def demo() -> gr.Blocks:
         hidden = frame_widget()
         hidden.value = frame()
         event = gr.Textbox(label="event", elem_id="event")
-        for shown in (tokens(elem_id="strip", view="strip"), chart(elem_id="chart", clickable=True, view="chart")):
+        pictures = (tokens(elem_id="strip", view="strip"), chart(elem_id="chart", clickable=True, view="chart"))
+        for shown in map(placed, pictures):
             shown.select(received, shown, event, show_progress="hidden")
         for name, values in FRAMES.items():
             button = gr.Button(name, elem_id=name)

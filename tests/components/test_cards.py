@@ -55,7 +55,7 @@ def test_a_handler_that_yields_belongs_to_a_queue_that_streams() -> None:
 
 
 def test_two_parts_of_one_name_are_refused() -> None:
-    with pytest.raises(ValueError, match="two parts named a"):
+    with pytest.raises(TypeError, match="two parts named a"):
         Card("one", number("a", []), number("a", []))
 
 
