@@ -193,8 +193,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--names", help="a file with the names of the weights; infer: take the names that are shown")
     parser.add_argument(
         "--precision",
-        type=lambda name: "half" if name == "bf16" else name,  # its older name
-        choices=("fp32", "half", "int8"),
+        choices=("fp32", "half", "int8", "bf16"),  # the last is an older name of "half"
+        metavar="{fp32,half,int8}",
         default="fp32",
         help="of the weights; fp32 is exact, half is the 16-bit format that this computer reads fastest",
     )

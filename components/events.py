@@ -7,9 +7,8 @@ page; it holds no lock of the session when it yields. Its ValueError, and a full
 from __future__ import annotations
 
 import errno
-import inspect
 import json
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from html import escape
 from typing import Any, Literal
@@ -26,23 +25,22 @@ from components.limits import (
     MAX_MODEL_EVENTS,
 )
 from components.monitoring import ERRORS, count_error
+from components.parts import Handler, Queue, streams
 from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
-Queue = Literal["interactive", "model", "analysis", "experiment"]
 # Selections do not wait for generation. Experiments take seconds and run one at a time, for all visitors together.
 QUEUES: dict[Queue, dict[str, Any]] = {
     "interactive": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "model": {"concurrency_id": "model", "concurrency_limit": MAX_MODEL_EVENTS},
     "analysis": {"concurrency_id": "analysis", "concurrency_limit": MAX_CONCURRENT_ANALYSES},
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
+    "stop": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
 }
 # Progress is shown by views: gradio's messages copy the state of every output.
 NO_PROGRESS = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 RESTORE = '{"n":0,"base":null,"restore":true}'  # reload the page with its saved session
-
-Handler = Callable[..., Iterator[None] | None]
 
 
 class Events:
@@ -81,7 +79,6 @@ class Events:
         unset = [*(component for component in inputs if component not in sets), *edited]
         first = trigger[0] if isinstance(trigger, list | tuple) else trigger
         name = getattr(first, "event_name", "")
-        streams = inspect.isgeneratorfunction(getattr(handler, "func", handler))
 
         def respond(event: gr.EventData, session_id: object, values: tuple[Any, ...]) -> Iterator[Any]:
             session = self.find(session_id)
@@ -108,7 +105,7 @@ class Events:
 
         prepare = js or "(...values) => values"
         options = {
-            "fn": stream if streams else answer,
+            "fn": stream if streams(handler) else answer,
             "inputs": [self.client, *inputs],
             "outputs": [self.frame],
             "trigger_mode": trigger_mode,

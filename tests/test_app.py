@@ -146,7 +146,7 @@ def test_options_of_the_environment_come_before_those_of_the_command_line(monkey
     monkeypatch.setenv("GLASSBOX_OPTIONS", "--model 'my model' --precision int8 --allow gpt2")
     monkeypatch.setattr(sys, "argv", ["app.py", "--precision", "bf16"])
     given = app.parse_arguments()
-    assert (given.model, given.precision, given.allow) == ("my model", "half", ["gpt2"])
+    assert (given.model, given.precision, given.allow) == ("my model", "bf16", ["gpt2"])
 
 
 def test_an_unknown_model_is_one_clear_line(refusal):

@@ -14,7 +14,8 @@ from gradio_client.utils import python_type_to_json_schema
 
 from components.api.analysis import AnalysisEndpoints
 from components.api.text import TextEndpoints
-from components.events import QUEUES, Queue, error_messages
+from components.events import QUEUES, error_messages
+from components.parts import Queue
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -5,17 +5,18 @@ import { make, makeButton, setText } from "../widgets/dom.js";
 import { defineWidget, mountIn } from "../widgets/runtime.js";
 
 /**
- * @typedef {Record<string, any>} Properties  of a control, as the server sends them: value, options, label, low, high, ...
- * @typedef {object} Node
+ * @typedef {Record<string, any>} Properties  of a part: the fixed ones, its words, and what is live
+ * @typedef {object} Node  as `described` in parts.py
  * @property {string} kind  one of `BUILDERS`
- * @property {string} [name]  id of the element and of its actions
+ * @property {string} [name]  id of the element, and of the part in what is sent
  * @property {Record<string, string>} [words]  keys of the catalogue, by property
- * @property {Record<string, [string, boolean]>} [actions]  by event, its queue and whether only the newest counts
+ * @property {boolean} [live]  whether it has properties that the server sends; none come while it is in something hidden
+ * @property {Record<string, [queue: string, latest: boolean]>} [actions]  by event; latest: only the newest counts
  * @property {Node[]} [children]
  *
  * @typedef {object} Built
  * @property {HTMLElement} element
- * @property {(properties: Properties) => void} [set]  shows its words and what is live
+ * @property {(properties: Properties) => void} [set]  shows what has changed; called with all properties
  *
  * @typedef {object} Card  what a builder knows of its card
  * @property {(value: any, event?: string) => void} act  tells the server
@@ -23,38 +24,42 @@ import { defineWidget, mountIn } from "../widgets/runtime.js";
  * @property {(element: Element) => void} forget  the parts in it leave the page
  *
  * @typedef {(node: Node & Properties, card: Card) => Built} Builder
+ * @typedef {[label: string, value: any][]} Choices
+ * @typedef {[number: number, action: string, value: any]} Action  one that the server has not handled yet
  * @typedef {{ name: string, events: Record<string, string> }} Call  events: of the gr.HTML, by queue
  */
 
-/** @type {Record<string, string>} */
-const TAGS = { question: "h2" };
 let count = 0;
 
-/** A label around or beside a control, and the sentence below it. @param {HTMLElement} element @param {HTMLElement} control */
-function labelled(element, control) {
-  const label = make("label", "gb-label");
-  const info = make("p", "gb-info");
+/** A control with its label before it and the sentence after it. @param {string} kind @param {...HTMLElement} controls the first has the label */
+function labelled(kind, ...controls) {
+  const element = make("div", `gb-field gb-${kind}`);
+  const [label, info] = [make("label", "gb-label"), make("p", "gb-info")];
+  const [control] = controls;
   control.id = `gb-field-${(count += 1)}`;
   label.htmlFor = control.id;
   info.id = `${control.id}-info`;
-  element.append(label, info);
-  return (/** @type {Properties} */ { label: text = "", info: more = "" }) => {
+  element.append(label, ...controls, info);
+  /** @param {Properties} properties */
+  function say({ label: text = "", info: more = "" }) {
     setText(label, text);
     label.hidden = !text;
     setText(info, more);
     info.hidden = !more;
     if (more) control.setAttribute("aria-describedby", info.id);
-  };
+  }
+  return { element, say };
 }
 
 /** Whether two values of a control are the same. @param {any} a @param {any} b */
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
-/** @param {HTMLSelectElement | HTMLDataListElement} list @param {[string, any][]} options */
-function setOptions(list, options) {
-  const labels = [...list.children].map((each) => each.textContent);
-  if (same(labels, options.map(([label]) => label))) return;
-  list.replaceChildren(...options.map(([label]) => make("option", "", label)));
+/** @param {HTMLSelectElement | HTMLDataListElement} list @param {Choices} choices */
+function setChoices(list, choices) {
+  const labels = choices.map(([label]) => label);
+  if (!same(labels, [...list.children].map((each) => each.textContent))) {
+    list.replaceChildren(...labels.map((label) => make("option", "", label)));
+  }
 }
 
 /** @type {Record<string, Builder>} */
@@ -66,19 +71,18 @@ const BUILDERS = {
     return { element };
   },
 
-  fold: ({ open, children = [] }, { build }) => {
+  fold: ({ children = [] }, { build }) => {
     const element = make("details", "gb-fold-card");
     const title = make("summary");
-    element.open = open;
     element.append(title, ...children.map(build));
-    return { element, set: ({ title: text }) => setText(title, text ?? "") };
+    return { element, set: ({ title: text }) => setText(title, text) };
   },
 
-  words: ({ as }) => {
-    const element = make("div", `gb-sentence gb-${as}`);
-    const line = make(/** @type {"p"} */ (TAGS[as] ?? "p"));
+  words: ({ look }) => {
+    const element = make("div", `gb-sentence gb-${look}`);
+    const line = make(look === "question" ? "h2" : "p");
     element.append(line);
-    return { element, set: ({ text }) => setText(line, text ?? "") };
+    return { element, set: ({ text }) => setText(line, text) };
   },
 
   case: (_, { build, forget }) => {
@@ -87,7 +91,7 @@ const BUILDERS = {
     return {
       element,
       set: ({ opened }) => {
-        if (!opened || opened.key === key) return;
+        if (opened.key === key) return;
         key = opened.key;
         forget(element);
         element.replaceChildren(...(opened.node ? [build(opened.node)] : []));
@@ -104,178 +108,149 @@ const BUILDERS = {
     return { element };
   },
 
-  button: ({ primary, classes }, { act }) => {
-    const element = makeButton(`gb-button ${primary ? "primary" : ""} ${classes}`);
+  button: (_, { act }) => {
+    const element = makeButton("gb-button");
     element.addEventListener("click", () => act(null));
     return {
       element,
-      set: ({ label, disabled = false }) => {
-        setText(element, label ?? "");
+      set: ({ label, disabled }) => {
+        setText(element, label);
         element.disabled = disabled;
       },
     };
   },
 
-  slider: (node, { act }) => {
-    const element = make("div", "gb-field gb-slider");
+  slider: (_, { act }) => {
     const range = make("input", "", "", { type: "range" });
     const box = make("input", "", "", { type: "number" });
-    const say = labelled(element, range);
-    element.firstElementChild?.after(box, range);
-    const take = (/** @type {number} */ value) => {
-      const clamped = Math.min(Math.max(value, Number(range.min)), Number(range.max));
-      [range.value, box.value] = [String(clamped), String(clamped)];
-      act(clamped);
+    const { element, say } = labelled("slider", range, box);
+    /** @param {HTMLInputElement} from @param {HTMLInputElement} to */
+    const follow = (from, to) => {
+      to.value = from.value;
+      act(from.valueAsNumber);
     };
-    range.addEventListener("input", () => take(range.valueAsNumber));
-    box.addEventListener("input", () => {
-      if (!box.validity.valid || !Number.isFinite(box.valueAsNumber)) return; // being typed
-      range.value = box.value;
-      act(box.valueAsNumber);
+    range.addEventListener("input", () => follow(range, box));
+    box.addEventListener("input", () => box.value && box.validity.valid && follow(box, range));
+    box.addEventListener("change", () => {
+      if (box.validity.valid && box.value) return; // sent while it was typed
+      if (box.value) range.value = box.value; // a range keeps to its ends and steps
+      follow(range, box);
     });
-    box.addEventListener("change", () => take(Number.isFinite(box.valueAsNumber) ? box.valueAsNumber : range.valueAsNumber));
     return {
       element,
       set: (properties) => {
-        const { low, high, step, value, disabled = false, label = "" } = { ...node, ...properties };
         say(properties);
-        box.ariaLabel = label;
+        box.ariaLabel = properties.label;
         for (const input of [range, box]) {
-          [input.min, input.max, input.step, input.disabled] = [String(low), String(high), String(step), disabled];
-          if (value !== undefined && input.valueAsNumber !== value) input.value = String(value);
+          for (const [name, end] of [["min", "low"], ["max", "high"], ["step", "step"]]) input.setAttribute(name, properties[end]);
+          if (input.valueAsNumber !== properties.value) input.value = properties.value;
         }
       },
     };
   },
 
-  choice: (node, { act }) => {
+  choice: ({ labelled: isSeen }, { act }) => {
     const element = make("fieldset", "gb-field gb-choice");
-    const legend = make("legend", node.labelled ? "gb-label" : "gb-unseen");
-    const list = make("div", "gb-segments");
-    const info = make("p", "gb-info");
+    const [legend, list, info] = [make("legend", isSeen ? "gb-label" : "gb-unseen"), make("div", "gb-segments"), make("p", "gb-info")];
     const group = `gb-choice-${(count += 1)}`;
     element.append(legend, list, info);
-    /** @type {[string, any][]} */ let options = [];
+    /** @type {Choices} */ let shown = [];
+    /** @param {[string, any]} choice */
+    const makeLine = ([label, value]) => {
+      const line = make("label");
+      const radio = make("input", "", "", { type: "radio", name: group, value: String(value) });
+      radio.addEventListener("change", () => {
+        mark(value);
+        act(value);
+      });
+      line.append(radio, make("span", "", label));
+      return line;
+    };
+    /** @param {any} value */
+    const mark = (value) => {
+      for (const [index, [, each]] of shown.entries()) {
+        const radio = /** @type {HTMLInputElement} */ (list.children[index].firstElementChild);
+        radio.checked = same(each, value);
+        list.children[index].classList.toggle("selected", radio.checked);
+      }
+    };
     return {
       element,
-      set: (properties) => {
-        const { options: now = [], value, disabled = false, label = "", info: more = "" } = { ...node, ...properties };
+      set: ({ choices, value, label, info: more = "" }) => {
         setText(legend, label);
         setText(info, more);
         info.hidden = !more;
-        element.disabled = disabled;
-        if (!same(options, now)) {
+        if (!same(shown, choices)) {
+          shown = choices;
           const focused = [...list.children].findIndex((each) => each.contains(document.activeElement));
-          list.replaceChildren(
-            ...now.map((/** @type {[string, any]} */ [text, sent]) => {
-              const line = make("label");
-              const radio = make("input", "", "", { type: "radio", name: group, value: String(sent) });
-              radio.addEventListener("change", () => {
-                mark(sent);
-                act(sent);
-              });
-              line.append(radio, make("span", "", text));
-              return line;
-            }),
-          );
-          options = now;
+          list.replaceChildren(...shown.map(makeLine));
           list.children[focused]?.querySelector("input")?.focus();
         }
         mark(value);
       },
     };
-    /** @param {any} value */
-    function mark(value) {
-      for (const [index, [, sent]] of options.entries()) {
-        const radio = /** @type {HTMLInputElement} */ (list.children[index].firstElementChild);
-        radio.checked = same(sent, value);
-        list.children[index].classList.toggle("selected", radio.checked);
-      }
-    }
   },
 
-  select: (node, { act }) => {
-    const element = make("div", `gb-field gb-select ${node.beside ? "gb-beside" : ""}`);
+  select: ({ beside }, { act }) => {
     const list = make("select");
-    const say = labelled(element, list);
-    element.firstElementChild?.after(list);
-    /** @type {[string, any][]} */ let options = [];
-    list.addEventListener("change", () => act(options[list.selectedIndex]?.[1]));
+    const { element, say } = labelled(`select ${beside ? "gb-beside" : ""}`, list);
+    /** @type {Choices} */ let shown = [];
+    list.addEventListener("change", () => act(shown[list.selectedIndex][1]));
     return {
       element,
       set: (properties) => {
-        const { options: now = [], value, disabled = false } = { ...node, ...properties };
         say(properties);
-        setOptions(list, now);
-        options = now;
-        list.selectedIndex = options.findIndex(([, sent]) => same(sent, value));
-        list.disabled = disabled;
+        shown = properties.choices;
+        setChoices(list, shown);
+        list.selectedIndex = shown.findIndex(([, each]) => same(each, properties.value));
       },
     };
   },
 
-  token_box: (node, { act }) => {
-    const element = make("div", "gb-field gb-token-box");
-    const chosen = make("span", "gb-entries");
+  pick_list: ({ most }, { act }) => {
     const box = make("input", "", "", { type: "text", autocomplete: "off" });
     const list = make("datalist");
-    const say = labelled(element, box);
+    const entries = make("span", "gb-entries");
+    const { element, say } = labelled("pick-list", box, list, entries);
     list.id = `gb-list-${(count += 1)}`;
     box.setAttribute("list", list.id);
-    element.firstElementChild?.after(chosen, box, list);
-    /** @type {[string, any][]} */ let options = [];
-    /** @type {any} */ let value = null;
-    const several = () => (Array.isArray(value) ? value : []);
-    const labelOf = (/** @type {any} */ sent) => options.find(([, each]) => same(each, sent))?.[0] ?? String(sent ?? "");
-    const show = () => {
-      const held = node.most > 1 ? several() : [];
-      chosen.replaceChildren(
-        ...held.map((each) => {
-          const chip = makeButton("gb-entry", `${labelOf(each)} ×`);
-          chip.addEventListener("click", () => put(held.filter((other) => other !== each)));
-          return chip;
-        }),
-      );
-      if (node.most === 1 && document.activeElement !== box) box.value = value === null ? "" : labelOf(value);
+    /** @type {Choices} */ let choices = [];
+    /** @type {any[]} */ let held = [];
+    const draw = () => {
+      const buttons = held.map((each) => {
+        const label = choices.find(([, value]) => value === each)?.[0] ?? String(each);
+        const button = makeButton("gb-entry", `${label} ×`);
+        button.addEventListener("click", () => put(held.filter((other) => other !== each)));
+        return button;
+      });
+      entries.replaceChildren(...buttons);
     };
-    const put = (/** @type {any} */ next) => {
-      value = next;
-      show();
-      act(value);
+    /** @param {any[]} now */
+    const put = (now) => {
+      held = now;
+      draw();
+      act(held);
     };
     box.addEventListener("change", () => {
-      const text = box.value;
-      if (!text.trim()) return show();
-      const found = options.find(([label]) => label === text);
-      const sent = found ? found[1] : text;
-      if (node.most === 1) return put(sent);
+      const text = box.value.trim() && box.value;
+      const entry = choices.find(([label]) => label === text)?.[1] ?? text;
       box.value = "";
-      if (!several().some((each) => same(each, sent)) && several().length < node.most) put([...several(), sent]);
+      if (text && held.length < most && !held.includes(entry)) put([...held, entry]);
     });
     return {
       element,
       set: (properties) => {
         say(properties);
-        options = { ...node, ...properties }.options ?? [];
-        if ("value" in properties) value = properties.value;
-        setOptions(list, options);
-        show();
+        ({ choices, value: held } = /** @type {any} */ (properties));
+        setChoices(list, choices);
+        draw();
       },
     };
   },
 
-  text_box: (node, { act }) => {
-    const element = make("div", "gb-field gb-text-box");
-    const box = make("textarea", "", "", { rows: String(node.lines), spellcheck: "false" });
-    const say = labelled(element, box);
-    element.firstElementChild?.after(box);
-    if (node.max_length) box.maxLength = node.max_length;
-    box.readOnly = node.read_only;
-    if (node.read_only) {
-      const copy = makeButton("gb-copy-text", "⧉");
-      copy.addEventListener("click", () => navigator.clipboard?.writeText(box.value));
-      element.append(copy);
-    }
+  text_box: ({ max_length }, { act }) => {
+    const box = make("textarea", "", "", { rows: "1", spellcheck: "false", maxlength: max_length });
+    const { element, say } = labelled("text-box", box);
     const fit = () => {
       box.style.height = "auto";
       if (box.scrollHeight) box.style.height = `${box.scrollHeight + 2}px`;
@@ -287,70 +262,56 @@ const BUILDERS = {
     return {
       element,
       set: (properties) => {
-        const { value, disabled = false, placeholder = "", label = "" } = properties;
         say(properties);
-        box.placeholder = placeholder;
-        box.disabled = disabled;
-        box.ariaLabel = label;
-        if (value !== undefined && box.value !== value) box.value = value;
+        if (box.value !== properties.value) box.value = properties.value;
         fit();
       },
     };
   },
 
   number_box: (_, { act }) => {
-    const element = make("div", "gb-field gb-number-box");
     const box = make("input", "", "", { type: "number", step: "1" });
-    const say = labelled(element, box);
-    element.firstElementChild?.after(box);
+    const { element, say } = labelled("number-box", box);
     box.addEventListener("input", () => act(Number.isSafeInteger(box.valueAsNumber) ? box.valueAsNumber : null));
     return {
       element,
       set: (properties) => {
         say(properties);
-        if (properties.value !== undefined && document.activeElement !== box) box.value = String(properties.value);
+        if (document.activeElement !== box) box.value = properties.value; // what cannot be used stays while it is typed
       },
     };
   },
 
   check_box: (_, { act }) => {
-    const element = make("div", "gb-field gb-check");
     const box = make("input", "", "", { type: "checkbox" });
-    const say = labelled(element, box);
-    element.prepend(box);
+    const { element, say } = labelled("check", box);
     box.addEventListener("change", () => act(box.checked));
     return {
       element,
       set: (properties) => {
         say(properties);
-        box.checked = Boolean(properties.value);
-        box.disabled = Boolean(properties.disabled);
+        box.checked = properties.value;
       },
     };
   },
 };
-
-/** Actions that the server has not handled yet, in order. @typedef {[number: number, action: string, value: any]} Action */
 
 /**
  * Called by the `js_on_load` of a card's gr.HTML.
  * @param {HTMLElement} element @param {(type: string, payload: object) => void} trigger @param {Record<string, any>} props @param {Call} call
  */
 export function card(element, trigger, props, call) {
-  /** @type {Record<string, Action[]>} */ const pending = {};
-  /** @type {Map<string, [queue: string, number: number]>} */ const newest = new Map(); // by part
-  /** @type {Map<Element, { node: Node, built: Built, shown: Properties }>} */ const parts = new Map();
+  /** @type {Record<string, Action[]>} */ const pending = {}; // by queue, in order
+  /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
   /** @param {Node} node @param {any} value @param {string} event */
   function act(node, value, event) {
-    const [queue, latest] = node.actions?.[event] ?? node.actions?.act ?? [];
+    const [queue, latest] = node.actions?.[event] ?? ["", false];
     if (!queue) return;
-    const name = node.actions?.[event] && event !== "act" ? `${node.name}:${event}` : String(node.name);
-    number += 1;
-    newest.set(String(node.name), [queue, number]);
+    const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
-    pending[queue] = [...before, [number, name, value]];
+    pending[queue] = [...before, [(number += 1), name, value]];
     props.value = { ...props.value, [call.events[queue]]: { pending: pending[queue] } }; // an input of the event
     trigger(call.events[queue], {});
   }
@@ -365,31 +326,34 @@ export function card(element, trigger, props, call) {
       },
     });
     if (node.name) made.element.id = node.name;
-    parts.set(made.element, { node, built: made, shown: {} });
+    parts.set(made.element, { node, built: made, shown: null });
     return made.element;
   }
 
   /** @param {Record<string, any>} data  layout, words, seen, and "live.<name>" of each part that has something live */
-  function draw(data) {
-    const { layout, words = {}, seen = {} } = data;
+  function draw({ layout, words, seen, ...live }) {
     if (!layout) return;
-    for (const queue of Object.keys(pending)) pending[queue] = pending[queue].filter(([each]) => each > (seen[queue] ?? 0));
+    for (const queue of Object.keys(pending)) pending[queue] = pending[queue].filter(([each]) => each > seen[queue]);
     const root = /** @type {HTMLElement} */ (element.firstElementChild);
     if (!root.firstElementChild) root.append(build(layout));
-    for (const [part, entry] of parts) set(part, entry, words, data[`live.${entry.node.name}`] ?? {}, seen);
+    for (const [part, entry] of parts) {
+      const { node, built } = entry;
+      const now = live[`live.${node.name}`] ?? {};
+      if (node.live && !Object.keys(now).length) continue;
+      if ("hidden" in now) /** @type {HTMLElement} */ (part).hidden = now.hidden;
+      const texts = Object.entries(node.words ?? {}).map(([name, key]) => [name, words[key]]);
+      const properties = { ...node, ...Object.fromEntries(texts), ...now, ...unhandled(node) };
+      if (same(entry.shown, properties)) continue;
+      entry.shown = properties;
+      built.set?.(properties);
+    }
   }
 
-  /** @param {Element} part @param {{ node: Node, built: Built, shown: Properties }} entry @param {Record<string, string>} words @param {Properties} live @param {Record<string, number>} seen */
-  function set(part, entry, words, live, seen) {
-    const { node, built } = entry;
-    const properties = { ...live };
-    for (const [name, key] of Object.entries(node.words ?? {})) properties[name] ??= words[key];
-    const [queue, last] = newest.get(String(node.name)) ?? ["", 0];
-    if (last > (seen[queue] ?? 0)) delete properties.value; // the person's is newer
-    if (part instanceof HTMLElement) part.hidden = Boolean(live.hidden);
-    if (same(entry.shown, properties)) return;
-    built.set?.(properties);
-    entry.shown = properties;
+  /** The value that a person has set and the server has not handled yet: it is newer than the server's. @param {Node} node @returns {Properties} */
+  function unhandled(node) {
+    const [queue] = node.actions?.act ?? [""];
+    const [, , value] = (pending[queue] ?? []).findLast(([, name]) => name === `${node.name}:act`) ?? [];
+    return value === undefined ? {} : { value };
   }
 
   window.glassbox.mount(element, trigger, props, { widget: "card", view: `card.${call.name}`, id: call.name, options: { draw } });

@@ -3,71 +3,68 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import gradio as gr
 
 from components.events import Events
 from components.i18n import t
-from components.parts import Part, Queue, streams
+from components.parts import Action, Handler, Part, Queue, streams
 from components.render import Analysis, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
-EVENTS: dict[Queue, str] = {  # of gr.HTML, by queue
-    "interactive": "select",
-    "model": "submit",
-    "analysis": "apply",
-    "experiment": "input",
-    "stop": "stop",
-}
+EVENTS: dict[Queue, str] = {"interactive": "select", "model": "submit", "experiment": "input", "stop": "stop"}
+SHORT = ("interactive", "stop")  # queues whose handlers do not yield
 
 
 class Card:
     """One gr.HTML with these parts.
 
-    name: its id on the page. html: the component; its value is, by queue, what was done and not yet handled:
-    {"pending": [[number, action, what it sends], ...]}. The view `view` is named `card.<name>`.
+    name: of its view, `card.<name>`; the id on the page is `card-<name>`. html: the component. It raises an event of
+    EVENTS for each queue, and its value is, by event, what was done and not handled yet:
+    {"pending": [[number, action, what was sent], ...]}.
     """
 
-    def __init__(self, name: str, *parts: Part, classes: str = "gb-card", scale: int | None = None) -> None:
+    def __init__(self, name: str, *parts: Part, classes: str = "gb-card") -> None:
         self.name = name
         self.root = Part("box", fixed={"classes": f"gb-stack {classes}".strip()}, children=parts)
-        self.actions: dict[str, tuple[Queue, Callable[..., Any]]] = {}
-        self.words: dict[str, tuple[str, Any]] = {}
+        self.layout = self.root.described()
+        self.words: dict[str, Mapping[str, object]] = {}  # values of the placeholders, by key of the catalogue
+        self.actions: dict[str, Action] = {}  # by name of the part and event, as in "lesson-head:input"
         for part in self.root.everything():
+            self.words |= dict(part.words.values())
             for event, action in part.actions.items():
-                key = action_name(part.name, event)
+                key = f"{part.name}:{event}"
                 if key in self.actions:
                     raise TypeError(f"the card {name} has two parts named {part.name}")
-                if action.queue in ("interactive", "stop") and streams(action.handler):
+                if action.queue in SHORT and streams(action.handler):
                     raise TypeError(f"{key}: a handler of the queue {action.queue} may not yield")
-                self.actions[key] = action.queue, action.handler
-            self.words.update({key: (key, values) for key, values in part.words.values()})
-        used = dict.fromkeys(queue for queue, _ in self.actions.values())
-        self.queues = tuple(queue for queue in EVENTS if queue in used)
+                self.actions[key] = action
+        self.queues = dict.fromkeys(action.queue for action in self.actions.values())
         call = json.dumps({"name": name, "events": {queue: EVENTS[queue] for queue in self.queues}})
         self.html = gr.HTML(
             html_template="<div></div>",
             js_on_load=f"glassbox.card(element, trigger, props, {call})",
             apply_default_css=False,
             elem_id=f"card-{name}",
-            elem_classes=["gb-widget", "gb-holder"],  # gradio repeats them on an inner element,
-            scale=scale,
+            elem_classes=[
+                "gb-widget",
+                "gb-holder",
+            ],  # on an inner element too, so none that draws a border or a padding
         )
-        self._layout = json.dumps(self.root.described(), separators=(",", ":"))
         self.view = View(f"card.{name}", self._inputs, self._draw)
 
     def _inputs(self, s: Snapshot) -> Hashable:
         return s.language, json.dumps(s.cached(self._live)), self._seen(s)
 
     def _draw(self, s: Snapshot) -> dict[str, Any]:
-        """layout: the tree of the parts, which never changes. words: by key. seen: by queue, the number of the newest
-        handled action. live.<name>: the properties of a part."""
-        texts = {key: t(key, s.language, **values) for key, values in self.words.values()}
-        return {"layout": json.loads(self._layout), "words": texts, "seen": self._seen(s), **s.cached(self._live)}
+        """layout: the tree of the parts, which never changes. words: by key. seen: the number of the newest handled
+        action, by queue. live.<name>: the live properties of a part."""
+        texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
+        return {"layout": self.layout, "words": texts, "seen": self._seen(s), **s.cached(self._live)}
 
     def _live(self, s: Snapshot) -> dict[str, dict[str, Any]]:
         live: dict[str, dict[str, Any]] = {}
@@ -80,34 +77,24 @@ class Card:
         return {queue: s.handled.get((self.name, queue), 0) for queue in self.queues}
 
 
-def action_name(part: str, event: str) -> str:
-    """The name of an action: that of its part, with the event if it is not the part's only one."""
-    return part if event == "act" else f"{part}:{event}"
-
-
 def add_cards(
     events: Events, tab: str, cards: Sequence[Card], views: Sequence[View] = (), analysis: Analysis | None = None
-) -> dict[Queue, Any]:
-    """Show cards in a tab and wire them: one event for each queue. views: of the pictures in them. Returns the event of
-    each queue."""
+) -> None:
+    """Show cards in a tab, and wire one event of the tab for each queue. views: of the pictures in the cards."""
     events.renderer.add(tab, [*(card.view for card in cards), *views], analysis)
     wired: dict[Queue, Any] = {}
-    for queue in EVENTS:
+    for queue, event in EVENTS.items():  # "stop" is the last
         able = [card for card in cards if queue in card.queues]
         if not able:
             continue
-        triggers = [getattr(card.html, EVENTS[queue]) for card in able]
-        cancels = list(wired.values()) if queue == "stop" else ()
-        is_short = queue in ("interactive", "stop")
         wired[queue] = events.on(
-            triggers,
-            partial(act if is_short else act_long, able, queue),
+            [getattr(card.html, event) for card in able],
+            partial(act if queue in SHORT else act_and_show, able, queue),
             [card.html for card in able],
-            queue="interactive" if queue == "stop" else queue,
+            queue=queue,
             trigger_mode="always_last" if queue == "interactive" else "multiple",
-            cancels=[each for each in cancels if each is not wired.get("interactive")],
+            cancels=[each for name, each in wired.items() if name not in SHORT] if queue == "stop" else (),
         )
-    return wired
 
 
 def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> None:
@@ -116,8 +103,8 @@ def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, 
         handler(session, value)
 
 
-def act_long(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> Iterator[None]:
-    """As `act`, with handlers that may yield."""
+def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> Iterator[None]:
+    """As `act`, for handlers that may yield. The first yield tells the page that an action has arrived."""
     for handler, value in _pending(cards, queue, session, sent):
         yield
         made = handler(session, value)
@@ -127,12 +114,13 @@ def act_long(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[
 
 def _pending(
     cards: Sequence[Card], queue: Queue, session: Session, sent: Sequence[dict[str, Any]]
-) -> Iterator[tuple[Callable[..., Any], Any]]:
+) -> Iterator[tuple[Handler, Any]]:
+    """The handlers to call, with what each gets. sent: of each card, of unchecked content."""
     for card, value in zip(cards, sent, strict=True):
         found = value.get("pending")
         for entry in found if isinstance(found, list) else ():
             match entry:
                 case [int(number), str(name), payload] if session.is_new(card.name, queue, number):
-                    known, handler = card.actions.get(name, (None, None))
-                    if known == queue:
-                        yield cast(Callable[..., Any], handler), payload
+                    action = card.actions.get(name)
+                    if action is not None and action.queue == queue:
+                        yield action.handler, payload

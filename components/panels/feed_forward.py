@@ -20,7 +20,7 @@ from components.panels.panel import (
     computed,
     layer_select,
     no_text,
-    panel_card,
+    panel_section,
     position_slider,
     problem_sentence,
     text_of,
@@ -192,10 +192,10 @@ def build_feed_forward() -> Panel:
         )
         for side in ("before", "after")
     )
-    card = panel_card(
+    part = panel_section(
         "ff",
         row(layer_select("ff-layer"), position_slider("ff-position", "ff.position"), classes="gb-panel-controls"),
         chart(elem_id="ff-widths", view="ff-widths"),
         columns(*sides),
     )
-    return Panel(card, VIEWS, ANALYSIS)
+    return Panel(part, VIEWS, ANALYSIS)

@@ -15,12 +15,11 @@ from components.panels.figures.charts import lines
 from components.panels.panel import (
     Panel,
     Result,
+    Settings,
     computed,
     one_of,
-    panel_card,
+    panel_section,
     problem_sentence,
-    setting_select,
-    setting_slider,
     text_of,
     waiting_sentence,
     within,
@@ -194,21 +193,19 @@ CHECKS = {
     "vocabulary": one_of(*VOCABULARIES),
     "std": one_of(*STDS),
 }
+SETTINGS = Settings(InitialisationState, CHECKS)
 
 
 def build_initialisation() -> Panel:
     """Small models of the chosen configuration, initialised."""
-    ranges = (
-        setting_slider("start", InitialisationState, name, low, high, step, CHECKS)
-        for name, (low, high, step) in RANGES.items()
-    )
+    ranges = (SETTINGS.slider(f"start.{name}", low, high, step) for name, (low, high, step) in RANGES.items())
     vocabularies, stds = [(f"{n:,}", n) for n in VOCABULARIES], [(f"{std:g}", std) for std in STDS]
-    card = panel_card(
+    part = panel_section(
         "start",
         row(
             *ranges,
-            setting_select("start", InitialisationState, "vocabulary", vocabularies, CHECKS),
-            setting_select("start", InitialisationState, "std", stds, CHECKS, info="start.std.info"),
+            SETTINGS.select("start.vocabulary", vocabularies),
+            SETTINGS.select("start.std", stds, info="start.std.info"),
             classes="gb-panel-controls",
         ),
         columns(
@@ -216,4 +213,4 @@ def build_initialisation() -> Panel:
             column(question("start.norms.question"), chart(elem_id="start-norms", view="start-norms")),
         ),
     )
-    return Panel(card, VIEWS, ANALYSIS)
+    return Panel(part, VIEWS, ANALYSIS)

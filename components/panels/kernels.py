@@ -12,7 +12,7 @@ import numpy as np
 from components.errors import PageError
 from components.i18n import t
 from components.panels.figures.charts import lines
-from components.panels.panel import Panel, no_text, panel_card, problem_sentence
+from components.panels.panel import Panel, no_text, panel_section, problem_sentence
 from components.panels.run import Run, experiment_buttons
 from components.parts import caption, column, columns, question
 from components.render import View
@@ -213,11 +213,11 @@ def build_kernels() -> Panel:
         experiment_buttons("kernels", "kernels.measure", KernelsState, measure, small=False),
         chart(elem_id="kernels-measured", view="kernels-measured"),
     )
-    card = panel_card(
+    part = panel_section(
         "kernels",
         columns(column(chart(elem_id="kernels-counted", view="kernels-counted")), measured),
         question("kernels.bytes.question"),
         table(elem_id="kernels-bytes", view="kernels-bytes"),
         caption("kernels.bytes.note"),
     )
-    return Panel(card, VIEWS)
+    return Panel(part, VIEWS)

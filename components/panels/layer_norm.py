@@ -14,23 +14,21 @@ from components.panels.figures.charts import row_bars
 from components.panels.panel import (
     Panel,
     Result,
+    Settings,
     computed,
     layer_select,
     no_text,
-    of_state,
     one_of,
-    panel_card,
+    panel_section,
     position_slider,
     problem_sentence,
     setter,
-    setting_select,
-    setting_slider,
     text_of,
     value_of,
     waiting_sentence,
     within,
 )
-from components.parts import choice, column, columns, question, row, select
+from components.parts import column, columns, question, row, select
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.text import Text
@@ -221,6 +219,7 @@ CHECKS = {
     "shift": within(-2.0, 2.0),
     "eps": one_of(*EPS),
 }
+SETTINGS = Settings(LayerNormState, CHECKS)
 
 
 def build_layer_norm() -> Panel:
@@ -229,13 +228,8 @@ def build_layer_norm() -> Panel:
     def of_model(s: Snapshot) -> bool:
         return s.state(LayerNormState).source == "model"
 
-    source = choice(
-        "norm-source",
-        lambda s: [(t(f"norm.source.{each}", s.language), each) for each in get_args(Source)],
-        label="norm.source",
-        value=of_state(LayerNormState, "source"),
-        on=setter(LayerNormState, "source", CHECKS["source"]),
-        labelled=True,
+    source = SETTINGS.choice(
+        "norm.source", lambda s: [(t(f"norm.source.{each}", s.language), each) for each in get_args(Source)]
     )
     norm = select(
         "norm-which",
@@ -246,14 +240,14 @@ def build_layer_norm() -> Panel:
         show=of_model,
     )
     numbers = (
-        setting_slider("norm", LayerNormState, name, low, high, 0.05, CHECKS, info=f"norm.{name}.info")
+        SETTINGS.slider(f"norm.{name}", low, high, 0.05, info=f"norm.{name}.info")
         for name, low, high in (("scale", -1, 3), ("shift", -2, 2))
     )
     sides = (
         column(question(f"norm.{side}"), chart(elem_id=f"norm-{side}", view=f"norm-{side}"))
         for side in ("before", "after")
     )
-    card = panel_card(
+    part = panel_section(
         "norm",
         row(
             source,
@@ -264,11 +258,11 @@ def build_layer_norm() -> Panel:
         ),
         row(
             *numbers,
-            setting_select("norm", LayerNormState, "eps", [(each, each) for each in EPS], CHECKS, info="norm.eps.info"),
+            SETTINGS.select("norm.eps", [(each, each) for each in EPS], info="norm.eps.info"),
             classes="gb-panel-controls",
         ),
         columns(*sides),
         table(elem_id="norm-numbers", view="norm-numbers"),
         sentence(elem_id="norm-note", view="norm-note", kind="caption"),
     )
-    return Panel(card, VIEWS, ANALYSIS)
+    return Panel(part, VIEWS, ANALYSIS)

@@ -12,7 +12,7 @@ from components.errors import PageError
 from components.i18n import t
 from components.labels import percent
 from components.panels.figures.charts import stacked_bars
-from components.panels.panel import Panel, no_text, panel_card, problem_sentence
+from components.panels.panel import Panel, no_text, panel_section, problem_sentence
 from components.panels.run import Run, experiment_buttons, time_limited
 from components.parts import caption
 from components.render import View
@@ -112,10 +112,10 @@ VIEWS = (
 
 def build_layer_times() -> Panel:
     """The time is measured on request."""
-    card = panel_card(
+    part = panel_section(
         "layers",
         experiment_buttons("layers", "kernels.measure", LayerTimesState, measure, small=False),
         chart(elem_id="layers-measured", view="layers-measured"),
         caption("layers.note"),
     )
-    return Panel(card, VIEWS)
+    return Panel(part, VIEWS)

@@ -16,10 +16,11 @@ from components.panels.figures.charts import lines
 from components.panels.panel import (
     Panel,
     Result,
+    Settings,
     computed,
     of_state,
     one_of,
-    panel_card,
+    panel_section,
     problem_sentence,
     select_position,
     setter,
@@ -29,7 +30,7 @@ from components.panels.panel import (
     within,
 )
 from components.panels.run import Run, experiment_buttons, time_limited
-from components.parts import caption, choice, question, row, slider
+from components.parts import caption, question, row, slider
 from components.render import View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
@@ -242,6 +243,7 @@ VIEWS = (
 )
 ANALYSIS = computed(MasksState, request_of, compute)
 CHECKS = {"n_padding": within(1, 32), "side": one_of(*get_args(Side))}
+SETTINGS = Settings(MasksState, CHECKS)
 
 
 def build_masks() -> Panel:
@@ -266,15 +268,10 @@ def build_masks() -> Panel:
         value=of_state(MasksState, "n_padding"),
         on=setter(MasksState, "n_padding", CHECKS["n_padding"]),
     )
-    side = choice(
-        "masks-side",
-        lambda s: [(t(f"masks.side.{each}", s.language), each) for each in get_args(Side)],
-        label="masks.side",
-        value=of_state(MasksState, "side"),
-        on=setter(MasksState, "side", CHECKS["side"]),
-        labelled=True,
+    side = SETTINGS.choice(
+        "masks.side", lambda s: [(t(f"masks.side.{each}", s.language), each) for each in get_args(Side)]
     )
-    card = panel_card(
+    part = panel_section(
         "masks",
         row(position, classes="gb-panel-controls"),
         chart(elem_id="masks-causal", view="masks-causal"),
@@ -286,4 +283,4 @@ def build_masks() -> Panel:
         experiment_buttons("masks", "masks.learn", MasksState, train),
         chart(elem_id="masks-losses", view="masks-losses"),
     )
-    return Panel(card, VIEWS, ANALYSIS)
+    return Panel(part, VIEWS, ANALYSIS)

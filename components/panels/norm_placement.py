@@ -14,10 +14,10 @@ from components.panels.figures.charts import lines
 from components.panels.panel import (
     Panel,
     Result,
+    Settings,
     computed,
-    panel_card,
+    panel_section,
     problem_sentence,
-    setting_slider,
     waiting_sentence,
     within,
 )
@@ -107,19 +107,17 @@ VIEWS = (
 )
 ANALYSIS = computed(NormPlacementState, request_of, compute)
 CHECKS = {name: within(low, high) for name, (low, high, _) in RANGES.items()}
+SETTINGS = Settings(NormPlacementState, CHECKS)
 
 
 def build_norm_placement() -> Panel:
     """Two small models are initialised, and their gradients computed."""
-    ranges = (
-        setting_slider("placement", NormPlacementState, name, low, high, step, CHECKS)
-        for name, (low, high, step) in RANGES.items()
-    )
+    ranges = (SETTINGS.slider(f"placement.{name}", low, high, step) for name, (low, high, step) in RANGES.items())
     names = [f"placement-{each.replace('_', '-')}" for each in CHARTS]
-    card = panel_card(
+    part = panel_section(
         "placement",
         caption("placement.models"),
         row(*ranges, classes="gb-panel-controls"),
         columns(*(column(chart(elem_id=name, view=name)) for name in names)),
     )
-    return Panel(card, VIEWS, ANALYSIS)
+    return Panel(part, VIEWS, ANALYSIS)

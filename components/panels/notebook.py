@@ -8,7 +8,7 @@ from typing import Any
 
 from components.i18n import t
 from components.labels import marked
-from components.panels.panel import Panel, panel_card, problem_sentence
+from components.panels.panel import Panel, panel_section, problem_sentence
 from components.panels.run import Run, experiment_buttons
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -79,9 +79,9 @@ VIEWS = (
 
 def build_notebook() -> Panel:
     """The model is made on request."""
-    card = panel_card(
+    part = panel_section(
         "notebook",
         experiment_buttons("notebook", "notebook.run", NotebookState, steps, small=False),
         table(elem_id="notebook-values", view="notebook-values"),
     )
-    return Panel(card, VIEWS)
+    return Panel(part, VIEWS)

@@ -11,7 +11,19 @@ from torch import Tensor
 
 from components.errors import PageError, localize_error
 from components.i18n import t
-from components.parts import Choices, Handler, Live, Part, question, section, select, slider
+from components.parts import (
+    Choices,
+    ControlOptions,
+    Handler,
+    Live,
+    Part,
+    check_box,
+    choice,
+    question,
+    section,
+    select,
+    slider,
+)
 from components.render import Analysis, Renderer, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -25,9 +37,9 @@ IsOpen = Callable[[Snapshot], bool]
 
 
 class Panel(NamedTuple):
-    """An experiment: its card, the views of its pictures, and what they need computed."""
+    """An experiment: what it shows, the views of its pictures, and what they need computed."""
 
-    card: Part
+    part: Part
     views: Sequence[View]
     analysis: Analysis | None = None
 
@@ -44,8 +56,8 @@ def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> No
     renderer.add(tab, shown, wanted)
 
 
-def panel_card(name: str, *parts: Part) -> Part:
-    """The card of a panel: its title, the sentences of its views `<name>-answer` and `<name>-notice`, and more."""
+def panel_section(name: str, *parts: Part) -> Part:
+    """What a panel shows: its title, the sentences of its views `<name>-answer` and `<name>-notice`, and more."""
     return section(
         question(f"{name}.question"),
         sentence(kind="lead", elem_id=f"{name}-answer", view=f"{name}-answer"),
@@ -167,29 +179,36 @@ def of_state(state: type, name: str) -> Live:
     return lambda s: getattr(s.state(state), name)
 
 
-def setting_slider(
-    panel: str,
-    state: type,
-    name: str,
-    low: float,
-    high: float,
-    step: float,
-    checks: Mapping[str, Check],
-    *,
-    info: str = "",
-) -> Part:
-    """A slider that sets a field of a state, with the label `<panel>.<name>`."""
-    on = setter(state, name, checks[name])
-    value = of_state(state, name)
-    return slider(f"{panel}-{name}", low, high, step, label=f"{panel}.{name}", info=info, value=value, on=on)
+class Settings(NamedTuple):
+    """The settings of a panel: fields of a state, each with a check.
 
+    A control is named by its label, a key of the catalogue: "tying.shape" is that of the field `shape`, and the control
+    has the id "tying-shape".
+    """
 
-def setting_select(
-    panel: str, state: type, name: str, options: Choices, checks: Mapping[str, Check], *, info: str = ""
-) -> Part:
-    """A list that sets a field of a state, with the label `<panel>.<name>`."""
-    on = setter(state, name, checks[name])
-    return select(f"{panel}-{name}", options, label=f"{panel}.{name}", info=info, value=of_state(state, name), on=on)
+    state: type
+    checks: Mapping[str, Check]
+
+    def slider(self, label: str, low: float, high: float, step: float, *, info: str = "") -> Part:
+        """A slider for a field."""
+        return slider(label.replace(".", "-"), low, high, step, **self._options(label, info))
+
+    def select(self, label: str, choices: Choices | Live, *, info: str = "") -> Part:
+        """A list for a field."""
+        return select(label.replace(".", "-"), choices, **self._options(label, info))
+
+    def choice(self, label: str, choices: Choices | Live) -> Part:
+        """Values side by side for a field."""
+        return choice(label.replace(".", "-"), choices, labelled=True, **self._options(label))
+
+    def check_box(self, label: str) -> Part:
+        """A box for a field."""
+        return check_box(label.replace(".", "-"), **self._options(label))
+
+    def _options(self, label: str, info: str = "") -> ControlOptions:
+        _, _, name = label.rpartition(".")
+        value, on = of_state(self.state, name), setter(self.state, name, self.checks[name])
+        return {"label": label, "info": info, "value": value, "on": on}
 
 
 def select_position(session: Session, position: object) -> None:

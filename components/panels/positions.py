@@ -14,7 +14,7 @@ from components.i18n import t
 from components.labels import percent
 from components.panels.figures.charts import grid, lines
 from components.panels.figures.positions import Hands, circles
-from components.panels.panel import Panel, panel_card, problem_sentence, setting_slider, within
+from components.panels.panel import Panel, Settings, panel_section, problem_sentence, within
 from components.panels.run import Run, experiment_buttons, time_limited
 from components.parts import caption, column, columns, question, row
 from components.render import View
@@ -165,16 +165,17 @@ VIEWS = (
     View("positions-beyond", run_inputs, beyond),
 )
 CHECKS = {"position": within(0, MAX_POSITION), "distance": within(0, MAX_POSITION)}
+SETTINGS = Settings(PositionsState, CHECKS)
 
 
 def build_positions() -> Panel:
     """Waves and circles of positions; the two models are trained on request."""
     position, distance = (
-        setting_slider("positions", PositionsState, name, 0, MAX_POSITION, 1, CHECKS, info=info)
+        SETTINGS.slider(f"positions.{name}", 0, MAX_POSITION, 1, info=info)
         for name, info in (("position", ""), ("distance", "positions.distance.info"))
     )
     limits = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
-    card = panel_card(
+    part = panel_section(
         "positions",
         chart(elem_id="positions-waves", view="positions-waves"),
         row(position, distance, classes="gb-panel-controls"),
@@ -187,4 +188,4 @@ def build_positions() -> Panel:
         experiment_buttons("positions", "positions.train", PositionsState, train),
         chart(elem_id="positions-beyond", view="positions-beyond"),
     )
-    return Panel(card, VIEWS)
+    return Panel(part, VIEWS)

@@ -10,7 +10,7 @@ import numpy as np
 from components.i18n import t
 from components.labels import quoted
 from components.panels.figures.charts import stacked_bars
-from components.panels.panel import Panel, no_text, panel_card, problem_sentence
+from components.panels.panel import Panel, no_text, panel_section, problem_sentence
 from components.parts import caption, column, columns, question
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -119,10 +119,10 @@ def build_prefill() -> Panel:
         column(question(f"prefill.{kind}"), chart(elem_id=f"prefill-{kind}", view=f"prefill-{kind}"))
         for kind in Passes._fields
     )
-    card = panel_card(
+    part = panel_section(
         "prefill",
         columns(*passes),
         table(elem_id="prefill-passes", view="prefill-passes"),
         caption("prefill.note"),
     )
-    return Panel(card, VIEWS)
+    return Panel(part, VIEWS)

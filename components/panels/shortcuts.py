@@ -13,12 +13,11 @@ from components.labels import ACTIVATIONS
 from components.panels.figures.charts import pair_bars
 from components.panels.panel import (
     Panel,
+    Settings,
     of_state,
     one_of,
-    panel_card,
+    panel_section,
     problem_sentence,
-    setting_select,
-    setting_slider,
     within,
 )
 from components.parts import column, columns, number_box, row
@@ -45,6 +44,7 @@ class ShortcutsState:
 
 
 CHECKS = {"depth": within(1, 16), "width": within(1, 64), "activation": one_of(*ACTIVATIONS)}
+SETTINGS = Settings(ShortcutsState, CHECKS)
 
 
 def type_seed(session: Session, seed: object) -> None:
@@ -122,15 +122,15 @@ VIEWS = (
 def build_shortcuts() -> Panel:
     """Gradients of a deep network with and without shortcuts."""
     ranges = (
-        setting_slider("shortcuts", ShortcutsState, name, 1, high, 1, CHECKS, info=f"shortcuts.{name}.info")
+        SETTINGS.slider(f"shortcuts.{name}", 1, high, 1, info=f"shortcuts.{name}.info")
         for name, high in (("depth", 16), ("width", 64))
     )
     activations = [(title, name) for name, title in ACTIVATIONS.items()]
-    card = panel_card(
+    part = panel_section(
         "shortcuts",
         row(
             *ranges,
-            setting_select("shortcuts", ShortcutsState, "activation", activations, CHECKS),
+            SETTINGS.select("shortcuts.activation", activations),
             number_box("shortcuts-seed", label="shortcuts.seed", value=of_state(ShortcutsState, "seed"), on=type_seed),
             classes="gb-panel-controls",
         ),
@@ -139,4 +139,4 @@ def build_shortcuts() -> Panel:
             column(table(elem_id="shortcuts-numbers", view="shortcuts-numbers")),
         ),
     )
-    return Panel(card, VIEWS)
+    return Panel(part, VIEWS)

@@ -18,7 +18,7 @@ from components.panels.panel import (
     best_of_both,
     computed,
     no_text,
-    panel_card,
+    panel_section,
     problem_sentence,
     text_of,
     value_of,
@@ -190,7 +190,7 @@ ANALYSIS = computed(SkeletonState, request_of, compute)
 
 def build_skeleton() -> Panel:
     """The visitor's model with its blocks skipped, and a small model beside its skeleton."""
-    card = panel_card(
+    part = panel_section(
         "skeleton",
         columns(
             column(chart(elem_id="skeleton-bars", view="skeleton-bars")),
@@ -201,4 +201,4 @@ def build_skeleton() -> Panel:
             ),
         ),
     )
-    return Panel(card, VIEWS, ANALYSIS)
+    return Panel(part, VIEWS, ANALYSIS)

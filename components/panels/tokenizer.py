@@ -12,7 +12,7 @@ from components.errors import PageError
 from components.i18n import t
 from components.panels import token_views
 from components.panels.figures.charts import pair_bars
-from components.panels.panel import Panel, Result, computed, of_state, panel_card, problem_sentence, waiting_sentence
+from components.panels.panel import Panel, Result, computed, of_state, panel_section, problem_sentence, waiting_sentence
 from components.parts import column, columns, question, text_box
 from components.render import Lines, View
 from components.state.session import Session
@@ -176,7 +176,7 @@ def build_tokenizer() -> Panel:
         column(tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}"))
         for side in get_args(Side)
     )
-    card = panel_card(
+    part = panel_section(
         "bpe",
         text_box(
             "bpe-word",
@@ -201,4 +201,4 @@ def build_tokenizer() -> Panel:
         question("bpe.language.question"),
         chart(elem_id="bpe-languages", view="bpe-languages"),
     )
-    return Panel(card, VIEWS, ANALYSIS)
+    return Panel(part, VIEWS, ANALYSIS)

@@ -10,16 +10,15 @@ from components.labels import decimal, percent, quoted, token_text, visible
 from components.panels.panel import (
     Panel,
     Result,
+    Settings,
     computed,
-    of_state,
     one_of,
-    panel_card,
+    panel_section,
     problem_sentence,
-    setter,
     text_of,
 )
 from components.panels.parameter_bars import parameter_bars
-from components.parts import check_box, column, columns, question, row, select
+from components.parts import column, columns, question, row
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart
@@ -167,26 +166,16 @@ VIEWS = (
 )
 ANALYSIS = computed(TyingState, request_of, compute)
 CHECKS = {"shape": one_of(PICKED, *SHAPES), "tied": one_of(True, False)}
+SETTINGS = Settings(TyingState, CHECKS)
 
 
 def build_tying() -> Panel:
     """Tied and untied embeddings: their size, and what they learn."""
-    card = panel_card(
+    part = panel_section(
         "tying",
         row(
-            select(
-                "tying-shape",
-                lambda s: shape_choices(s.language),
-                label="tying.shape",
-                value=of_state(TyingState, "shape"),
-                on=setter(TyingState, "shape", CHECKS["shape"]),
-            ),
-            check_box(
-                "tying-tied",
-                label="tying.tied",
-                value=of_state(TyingState, "tied"),
-                on=setter(TyingState, "tied", CHECKS["tied"]),
-            ),
+            SETTINGS.select("tying.shape", lambda s: shape_choices(s.language)),
+            SETTINGS.check_box("tying.tied"),
             classes="gb-panel-controls",
         ),
         chart(elem_id="tying-parts", view="tying-parts"),
@@ -202,7 +191,7 @@ def build_tying() -> Panel:
             ),
         ),
     )
-    return Panel(card, VIEWS, ANALYSIS)
+    return Panel(part, VIEWS, ANALYSIS)
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import gradio as gr
 
-from components.parts import Action, Handler, Live, Part, Queue
+from components.parts import Action, Handler, Part, Queue
 
 
 def widget(
@@ -23,27 +23,27 @@ def widget(
     on_input: Handler | None = None,
     queue: Queue = "interactive",
     input_queue: Queue = "interactive",
-    show: Live | None = None,
 ) -> Part:
     """A place that the widget `name` draws in.
 
     name: of its module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. template: its HTML, one
     element. view: the name of the view whose data it shows. options: what the module is given once, when the card is
-    built. labels: its texts, until its data have others. on: gets the payload of its event "select", on_input of
-    "input": a dict of unchecked content.
+    built. labels: its texts, until its data have others. on, on_input: get the payload of its event "select" or
+    "input", a dict of unchecked content, in the queue of each.
     """
     given = {**(options or {}), **({} if labels is None else {"labels": labels})}
-    fixed = {"widget": name, "view": view, "options": given, "template": template}
+    written = " ".join(("gb-widget", *classes))
+    fixed = {"widget": name, "view": view, "options": given, "template": template, "classes": written}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
     actions = {event: Action(handler, each) for event, (handler, each) in handlers.items() if handler is not None}
-    live: dict[str, Live] = {} if show is None else {"hidden": lambda s: not show(s)}
-    fixed["classes"] = " ".join(("gb-widget", *classes))
-    return Part("widget", elem_id or "", fixed, live=live, actions=actions)
+    return Part("widget", elem_id or "", fixed, actions=actions)
 
 
 def placed(part: Part) -> gr.HTML:
-    """A picture among gradio's components. It raises `.select` (or `.input`); its value has the newest payload, a dict,
-    by the name of the event."""
+    """The gr.HTML of a picture that stands among gradio's components.
+
+    It raises `.select` (or `.input`); its value has the newest payload, a dict, by the name of the event.
+    """
     call = {name: part.fixed[name] for name in ("widget", "view", "options")} | {"id": part.name or None}
     return gr.HTML(
         html_template=part.fixed["template"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from gpt.errors import GPTError
+from gpt.inference.packed_linear import has_bfloat16
 from gpt.models.loading import best_device
 
 
@@ -81,5 +83,8 @@ def has_bf16(device: torch.device) -> bool:
     """Whether the device has bfloat16 instructions; elsewhere it is emulated, and slower than float32."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    asked = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # of torch.cpu
-    return device.type == "cpu" and any(getattr(torch.cpu, name, bool)() for name in asked)
+    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        return False
+    if platform.machine().lower() in ("aarch64", "arm64"):
+        return has_bfloat16()
+    return torch.cpu._is_avx512_bf16_supported()  # oneDNN multiplies bfloat16 by emulation, too

@@ -27,7 +27,10 @@ def test_of_several_quick_actions_in_a_card_none_is_lost(stay, site):
     expect(says(page, "activation-swapped")).not_to_be_empty()
     page.evaluate(
         """() => {
-          const set = (box, value) => { box.value = value; box.dispatchEvent(new Event("change")); };
+          const set = (box, value) => {
+            box.value = value;
+            box.dispatchEvent(new Event(box.localName === "select" ? "change" : "input"));
+          };
           for (const x of [0.5, 3, -2]) set(document.querySelector("#activation-x input[type=number]"), x);
           document.querySelectorAll("#activation-swap input")[1].click();
           set(document.querySelector("#activation-layer select"), "1");

@@ -165,3 +165,27 @@ def test_watched_tokens_are_chosen_or_typed_and_stay_at_another_position(why):
         chips.first.click()
         expect(chips).to_have_count(left)
     expect(why.locator("#why-path .gb-note")).to_be_empty()
+
+
+def test_a_choice_stays_marked_while_the_server_answers_an_earlier_one(why):
+    ask(why, 9)
+    why.evaluate(
+        """() => {
+          window.unmarked = [];
+          const look = () => {
+            for (const name of ["method", "order", "role"]) {
+              if (document.querySelectorAll(`#why-${name} .selected`).length !== 1) window.unmarked.push(name);
+            }
+          };
+          const evidence = document.querySelector("#why-evidence");
+          new MutationObserver(look).observe(evidence, { subtree: true, attributes: true });
+          for (const value of ["left_out", "layer", "induction"]) evidence.querySelector(`[value=${value}]`).click();
+        }"""
+    )
+    expect(why.locator("#why-method-says")).to_contain_text("falls when a token is left out")
+    expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, to B")
+    assert why.evaluate("window.unmarked") == []
+    for name, value in (("method", "left_out"), ("order", "layer"), ("role", "induction")):
+        expect(why.locator(f"#why-{name} input[value={value}]")).to_be_checked()
+    for name, value in (("method", "gradient"), ("order", "size"), ("role", "previous_token")):
+        choose(why, name, value)

@@ -8,8 +8,8 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from components.cards.card import Card, act, act_long
-from components.parts import Part, button, case, check_box, choice, column, lead, slider
+from components.cards.card import Card, act, act_and_show
+from components.parts import Part, button, case, check_box, choice, lead, section, slider
 from components.state.session import Session
 
 
@@ -19,30 +19,31 @@ def blocks() -> Iterator[None]:
         yield
 
 
-def number(name: str, done: list[Any], **options: Any) -> Part:
+def number(name: str, done: list[Any]) -> Part:
     def take(session: Session, value: object) -> None:
         done.append((name, value))
 
-    return slider(name, 0, 9, 1, label=lambda s: name, value=lambda s: 5, on=take, **options)
+    return slider(name, 0, 9, 1, label=lambda s: name, value=lambda s: 5, on=take)
 
 
 def test_actions_are_handled_once_in_order_and_unknown_ones_not_at_all() -> None:
     done: list[Any] = []
     cards = [Card("one", number("a", done), number("b", done)), Card("two", number("c", done))]
     session = Session(None)
-    act(cards, "interactive", session, {"pending": [[1, "a", 3], [2, "b", 4], [3, "z", 0]]}, {"pending": "text"})
-    act(
-        cards, "interactive", session, {"pending": [[2, "b", 4], [4, "a", 1]]}, {"pending": [[1, "c", 2], [True], None]}
-    )
+    first = [{"pending": [[1, "a:act", 3], [2, "b:act", 4], [3, "z:act", 0]]}, {"pending": "text"}]
+    later = [{"pending": [[2, "b:act", 4], [4, "a:act", 1]]}, {"pending": [[1, "c:act", 2], [True], None]}]
+    for sent in (first, later):
+        act(cards, "interactive", session, *sent)
     assert done == [("a", 3), ("b", 4), ("a", 1), ("c", 2)]
     assert session.snapshot().handled == {("one", "interactive"): 4, ("two", "interactive"): 1}
 
 
 def test_an_action_of_another_queue_is_not_handled() -> None:
     done: list[Any] = []
-    card = Card("one", number("a", done), number("b", done, queue="model"))
-    list(act_long([card], "model", Session(None), {"pending": [[1, "a", 3], [2, "b", 4]]}))
-    assert done == [("b", 4)]
+    press = button("b", "stop", lambda session: done.append("b"), queue="model", enabled=lambda s: True)
+    card = Card("one", number("a", done), press)
+    list(act_and_show([card], "model", Session(None), {"pending": [[1, "a:act", 3], [2, "b:act", None]]}))
+    assert done == ["b"]
 
 
 def test_a_handler_that_yields_belongs_to_a_queue_that_streams() -> None:
@@ -50,8 +51,9 @@ def test_a_handler_that_yields_belongs_to_a_queue_that_streams() -> None:
         yield
 
     with pytest.raises(TypeError, match="may not yield"):
-        Card("one", button("start", "stop", write))
-    assert Card("one", button("start", "stop", write, queue="model")).queues == ("model",)
+        Card("one", button("start", "stop", write, enabled=lambda s: True))
+    streaming = Card("one", button("start", "stop", write, queue="model", enabled=lambda s: True))
+    assert list(streaming.queues) == ["model"]
 
 
 def test_two_parts_of_one_name_are_refused() -> None:
@@ -71,13 +73,13 @@ def test_only_parts_on_the_page_are_computed_and_words_follow_the_language() -> 
     card = Card(
         "one",
         lead("stop"),
-        column(box("hidden"), show=lambda s: False, name="column"),
+        section(box("hidden"), show=lambda s: False, name="section"),
         case("open", lambda s: s.language, {"en": box("english"), "zh": box("chinese")}),
     )
     session = Session(None)
     drawn = card.view.draw(session.snapshot())
     assert set(asked) == {"english"}
-    assert drawn["live.column"] == {"hidden": True}
+    assert drawn["live.section"] == {"hidden": True}
     assert drawn["live.open"]["opened"]["node"]["name"] == "english"
     assert drawn["words"] == {"stop": "Stop"}
     session.language = "zh"
@@ -94,5 +96,5 @@ def test_numbers_of_a_loaded_page_begin_anew() -> None:
 def test_a_choice_sends_its_options_once() -> None:
     card = Card("one", choice("c", [("A", 1)], label="stop", value=lambda s: 1, on=lambda session, value: None))
     drawn = card.view.draw(Session(None).snapshot())
-    assert drawn["layout"]["children"][0]["options"] == [["A", 1]]
+    assert drawn["layout"]["children"][0]["choices"] == [("A", 1)]
     assert drawn["live.c"] == {"value": 1}

@@ -6,7 +6,7 @@ from components.cards.card import Card, add_cards
 from components.events import Events
 from components.labels import ACTIVATIONS
 from components.panels.activation_curves import SPAN
-from components.parts import choice, column, columns, head, lead, question, select, slider
+from components.parts import choice, column, columns, lead, question, select, slider, title_row
 from components.state.snapshot import Snapshot
 from components.tabs.activations import handlers
 from components.tabs.activations.state import ActivationsState
@@ -34,7 +34,7 @@ def build_activations(events: Events) -> None:
     )
     histogram = Card(
         "histogram",
-        head(
+        title_row(
             question("activations.histogram"),
             select(
                 "activation-layer",

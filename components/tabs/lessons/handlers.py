@@ -15,11 +15,11 @@ from components.state.adoption import adopt
 from components.state.example import first_prompt
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.lessons.components import LessonsState, Request, Verdict
 from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion, parse_number
+from components.tabs.lessons.state import LessonsState, Request, Verdict
 from gpt import Generation, GPTConfig, LoadedModel
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for

@@ -11,7 +11,7 @@ from components.tabs.lessons.code_view import Code
 from gpt.config import GPTConfig
 
 PanelBuilder = Callable[[], Panel]
-Part = Literal["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details", "llama"]
+Chapter = Literal["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details", "llama"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Lesson:
     """
 
     key: str
-    part: Part
+    part: Chapter
     topic: int
     idea: tuple[str, ...]
     code: tuple[Code, ...]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from components.tabs.lessons.components import LessonsState
+from components.tabs.lessons.state import LessonsState
 from gpt import LoadedModel
 from gpt.tokenizer import prompt_ids
 

@@ -16,10 +16,10 @@ from components.panels.panel import Panel, add_panel
 from components.parts import Part, case, choice, column, columns, row, section, slider, text_box, valueless
 from components.state.snapshot import Snapshot
 from components.tabs.lessons import handlers
-from components.tabs.lessons.components import LessonsState, is_lesson_open
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, Picture
+from components.tabs.lessons.state import LessonsState, is_lesson_open
 from components.tabs.lessons.views import lesson_views
 from components.widgets.chart import chart
 from components.widgets.lesson import lesson_body, lesson_head
@@ -136,7 +136,7 @@ def _slider(name: Literal["a", "b"], loaded: LoadedModel, config: GPTConfig) -> 
 
 def _panels(name: str, panels: dict[str, list[Panel]]) -> Part:
     """The panels of the open lesson."""
-    stacks = {key: column(*(panel.card for panel in own)) for key, own in panels.items()}
+    stacks = {key: column(*(panel.part for panel in own)) for key, own in panels.items()}
     return case(name, lambda s: s.state(LessonsState).lesson, stacks)
 
 

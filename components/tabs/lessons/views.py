@@ -11,10 +11,10 @@ from components.panels.panel import problem_sentence
 from components.render import Lines, View
 from components.state.snapshot import Snapshot
 from components.tabs.lessons.code_view import Code, excerpt
-from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.lesson import Lesson
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
+from components.tabs.lessons.state import LessonsState
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data
 from gpt import PRESETS, GPTConfig, LoadedModel

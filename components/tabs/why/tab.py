@@ -15,12 +15,12 @@ from components.parts import (
     column,
     columns,
     fold,
-    head,
+    pick_list,
     question,
     row,
     section,
     select,
-    token_box,
+    title_row,
 )
 from components.state.snapshot import Snapshot
 from components.tabs.why import analysis, handlers
@@ -41,7 +41,7 @@ def build_why(events: Events) -> None:
     """Build and wire the tab."""
     answer = Card(
         "why-answer",
-        head(
+        title_row(
             question("why.question"),
             select("why-token", _tokens, label="why.token", value=_token, on=handlers.choose_token, beside=True),
         ),
@@ -58,7 +58,7 @@ def build_why(events: Events) -> None:
 def _text() -> Part:
     """Which tokens of the text the prediction depends on."""
     return section(
-        head(question("why.text.question"), _switch("method", METHODS)),
+        title_row(question("why.text.question"), _switch("method", METHODS)),
         sentence(kind="caption", elem_id="why-method-says", view="why-method-says"),
         sentence(kind="notice", elem_id="why-trouble", view="why-trouble"),
         columns(
@@ -71,11 +71,11 @@ def _text() -> Part:
 def _lens() -> tuple[Part, Part]:
     """What the model would predict after each layer."""
     cells = section(
-        head(question("why.lens.question"), _switch("stage", LENS_POINTS)),
+        title_row(question("why.lens.question"), _switch("stage", LENS_POINTS)),
         caption("why.lens.says"),
         chart(elem_id="why-lens", clickable=True, view="why-lens", on=handlers.choose_cell),
     )
-    watched = token_box(
+    watched = pick_list(
         "why-watch",
         _to_watch,
         label="why.watch",
@@ -100,7 +100,7 @@ def _parts() -> Part:
         "why-against", _others, label="why.against", value=_against, on=handlers.choose_against, beside=True
     )
     return section(
-        head(question("why.parts.question"), against, _switch("order", get_args(Order))),
+        title_row(question("why.parts.question"), against, _switch("order", get_args(Order))),
         caption("why.parts.says"),
         columns(
             column(chart(elem_id="why-parts", clickable=True, view="why-parts", on=handlers.choose_bar)),

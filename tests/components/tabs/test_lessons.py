@@ -8,9 +8,9 @@ import math
 import pytest
 
 from components.tabs.lessons import handlers
-from components.tabs.lessons.components import LessonsState, is_lesson_open
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import picture, text_pictures
+from components.tabs.lessons.state import LessonsState, is_lesson_open
 from gpt import get_model
 from tests.components.tabs.lesson_session import INDEX, drawn, finish, new_session, opened, shown
 

@@ -6,8 +6,8 @@ import pytest
 
 from components.i18n import t
 from components.tabs.lessons import handlers
-from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.questions import parse_number
+from components.tabs.lessons.state import LessonsState
 from components.tabs.lessons.views import facts
 from gpt import get_model
 from tests.components.tabs.lesson_session import drawn, new_session, opened, shown

@@ -11,9 +11,9 @@ from components.share.opening import open_link
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.views.film_beats import BEATS
 from components.tabs.lessons import handlers
-from components.tabs.lessons.components import LessonsState
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, picture
+from components.tabs.lessons.state import LessonsState
 from gpt import get_model
 from tests.components.tabs.lesson_session import INDEX, finish, new_session, opened
 
