@@ -51,10 +51,11 @@ def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
         return problem
 
 
-def precision_sentence(precision: str, error: PrecisionError | ValueError | None, language: Language) -> str:
+def precision_sentence(loaded: LoadedModel, error: PrecisionError | ValueError | None, language: Language) -> str:
     """The error as a sentence; "" for a float32 model."""
     if error is None:
         return ""
+    precision = loaded.weight_format
     if isinstance(error, ValueError):
         return t("precision.unknown", language, precision=precision, problem=localize_error(error, language))
     numbers = {"kl": f"{error.kl:.2g}", "logit": f"{error.logit:.2g}", "top_1": percent(error.top_1)}
@@ -63,7 +64,7 @@ def precision_sentence(precision: str, error: PrecisionError | ValueError | None
 
 def _draw(s: Snapshot) -> dict[str, str]:
     state = s.state(PrecisionState)
-    text = "" if state.loaded is None else precision_sentence(state.loaded.precision, state.error, s.language)
+    text = "" if state.loaded is None else precision_sentence(state.loaded, state.error, s.language)
     return {"text": text}
 
 

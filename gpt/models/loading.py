@@ -46,6 +46,14 @@ class LoadedModel:
     deployed: DeployedModel | None = None
 
     @property
+    def weight_format(self) -> str:
+        """The precision, for "half" with its number format here: "half (bfloat16)"."""
+        if self.precision != "half":
+            return self.precision
+        dtype = half_dtype() if can_pack("half", self.device) else DTYPES["half"]
+        return f"half ({str(dtype).removeprefix('torch.')})"
+
+    @property
     def engine(self) -> Engine:
         """The engine that runs all generations with this model; created on first use."""
         with _engine_lock:
