@@ -217,10 +217,26 @@ def check_box(name: str, **options: Unpack[ControlOptions]) -> Part:
     return _control("check_box", name, options)
 
 
-def button(name: str, label: str, on: Handler, *, queue: Queue = "interactive", enabled: Live) -> Part:
-    """A button. Its handler gets the session alone. queue: "stop" also cancels what runs in the tab."""
-    live = {"disabled": lambda s: not enabled(s)}
-    return Part("button", name, words={"label": (label, {})}, live=live, actions={"act": Action(valueless(on), queue)})
+def button(
+    name: str,
+    label: str,
+    on: Handler,
+    *,
+    queue: Queue = "interactive",
+    enabled: Live | None = None,
+    show: Live | None = None,
+    primary: bool = False,
+) -> Part:
+    """A button. Its handler gets the session alone. queue: "stop" also cancels what runs in the tab. primary: the main
+    one of its card."""
+    live: dict[str, Live] = {} if enabled is None else {"disabled": lambda s: not enabled(s)}
+    actions = {"act": Action(valueless(on), queue)}
+    return _shown(Part("button", name, {"primary": primary}, {"label": (label, {})}, live, actions), show)
+
+
+def code_text(name: str, label: str, text: Live) -> Part:
+    """A program to read and to copy. text: a function of the snapshot."""
+    return Part("code_text", name, words={"label": (label, {}), "copy": ("copy", {})}, live={"text": text})
 
 
 def run_buttons(name: str, label: str, start: Handler, stop: Handler, running: Live, *, queue: Queue) -> Part:

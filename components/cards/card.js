@@ -108,14 +108,31 @@ const BUILDERS = {
     return { element };
   },
 
-  button: (_, { act }) => {
-    const element = makeButton("gb-button");
+  button: ({ primary }, { act }) => {
+    const element = makeButton(primary ? "gb-button gb-primary" : "gb-button");
     element.addEventListener("click", () => act(null));
     return {
       element,
-      set: ({ label, disabled }) => {
+      set: ({ label, disabled = false }) => {
         setText(element, label);
         element.disabled = disabled;
+      },
+    };
+  },
+
+  code_text: () => {
+    const element = make("div", "gb-field gb-code-text");
+    const [head, label, copy, text] = [make("div", "gb-row"), make("span", "gb-label"), makeButton("gb-button"), make("pre")];
+    text.tabIndex = 0; // to scroll by keys
+    copy.addEventListener("click", () => navigator.clipboard?.writeText(text.textContent ?? ""));
+    head.append(label, copy);
+    element.append(head, text);
+    return {
+      element,
+      set: (properties) => {
+        setText(label, properties.label);
+        setText(copy, properties.copy);
+        setText(text, properties.text);
       },
     };
   },
