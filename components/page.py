@@ -102,7 +102,7 @@ def build_app(
             with localizer.build(gr.Tab, {"label": "tab.why"}, id="why"):
                 build_why(events)
             with localizer.build(gr.Tab, {"label": "tab.change"}, id="change"):
-                build_change(localizer, events)
+                build_change(events)
             with localizer.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
                 build_compare(localizer, events, tab, name)
             with localizer.build(gr.Tab, {"label": "tab.activations"}, id="activations"):

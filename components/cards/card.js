@@ -252,7 +252,9 @@ const BUILDERS = {
       const text = box.value.trim() && box.value;
       const entry = choices.find(([label]) => label === text)?.[1] ?? text;
       box.value = "";
-      if (text && held.length < most && !held.includes(entry)) put([...held, entry]);
+      if (!text || held.includes(entry)) return;
+      if (most === 1) put([entry]);
+      else if (held.length < most) put([...held, entry]);
     });
     return {
       element,
@@ -329,7 +331,8 @@ export function card(element, trigger, props, call) {
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
     pending[queue] = [...before, [(number += 1), name, value]];
-    props.value = { ...props.value, [call.events[queue]]: { pending: pending[queue] } }; // an input of the event
+    const sent = { interactive: pending.interactive ?? [], [queue]: pending[queue] };
+    props.value = { ...props.value, [call.events[queue]]: sent }; // an input of the event
     trigger(call.events[queue], {});
   }
 
