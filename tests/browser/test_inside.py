@@ -161,7 +161,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     first = opened.locator("#lines .gb-lines-heads button").first
     first.click()
     expect(first).to_have_attribute("aria-pressed", "false")
-    pick(opened, "lines-view", re.compile("attention rollout"))
+    opened.locator("#lines-view select").select_option("attention rollout over all layers")
     expect(says).to_contain_text("After all layers, position 46")
     expect(first).to_be_hidden()
     open_tab(opened, "Stream and neurons")
