@@ -193,12 +193,10 @@ function updatesOf(tab) {
   return found;
 }
 
-/** The time of the click that opened a tab, as text. @param {string} tab */
-export function clickOn(tab) {
-  const { newest, tabs } = window.glassbox.clicks ?? { newest: 0, tabs: {} };
-  const at = tabs[tab] ?? newest;
-  navigated = Math.max(navigated, at);
-  return String(at);
+/** The time of the click that opened a tab, as text. */
+export function clickOn() {
+  navigated = Math.max(navigated, window.glassbox.clicked ?? 0);
+  return String(window.glassbox.clicked ?? 0);
 }
 
 /** What the event `controls` sets in those of a tab, of which there are n. @param {string} tab @param {number} n */
