@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from components.page import build_app, launch_options
 from gpt import GPT, get_model
 from gpt.models.checkpoints.writing import save_model
-from tests.browser.playground_page import open_tab, says
+from tests.browser.playground_page import open_tab, says, tab
 from tests.conftest import randomized
 from tests.gpt.family_configs import FAMILIES
 
