@@ -14,8 +14,8 @@ from components.api.text import TextEndpoints
 from components.errors import localize_error
 from components.state.example import example
 from components.state.session import Session
-from components.tabs.playground.components import EXAMPLES, PlaygroundState
 from components.tabs.playground.handlers import editing, generation, selection
+from components.tabs.playground.state import EXAMPLES, PlaygroundState
 from components.update_rate import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
@@ -82,8 +82,7 @@ def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(sessi
     assert "more than the 256" in drawn(session, "notice")["text"]
     assert ids(session) == first
     assert session.state(PlaygroundState).too_long > 256
-    generation.use_tail(session)
-    run(generation.prepare_prompt(session))
+    run(generation.prepare_tail(session))
     assert session.document.n_prompt <= 128
 
 
@@ -113,11 +112,11 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
         raise AssertionError("the model ran")
 
     monkeypatch.setattr(GPT, "hidden_states", refuse)
-    selection.unfold_pipeline(session)
-    selection.set_value(session, "top_k", 3)
+    selection.unfold_pipeline(session, True)
+    selection.set_values(("top_k",), session, 3)
     assert "4,093 of 4,096 tokens removed" in drawn(session, "bars")["text"]
     assert "3 of 4,096 tokens can be drawn" in drawn(session, "pipeline-lines")["text"]
-    selection.set_value(session, "top_k", 0)
+    selection.set_values(("top_k",), session, 0)
     assert drawn(session, "bars") == before
 
 
@@ -194,9 +193,10 @@ def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() ->
     text = next(iter(EXAMPLES.values()))
     for loaded, whole in ((own, False), (get_model(), True)):
         session = Session(Generation(loaded, "ab"), "ab")
-        generation.fill_prompt(session, text)
-        assert loaded.tokenizer.encode(session.next_prompt)
-        assert (session.next_prompt == text) == whole
+        run(generation.prepare_example(text, session))
+        session.drop_pending()
+        assert loaded.tokenizer.encode(session.prompt)
+        assert (session.prompt == text) == whole
 
 
 # selection
@@ -224,7 +224,7 @@ def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> N
     [("temperature", 9, 2.0), ("top_p", 0, 0.01), ("length", 10**9, 1024), ("pace", 7, 0)],
 )
 def test_a_setting_is_moved_into_its_limits(session: Session, name: str, value: float, expected: float) -> None:
-    selection.set_value(session, name, value)
+    selection.set_values((name,), session, value)
     assert getattr(session.settings, name) == expected
 
 
@@ -233,7 +233,7 @@ def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
     selection.choose_preset(session, "greedy")
     assert session.settings.temperature == 0
     assert selection.preset_of(session.settings) == "greedy"
-    selection.set_value(session, "top_k", 3)
+    selection.set_values(("top_k",), session, 3)
     assert selection.preset_of(session.settings) is None
 
 
@@ -266,8 +266,8 @@ def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: Non
 
 @pytest.mark.parametrize("pace", [0, 50])
 def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
-    selection.set_value(session, "length", 4)
-    selection.set_value(session, "pace", pace)
+    selection.set_values(("length",), session, 4)
+    selection.set_values(("pace",), session, pace)
     run(generation.prepare(session, box(session, PROMPT), "3"))
     assert run(generation.generate(session)) == 3  # the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4
