@@ -222,16 +222,20 @@ def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, wri
     on(frame.strip.select, selection.select_token, [frame.strip])
     on(controls.chat.input, chat.switch_chat, [controls.chat], **run)
     on(controls.preset.input, selection.choose_preset, [controls.preset])
-    changed = [component.input for component in controls.settings.values()]
-    set_values = partial(selection.set_values, tuple(controls.settings))
-    on(changed, set_values, list(controls.settings.values()), js=clamped_js(controls.settings.values()), **latest)
+    settings = list(controls.settings.values())
+    names, clamped = tuple(controls.settings), clamped_js(settings)
+    on([each.input for each in settings], partial(selection.set_values, names), settings, js=clamped, **latest)
 
-    typed = {"inputs": [*carried, controls.settings["seed"]], "js": f"(_, seed) => [({TYPED})(), seed]", **run}
-    on(controls.step.click, generation.step, **typed)
+    def writes(button: gr.Button, handler: Handler) -> Any:
+        """A button that writes: the text and the settings are sent along, as their own events may be on the way."""
+        js = f"(_, ...settings) => [({TYPED})(), ...({clamped})(...settings)]"
+        return on(button.click, partial(selection.set_and, names, handler), [*carried, *settings], js=js, **run)
+
+    writes(controls.step, generation.step)
     on(controls.full_speed.click, generation.full_speed)
     writing += [
-        on(controls.generate.click, generation.written(generation.prepare), **typed),
-        on(controls.again.click, generation.written(generation.prepare_again), **typed),
+        writes(controls.generate, generation.written(generation.prepare)),
+        writes(controls.again, generation.written(generation.prepare_again)),
         on(frame.model.input, generation.written(generation.pick_model), [frame.model], **run),
     ]
     on([controls.stop.click, frame.stop.click], generation.stop, cancels=writing)

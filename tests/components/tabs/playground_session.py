@@ -35,7 +35,7 @@ def type_in(session: Session, text: str) -> None:
 
 def write(session: Session, text: str | None) -> list[int]:
     """Type a text and write on."""
-    run(generation.written(generation.prepare)(session, box(session, text), session.settings.seed))
+    run(generation.written(generation.prepare)(session, box(session, text)))
     return ids(session)
 
 

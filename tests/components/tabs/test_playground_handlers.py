@@ -58,7 +58,7 @@ def test_what_was_made_ready_and_stopped_is_not_written(
     session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
 ) -> None:
     monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
-    run(generation.prepare(session, box(session, "The dog"), "1"))
+    run(generation.prepare(session, box(session, "The dog")))
     assert session.lock.streaming
     change(session)
     assert not session.lock.streaming
@@ -70,15 +70,15 @@ def test_what_was_made_ready_and_stopped_is_not_written(
 
 def test_a_step_adds_one_token_and_begins_anew_where_the_prompt_has_changed(session: Session) -> None:
     first = ids(session)
-    run(generation.step(session, box(session, None), "1"))
+    run(generation.step(session, box(session, None)))
     assert ids(session)[:-1] == first
-    run(generation.step(session, box(session, "The dog"), "1"))
+    run(generation.step(session, box(session, "The dog")))
     assert len(ids(session)) == session.document.n_prompt + 1
 
 
 def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(session: Session) -> None:
     first = ids(session)
-    run(generation.prepare(session, box(session, "The dog ran. " * 100), "1"))
+    run(generation.prepare(session, box(session, "The dog ran. " * 100)))
     assert "more than the 256" in drawn(session, "notice")["text"]
     assert ids(session) == first
     assert session.state(PlaygroundState).too_long > 256
@@ -97,7 +97,7 @@ def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Sessio
 
 def test_the_end_of_a_text_leaves_the_next_one_that_has_begun_alone(session: Session) -> None:
     for _ in range(2):
-        run(generation.prepare(session, box(session, "The dog"), "1"))
+        run(generation.prepare(session, box(session, "The dog")))
     generation.finish(session)
     assert session.lock.streaming
     assert session.finish_reason is None
@@ -123,7 +123,8 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
 @pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
 def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Session, seed: str) -> None:
     first = ids(session)
-    run(generation.prepare(session, box(session, "The dog"), seed))
+    session.settings = session.settings.with_value("seed", seed)
+    run(generation.prepare(session, box(session, "The dog")))
     assert "seed" in drawn(session, "notice")["text"].lower()
     assert ids(session) == first
     assert not session.lock.streaming
@@ -132,7 +133,7 @@ def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Ses
 def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(generation.prepare(session, box(session, "The dog"), "1"))
+    run(generation.prepare(session, box(session, "The dog")))
 
     def overflow(*_: object) -> Iterator[None]:
         raise_overflow()
@@ -268,7 +269,8 @@ def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: Non
 def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
     selection.set_values(("length",), session, 4)
     selection.set_values(("pace",), session, pace)
-    run(generation.prepare(session, box(session, PROMPT), "3"))
+    session.settings = session.settings.with_value("seed", "3")
+    run(generation.prepare(session, box(session, PROMPT)))
     assert run(generation.generate(session)) == 3  # the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4
     assert session.finish_reason == "max_new_tokens"

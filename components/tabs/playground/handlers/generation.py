@@ -43,13 +43,12 @@ def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[No
     return write
 
 
-def prepare(session: Session, box: str, seed: str) -> Iterator[None]:
+def prepare(session: Session, box: str) -> Iterator[None]:
     """Prepare to continue the text of the box from its end; `generate` runs it. box: see `typing.read_box`."""
-    session.settings = session.settings.with_value("seed", seed)
     yield from _prepare(session, partial(_text_of_box, session, box))
 
 
-def prepare_again(session: Session, box: str, seed: str) -> Iterator[None]:
+def prepare_again(session: Session, box: str) -> Iterator[None]:
     """Prepare to continue the prompt; the tokens after it remain as a branch."""
 
     def begin(loaded: LoadedModel) -> Generation | None:
@@ -58,7 +57,6 @@ def prepare_again(session: Session, box: str, seed: str) -> Iterator[None]:
             document.go_back(n_given - 1)
         return document
 
-    session.settings = session.settings.with_value("seed", seed)
     yield from _prepare(session, begin)
 
 
@@ -216,9 +214,8 @@ def full_speed(session: Session) -> None:
     session.settings = session.settings.with_value("pace", 0)
 
 
-def step(session: Session, box: str, seed: str) -> Iterator[None]:
+def step(session: Session, box: str) -> Iterator[None]:
     """Continue the text of the box by one token."""
-    session.settings = session.settings.with_value("seed", seed)
     params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
         yield from waiting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -24,6 +24,14 @@ def set_values(names: Sequence[str], session: Session, *values: object) -> None:
     """Set the sliders, the seed and the pace."""
     for name, value in zip(names, values, strict=True):
         session.settings = session.settings.with_value(name, value)
+
+
+def set_and(
+    names: Sequence[str], handler: Callable[..., Iterator[None]], session: Session, box: str, *values: object
+) -> Iterator[None]:
+    """Set these, then write with them. box: what `handler` gets."""
+    set_values(names, session, *values)
+    yield from handler(session, box)
 
 
 def choose_preset(session: Session, name: object) -> None:
