@@ -104,7 +104,7 @@ def build_app(
             with localizer.build(gr.Tab, {"label": "tab.change"}, id="change"):
                 build_change(localizer, events)
             with localizer.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
-                build_compare(localizer, events, tab, name)
+                build_compare(events, tab)
             with localizer.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
                 build_activations(events)
             with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):

@@ -169,13 +169,14 @@ class ControlOptions(TypedDict):
     """What every control takes.
 
     label, info: keys of the catalogue, the second for a sentence below; a label may be a function of the snapshot that
-    returns the words. value: the one to show. on: gets the session and what the control sends. show: whether the
-    control is on the page.
+    returns the words. value: the one to show. on: gets the session and what the control sends, in the queue. show:
+    whether the control is on the page.
     """
 
     label: str | Live
     value: Live
     on: Handler
+    queue: NotRequired[Queue]
     info: NotRequired[str]
     show: NotRequired[Live]
 
@@ -202,9 +203,19 @@ def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpac
     return _control("pick_list", name, options, choices=choices, most=most)
 
 
-def text_box(name: str, *, max_length: int, **options: Unpack[ControlOptions]) -> Part:
-    """A text to type, in one line or more. It sends the text with each key."""
-    return _control("text_box", name, options, max_length=max_length)
+def text_box(
+    name: str,
+    *,
+    max_length: int,
+    placeholder: str = "",
+    on_enter: Action | None = None,
+    **options: Unpack[ControlOptions],
+) -> Part:
+    """A text to type, in one line or more. It sends the text with each key. placeholder: a key of the catalogue.
+    on_enter: what Enter does instead of a new line; it gets the text."""
+    box = _control("text_box", name, options, max_length=max_length)
+    words = {**box.words, "placeholder": (placeholder, {})} if placeholder else box.words
+    return replace(box, words=words, actions={**box.actions, "enter": on_enter} if on_enter else box.actions)
 
 
 def number_box(name: str, **options: Unpack[ControlOptions]) -> Part:
@@ -274,9 +285,8 @@ def _control(kind: str, name: str, options: ControlOptions, **properties: object
         words["label"] = (options["label"], {})
     live: dict[str, Live] = {key: value for key, value in given.items() if callable(value)}
     fixed = {key: value for key, value in given.items() if key not in live}
-    return _shown(
-        Part(kind, name, fixed, words, live, {"act": Action(options["on"], latest=True)}), options.get("show")
-    )
+    action = Action(options["on"], options.get("queue", "interactive"), latest=True)
+    return _shown(Part(kind, name, fixed, words, live, {"act": action}), options.get("show"))
 
 
 def _shown(part: Part, show: Live | None) -> Part:

@@ -265,7 +265,7 @@ const BUILDERS = {
     };
   },
 
-  text_box: ({ max_length }, { act }) => {
+  text_box: ({ max_length, actions }, { act }) => {
     const box = make("textarea", "", "", { rows: "1", spellcheck: "false", maxlength: max_length });
     const { element, say } = labelled("text-box", box);
     const fit = () => {
@@ -276,10 +276,16 @@ const BUILDERS = {
       fit();
       act(box.value);
     });
+    box.addEventListener("keydown", (event) => {
+      if (!actions?.enter || event.key !== "Enter" || event.isComposing) return;
+      event.preventDefault();
+      act(box.value, "enter");
+    });
     return {
       element,
       set: (properties) => {
         say(properties);
+        box.placeholder = properties.placeholder ?? "";
         if (box.value !== properties.value) box.value = properties.value;
         fit();
       },
@@ -329,7 +335,8 @@ export function card(element, trigger, props, call) {
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
     pending[queue] = [...before, [(number += 1), name, value]];
-    props.value = { ...props.value, [call.events[queue]]: { pending: pending[queue] } }; // an input of the event
+    const set = queue === "interactive" ? [] : (pending.interactive ?? []); // it may still be on its way, and is needed
+    props.value = { ...props.value, [call.events[queue]]: { pending: [...set, ...pending[queue]] } }; // an input of the event
     trigger(call.events[queue], {});
   }
 

@@ -25,7 +25,8 @@ class Card:
 
     name: of its view, `card.<name>`; the id on the page is `card-<name>`. html: the component. It raises an event of
     EVENTS for each queue, and its value is, by event, what was done and not handled yet:
-    {"pending": [[number, action, what was sent], ...]}.
+    {"pending": [[number, action, what was sent], ...]}. What was set in the card (the queue interactive) comes first in
+    each of them: a run begins with the values that the person sees.
     """
 
     def __init__(self, name: str, *parts: Part, classes: str = "gb-card") -> None:
@@ -120,7 +121,9 @@ def _pending(
         found = value.get("pending")
         for entry in found if isinstance(found, list) else ():
             match entry:
-                case [int(number), str(name), payload] if session.is_new(card.name, queue, number):
+                case [int(number), str(name), payload]:
                     action = card.actions.get(name)
-                    if action is not None and action.queue == queue:
+                    if action is None or action.queue not in ("interactive", queue):
+                        continue
+                    if session.is_new(card.name, action.queue, number):
                         yield action.handler, payload
