@@ -81,7 +81,9 @@ def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
     prompt.fill("The cat")
     expect(right).to_have_value("The cat")
     right.fill("The dog")
-    compare.locator("#compare-generate").click()
+    compare.locator("#compare-right-seed textarea").fill("7")
+    compare.keyboard.press("Enter")
+    expect(compare.locator("#compare-right-status")).to_contain_text("seed 7")
     for side, begins in (("left", "The cat"), ("right", "The dog")):
         expect(compare.locator(f"#compare-{side}-strip .gb-strip")).to_contain_text(re.compile(f"^{begins}"))
     expect(compare.locator("#compare-generate")).to_be_enabled()
