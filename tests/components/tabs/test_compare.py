@@ -212,7 +212,7 @@ def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):
     session.change(CompareState, length=3)
     list(columns.generate(session))
     list(old)
-    assert superseded.ended
+    assert superseded.finish_reasons == ["stopped", "stopped"]
     assert session.state(CompareState).pair is not superseded
 
 

@@ -164,7 +164,7 @@ def strip(side: int, s: Snapshot) -> dict[str, Any]:
     document, index = pair.documents[side], pair.comparison.divergence_index
     selected = -1 if s.state(CompareState).busy or not document.n_read else pair.at(side)
     return {
-        "lines": document_lines(document) if document.n_read else Lines(),
+        "lines": document_lines(document, pair.statistics[side]) if document.n_read else Lines(),
         "doc": str(document.key),
         "selected": selected,
         "parted": -1 if index is None else index,
