@@ -216,23 +216,24 @@ def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):
     assert session.state(CompareState).pair is not superseded
 
 
-def test_a_run_or_a_search_that_is_closed_before_its_first_step_has_ended(session):
-    for run in (columns.generate(session), beam_search.search(session)):
-        next(run)
-        run.close()
+def test_a_run_that_is_closed_before_its_first_step_has_ended(session):
+    run = columns.generate(session)
+    next(run)
+    run.close()
     assert not session.state(CompareState).busy
-    assert not session.state(BeamState).busy
 
 
-def test_the_right_prompt_is_the_left_one_until_it_is_changed_and_a_preset_has_one_prompt(session):
-    assert prompts(session) == prompts(session.snapshot()) == (PROMPT, PROMPT)
-    columns.type_prompt(session, "The cat")
-    list(columns.generate(session))
-    assert session.state(CompareState).pair.prompts == ("The cat", "The cat")
+def test_the_prompt_is_the_playground_s_until_it_is_typed_and_the_right_one_is_the_left_one_until_then(
+    session,
+):
+    for text in (PROMPT, "The cat"):
+        session.set_typed(text, is_current=False)
+        assert prompts(session) == prompts(session.snapshot()) == (text, text)
     columns.type_right_prompt(session, "The dog")
     list(columns.generate(session))
     assert session.state(CompareState).pair.prompts == ("The cat", "The dog")
     columns.type_prompt(session, "Lily")
+    session.set_typed("Tom", is_current=False)
     assert prompts(session) == ("Lily", "The dog")
     columns.type_right_prompt(session, "word " * 300)
     list(columns.generate(session))
@@ -252,14 +253,6 @@ def test_presets_are_models_and_settings_that_exist_and_differ():
         for column in (left, right):
             assert column.model in ("", *list_models())
             assert all(LIMITS[name].low <= getattr(column, name) <= LIMITS[name].high for name in COLUMN_SETTINGS)
-
-
-def test_the_playground_s_prompt_is_taken_unless_another_was_typed(session):
-    session.set_typed("The dog", is_current=False)
-    assert prompts(session) == prompts(session.snapshot()) == ("The dog", "The dog")
-    columns.type_prompt(session, "The cat")
-    session.set_typed("Lily", is_current=False)
-    assert prompts(session)[0] == "The cat"
 
 
 def test_each_part_runs_an_example_when_it_is_first_opened_and_closed_parts_are_not_drawn(session):
