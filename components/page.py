@@ -117,7 +117,7 @@ def build_app(
                     build_challenges(events, frame.saved)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:
                 with tab("compare") as compare:
-                    build_compare(localizer, events, compare, name)
+                    build_compare(events, compare)
                 with tab("train"):
                     opened = build_train(localizer, events, ExamplePass)
                 with tab("shapes"):

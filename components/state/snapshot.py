@@ -82,6 +82,11 @@ class Snapshot:
         return None if typed is None or typed.is_current else typed.text
 
     @property
+    def next_prompt(self) -> str:
+        """The text of the box if it did not become the document, else the prompt of the document."""
+        return self.prompt if self.unwritten is None else self.unwritten
+
+    @property
     def position(self) -> int | None:
         """The selected position; None without a text."""
         return None if self.text is None else self.text.at(self.selection)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from components.state.token_statistics import TokenStatisticsCache
 from gpt import FinishReason, Generation, LoadedModel, SamplingParams, Stages, Step, distribution
 from gpt.documents.comparison import Comparison, paired_steps
 
@@ -13,8 +14,9 @@ CHUNK = 16  # positions compared between two updates
 class Pair:
     """Two continuations of one prompt or two; they grow during generation.
 
-    comparison: where they diverge and by how much. positions: the selected position of each column; None for the last
-    position before they diverge, or the last of all; with two prompts, for the last of each prompt.
+    comparison: where they diverge and by how much. statistics: of the tokens of each. positions: the selected position
+    of each column; None for the last position before they diverge, or the last of all; with two prompts, for the last
+    of each prompt.
     """
 
     def __init__(
@@ -26,6 +28,7 @@ class Pair:
         left, right = (Generation(*each) for each in zip(loaded, prompts, strict=True))
         self.documents, self.params, self.prompts = (left, right), params, prompts
         self.comparison = Comparison(left, right, *params)
+        self.statistics = (TokenStatisticsCache(), TokenStatisticsCache())
         self.finish_reasons: list[FinishReason | None] = [None, None]
         self.positions: list[int | None] = [None, None]
 
@@ -40,24 +43,18 @@ class Pair:
             yield len(self.comparison.divergences)
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
-        """Generate both texts, one token of each at a time, until they end or are stopped."""
+        """Generate both texts, one token of each at a time, until they end."""
         for steps in paired_steps(*self.documents, *self.params, max_new_tokens):
             for side, step in enumerate(steps):
-                if step is not None and step.finish_reason is not None:
+                if step is not None:
+                    self.statistics[side].add(self.documents[side], step)
                     self.finish_reasons[side] = step.finish_reason
             self.comparison.measure()
             yield steps
-            if self.ended:
-                return
 
     def stop(self) -> None:
-        """Stop both columns."""
+        """Note that no more steps are taken."""
         self.finish_reasons = [reason or "stopped" for reason in self.finish_reasons]
-
-    @property
-    def ended(self) -> bool:
-        """Whether both columns are complete."""
-        return None not in self.finish_reasons
 
     @property
     def position(self) -> int | None:

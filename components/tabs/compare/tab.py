@@ -1,123 +1,236 @@
-"""The Compare tab: builds and wires it."""
+"""The Compare tab: two continuations side by side, each with its settings, or the tree of a beam search."""
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 
-from components.events import Events, clamp_js
+from components.api.arguments import MAX_CHARACTERS
+from components.cards.card import Card, add_cards
+from components.events import Events
 from components.frame import model_choices
-from components.localized import Localizer
-from components.render import Control
+from components.i18n import t
+from components.parts import (
+    Action,
+    Part,
+    button,
+    caption,
+    case,
+    choice,
+    column,
+    columns,
+    question,
+    row,
+    section,
+    select,
+    slider,
+    text_box,
+    title_row,
+    valueless,
+)
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
-from components.tabs.compare import layout
-from components.tabs.compare.components import COLUMN_SETTINGS, BeamState, CompareComponents, CompareState
-from components.tabs.compare.handlers import beam_search, columns
+from components.tabs.compare import state
+from components.tabs.compare.handlers import beam_search
+from components.tabs.compare.handlers import columns as handlers
+from components.tabs.compare.handlers.runs import stop_run
+from components.tabs.compare.state import COLUMN_SETTINGS, PRESETS, SIDES, BeamState, CompareState, RunState
 from components.tabs.compare.views import VIEWS
 from components.tabs.compare.views.beam_search import picked
-from gpt import list_models
+from components.widgets.beams import beams
+from components.widgets.chart import chart
+from components.widgets.sentence import sentence
+from components.widgets.table import table
+from components.widgets.tokens import tokens
 
 NAME = "compare"
 
 
-def build_compare(localizer: Localizer, events: Events, tab: gr.Tab, model: str) -> None:
-    """Build and wire the tab; each part runs an example when it is first opened. model: the initial model of both
-    columns."""
-    prompt = layout.prompt(localizer)
-    with gr.Tabs(elem_id="compare-parts"):
-        with localizer.build(gr.Tab, {"label": "compare.sides"}, id="compare-sides"):
-            parts = layout.columns(localizer, model)
-        with localizer.build(gr.Tab, {"label": "compare.beams"}, id="compare-beams") as beams_tab:
-            parts |= layout.beam_search(localizer)
-    ui = CompareComponents(prompt=prompt, beams_tab=beams_tab, **parts)
-    events.renderer.add(NAME, VIEWS, controls=_controls(ui))
-    _wire_columns(ui, events, tab)
-    _wire_beam_search(ui, events)
+def build_compare(events: Events, tab: gr.Tab) -> None:
+    """Build and wire the tab; each part runs an example when it is first opened."""
+    card = Card(
+        "compare",
+        _prompt(),
+        case("compare-open", _part, {"sides": _side_by_side(), "beams": _beam_search()}),
+        classes="gb-compare",
+    )
+    add_cards(events, NAME, [card], VIEWS)
+    events.on(tab.select, handlers.open_tab, queue="model")
 
 
-def _controls(ui: CompareComponents) -> list[Control]:
-    """Components that the server changes."""
+def _part(s: Snapshot) -> state.Part:
+    return s.state(CompareState).part
 
-    def enabled(button: gr.Button, test: Any) -> Control:
-        return Control(button, test, lambda s: {"interactive": test(s)})
 
-    controls = [
-        Control(ui.prompt, lambda s: s.state(CompareState).prompt, lambda s: {"value": s.state(CompareState).prompt}),
-        Control(ui.right_prompt, lambda s: s.state(CompareState).prompts[1], _right_prompt),
-        enabled(ui.generate, lambda s: not s.state(CompareState).generating),
-        enabled(ui.stop, lambda s: s.state(CompareState).generating),
-        enabled(ui.search, lambda s: not s.state(BeamState).searching),
-        enabled(ui.stop_search, lambda s: s.state(BeamState).searching),
-        enabled(ui.adopt, lambda s: not s.state(BeamState).searching and picked(s.state(BeamState)) is not None),
+def _prompt() -> Part:
+    """The prompt of both parts, and which part is open."""
+    part = choice(
+        "compare-part",
+        lambda s: [(t(f"compare.{each}", s.language), each) for each in get_args(state.Part)],
+        label="compare.part",
+        value=_part,
+        on=beam_search.open_part,
+        queue="model",
+    )
+    left = text_box(
+        "compare-prompt",
+        label="prompt",
+        max_length=MAX_CHARACTERS,
+        value=lambda s: state.prompts(s)[0],
+        on=handlers.type_prompt,
+    )
+    right = text_box(
+        "compare-right-prompt",
+        label="compare.right_prompt",
+        info="compare.right_prompt.info",
+        max_length=MAX_CHARACTERS,
+        value=lambda s: state.prompts(s)[1],
+        on=handlers.type_right_prompt,
+        show=lambda s: _part(s) == "sides",
+    )
+    return section(
+        title_row(question("compare.question"), part),
+        caption("compare.says"),
+        row(left, right, classes="gb-compare-prompts"),
+    )
+
+
+def _side_by_side() -> Part:
+    """Two columns, and how they differ."""
+    presets = [
+        button(f"compare-{name}", f"compare.preset.{name}", partial(handlers.run_preset, name), queue="model")
+        for name in PRESETS
     ]
-    for side, column in enumerate(ui.columns):
-        controls.append(Control(column.model, _models, lambda s: {"choices": model_choices(s.language, s.own_models)}))
-        controls.append(Control(column.model, partial(_model, side), lambda s, side=side: {"value": _model(side, s)}))
-        for name in (*COLUMN_SETTINGS, "seed"):
-            of = partial(_value, side, name)
-            controls.append(Control(getattr(column, name), of, lambda s, of=of: {"value": of(s)}))
-    return controls
+    length = slider(
+        "compare-length",
+        1,
+        handlers.MAX_LENGTH,
+        1,
+        label="length",
+        info="length.info",
+        value=lambda s: s.state(CompareState).length,
+        on=handlers.set_length,
+    )
+    run = _run_buttons("compare-generate", "compare.generate", handlers.generate, "compare-stop", CompareState)
+    return column(
+        section(
+            row(caption("compare.preset"), *presets, classes="gb-compare-presets"),
+            row(length, run, classes="gb-compare-run"),
+            sentence(kind="notice", elem_id="compare-notice", view="compare-notice"),
+        ),
+        row(*(_column(side) for side in range(len(SIDES))), classes="gb-compare-columns"),
+        section(
+            question("compare.parting.question"),
+            sentence(kind="lead", elem_id="compare-parting", view="compare-parting"),
+            question("compare.divergence.question"),
+            chart(elem_id="compare-divergence", clickable=True, view="compare-divergence", on=handlers.select_bar),
+            question("compare.bars.question"),
+            columns(*map(_bars, SIDES)),
+        ),
+    )
 
 
-def _right_prompt(s: Snapshot) -> dict[str, Any]:
-    return {"value": s.state(CompareState).prompts[1]}
+def _bars(side: state.Side) -> Part:
+    """What one side predicted."""
+    bars = chart(elem_id=f"compare-{side}-bars", view=f"compare-{side}-bars")
+    return column(caption(f"compare.{side}"), bars, classes="gb-compare-side")
 
 
-def _models(s: Snapshot) -> tuple[Any, ...]:
-    return s.language, s.own_models, tuple(list_models())
+def _column(side: int) -> Part:
+    """The settings and the text of one side."""
+    name = f"compare-{SIDES[side]}"
 
+    def value(setting: str) -> Any:
+        return lambda s: getattr(s.state(CompareState).columns[side], setting)
 
-def _model(side: int, s: Snapshot) -> str:
-    return s.state(CompareState).columns[side].model or s.model
+    def set_value(setting: str) -> Any:
+        return partial(handlers.set_value, side, setting)
 
-
-def _value(side: int, name: str, s: Snapshot) -> Any:
-    return getattr(s.state(CompareState).columns[side], name)
-
-
-def _wire_columns(ui: CompareComponents, events: Events, tab: gr.Tab) -> None:
-    on, latest = events.on, {"trigger_mode": "always_last"}
-    on(ui.prompt.input, columns.type_prompt, [ui.prompt], **latest)
-    on(ui.right_prompt.input, columns.type_right_prompt, [ui.right_prompt], **latest)
-    on(ui.length.input, columns.set_length, [ui.length], js=clamp_js(1, columns.MAX_LENGTH), **latest)
-    for side, column in enumerate(ui.columns):
-        for name in ("model", "seed"):
-            control = getattr(column, name)
-            on(control.input, partial(columns.set_value, side, name), [control], **latest)
-        for name in COLUMN_SETTINGS:
-            control, limit = getattr(column, name), LIMITS[name]
-            js = clamp_js(limit.low, limit.high)
-            on(control.input, partial(columns.set_value, side, name), [control], js=js, **latest)
-        on(column.strip.select, partial(columns.select_token, side), [column.strip])
-    on(ui.divergence.select, columns.select_bar, [ui.divergence])
-
-    seeds = [column.seed for column in ui.columns]
-    start_events = [ui.generate.click, *(seed.submit for seed in seeds)]
-    typed = [ui.prompt, ui.right_prompt, *seeds]
-    runs = [on(start_events, columns.generate_typed, typed, sets=seeds, queue="model")]
-    opened = on(tab.select, columns.open_tab)
-    runs.append(on(opened.success, columns.first_run, queue="model"))
-    for name, button in ui.presets.items():
-        filled = on(button.click, partial(columns.choose_preset, name))
-        runs.append(on(filled.then, columns.generate, queue="model"))
-    for run in runs:
-        for ended in (run.then, run.failure):
-            on(ended, columns.finish)
-    on(ui.stop.click, columns.stop, cancels=runs)
-
-
-def _wire_beam_search(ui: CompareComponents, events: Events) -> None:
-    on = events.on
-    for name, slider in (("width", ui.width), ("penalty", ui.penalty), ("length", ui.max_depth)):
-        js = clamp_js(*beam_search.RANGES[name])
-        on(slider.input, partial(beam_search.set_value, name), [slider], js=js, trigger_mode="always_last")
-    runs = [
-        on(ui.search.click, beam_search.search, [ui.prompt], queue="model"),
-        on(ui.beams_tab.select, beam_search.first_search, queue="model"),
+    model = select(
+        f"{name}-model",
+        lambda s: model_choices(s.language, s.own_models),
+        label=f"compare.{SIDES[side]}",
+        value=lambda s: value("model")(s) or s.model,
+        on=set_value("model"),
+    )
+    sliders = [
+        slider(
+            f"{name}-{setting.replace('_', '-')}",
+            LIMITS[setting].low,
+            LIMITS[setting].high,
+            LIMITS[setting].step,
+            label=setting,
+            value=value(setting),
+            on=set_value(setting),
+        )
+        for setting in COLUMN_SETTINGS
     ]
-    on(ui.stop_search.click, beam_search.stop, cancels=runs)
-    on(ui.tree.select, beam_search.choose, [ui.tree], trigger_mode="always_last")
-    on(ui.adopt.click, beam_search.adopt)
+    seed = text_box(
+        f"{name}-seed",
+        label="seed",
+        placeholder="seed.placeholder",
+        max_length=18,
+        value=value("seed"),
+        on=set_value("seed"),
+        on_enter=Action(valueless(handlers.generate), "model"),
+    )
+    return section(
+        model,
+        row(*sliders, seed, classes="gb-compare-settings"),
+        tokens(elem_id=f"{name}-strip", view=f"{name}-strip", on=partial(handlers.select_token, side)),
+        sentence(kind="status", elem_id=f"{name}-status", view=f"{name}-status"),
+        classes="gb-compare-column",
+        grow=1,
+    )
+
+
+def _beam_search() -> Part:
+    """The tree of a beam search and the finished texts."""
+    steps = {"width": 1, "penalty": 0.1, "length": 1}
+    sliders = [
+        slider(
+            f"beams-{name}",
+            *beam_search.RANGES[name],
+            step,
+            label=f"beams.{name}",
+            info=f"beams.{name}.info",
+            value=lambda s, name=name: getattr(s.state(BeamState), name),
+            on=partial(beam_search.set_value, name),
+        )
+        for name, step in steps.items()
+    ]
+    run = _run_buttons("beams-search", "beams.search", beam_search.search, "beams-stop", BeamState)
+    adopt = button("beams-adopt", "beams.adopt", beam_search.adopt, enabled=_can_adopt)
+    return column(
+        section(
+            question("beams.question"),
+            caption("beams.lead"),
+            row(*sliders, run, classes="gb-compare-run"),
+            sentence(kind="notice", elem_id="beams-notice", view="beams-notice"),
+            beams(elem_id="beams-tree", view="beams-tree", on=beam_search.choose),
+            sentence(kind="lead", elem_id="beams-says", view="beams-says"),
+            sentence(kind="status", elem_id="beams-status", view="beams-status"),
+            row(
+                sentence(kind="caption", elem_id="beams-chosen", view="beams-chosen"),
+                adopt,
+                classes="gb-compare-chosen",
+            ),
+        ),
+        section(question("beams.table.question"), table(elem_id="beams-table", view="beams-table")),
+    )
+
+
+def _run_buttons(name: str, label: str, start: Any, stop_name: str, run: type[RunState]) -> Part:
+    """Start and Stop; what runs ends by itself once it is stopped, with what is left to show."""
+    return row(
+        button(name, label, start, queue="model", enabled=lambda s: not s.state(run).busy, primary=True),
+        button(stop_name, "stop", partial(stop_run, run), enabled=lambda s: s.state(run).busy),
+        classes="gb-buttons gb-short",
+    )
+
+
+def _can_adopt(s: Snapshot) -> bool:
+    found = s.state(BeamState)
+    return not found.busy and picked(found) is not None

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from components.state.session import Session
-from components.tabs.compare.components import BeamState, CompareState
 from components.tabs.compare.handlers import beam_search, columns
+from components.tabs.compare.state import BeamState, CompareState
 from components.tabs.compare.views import VIEWS
 from gpt import Generation, get_model
 
@@ -21,7 +21,6 @@ def new_session(monkeypatch: pytest.MonkeyPatch) -> Session:
     monkeypatch.setattr(beam_search, "STEP_SECONDS", 0)
     opened = Session(Generation(get_model(), PROMPT), PROMPT)
     opened.tab = "compare"
-    columns.open_tab(opened)
     opened.change(CompareState, length=5)
     opened.change(BeamState, width=2, length=4)
     return opened

@@ -10,10 +10,12 @@ import pytest
 import torch
 
 from components.state.settings import LIMITS
-from components.tabs.compare.components import COLUMN_SETTINGS, PRESETS, BeamState, CompareState
 from components.tabs.compare.figures import divergence_bars
 from components.tabs.compare.handlers import beam_search, columns
+from components.tabs.compare.handlers.runs import stop_run
 from components.tabs.compare.pair import Pair
+from components.tabs.compare.state import COLUMN_SETTINGS, PRESETS, BeamState, CompareState, prompts
+from components.tabs.compare.views import VIEWS
 from components.tabs.compare.views import columns as column_views
 from gpt import GPT, GPTConfig, LoadedModel, SamplingParams, get_model, list_models
 from gpt.models.checkpoints.vocabularies import PlainIds
@@ -81,15 +83,13 @@ def test_a_run_with_nothing_changed_takes_other_seeds_and_keeps_equal_ones_equal
     session = new_session(monkeypatch)
     seeds, texts = [], []
     for _ in range(2):
-        for _ in columns.generate(session):
-            pass
+        list(columns.generate(session))
         state = session.state(CompareState)
         seeds.append([column.seed for column in state.columns])
         texts.append(state.pair.documents[1].ids)
     session.change(CompareState, columns=PRESETS["seeds"])
     for _ in range(2):
-        for _ in columns.generate(session):
-            pass
+        list(columns.generate(session))
     assert seeds == [["1", "1"], ["2", "2"]]
     assert texts[0] != texts[1]
     assert [column.seed for column in session.state(CompareState).columns] == ["3", "4"]
@@ -153,7 +153,6 @@ def session(monkeypatch):
 
 def test_both_strips_grow_in_step_and_only_at_their_end(session):
     shown = [drawn(session) for _ in columns.generate(session)]
-    columns.finish(session)
     shown = [each for each in [*shown, drawn(session)] if each["compare-left-strip"]["lines"]]
     for side in ("left", "right"):
         strips = [each[f"compare-{side}-strip"]["lines"] for each in shown]
@@ -176,13 +175,14 @@ def test_what_cannot_be_done_is_one_sentence_and_the_last_result_stays(session, 
     before = Pair((get_model(), get_model()), (PROMPT, PROMPT), (COLD, HOT))
     session.change(CompareState, pair=before)
     session.model = model
-    for _ in columns.generate_typed(session, prompt, prompt, "1", seed):
-        pass
+    columns.type_prompt(session, prompt)
+    columns.set_value(1, "seed", session, seed)
+    list(columns.generate(session))
     notice = drawn(session)["compare-notice"]["text"]
     assert says in notice
     assert "\n" not in notice
     assert session.state(CompareState).pair is before
-    assert not session.state(CompareState).generating
+    assert not session.state(CompareState).busy
 
 
 @pytest.mark.parametrize("value", ["many", None, math.nan, [1]])
@@ -200,9 +200,10 @@ def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):
     run = columns.generate(session)
     for _ in range(8):
         next(run)
-    columns.stop(session)
-    assert len(list(run)) <= 1
-    columns.finish(session)
+    stop_run(CompareState, session)
+    assert list(run) == []
+    pair = session.state(CompareState).pair
+    assert [document.n_read for document in pair.documents] == [len(document.ids) for document in pair.documents]
     assert "stopped" in drawn(session)["compare-right-status"]["text"]
     old = columns.generate(session)
     for _ in range(5):
@@ -211,38 +212,39 @@ def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):
     session.change(CompareState, length=3)
     list(columns.generate(session))
     list(old)
-    assert superseded.ended
+    assert superseded.finish_reasons == ["stopped", "stopped"]
     assert session.state(CompareState).pair is not superseded
 
 
-def test_a_run_or_a_search_that_is_closed_before_its_first_step_has_ended(session):
-    for run in (columns.generate(session), beam_search.search(session, PROMPT)):
-        next(run)
-        run.close()
-    assert not session.state(CompareState).generating
-    assert not session.state(BeamState).searching
+def test_a_run_that_is_closed_before_its_first_step_has_ended(session):
+    run = columns.generate(session)
+    next(run)
+    run.close()
+    assert not session.state(CompareState).busy
 
 
-def test_the_right_prompt_is_the_left_one_until_it_is_changed_and_a_preset_has_one_prompt(session):
-    state = session.state
-    assert state(CompareState).prompts == (PROMPT, PROMPT)
-    list(columns.generate_typed(session, "The cat", PROMPT, "1", "1"))  # the box on the right is out of date
-    assert state(CompareState).pair.prompts == ("The cat", "The cat")
-    columns.type_right_prompt(session, "The do")
-    list(columns.generate_typed(session, "The cat", "The dog", "1", "1"))
-    assert state(CompareState).pair.prompts == ("The cat", "The dog")
+def test_the_prompt_is_the_playground_s_until_it_is_typed_and_the_right_one_is_the_left_one_until_then(
+    session,
+):
+    for text in (PROMPT, "The cat"):
+        session.set_typed(text, is_current=False)
+        assert prompts(session) == prompts(session.snapshot()) == (text, text)
+    columns.type_right_prompt(session, "The dog")
+    list(columns.generate(session))
+    assert session.state(CompareState).pair.prompts == ("The cat", "The dog")
     columns.type_prompt(session, "Lily")
-    assert state(CompareState).prompts == ("Lily", "The dog")
+    session.set_typed("Tom", is_current=False)
+    assert prompts(session) == ("Lily", "The dog")
     columns.type_right_prompt(session, "word " * 300)
     list(columns.generate(session))
     assert "Right: The prompt has" in drawn(session)["compare-notice"]["text"]
     columns.type_right_prompt(session, "Lily")
     columns.type_prompt(session, "Tom")
-    assert state(CompareState).prompts == ("Tom", "Tom")
+    assert prompts(session) == ("Tom", "Tom")
     columns.type_right_prompt(session, "")
-    assert state(CompareState).prompts == ("Tom", "")
-    columns.choose_preset("seeds", session)
-    assert state(CompareState).prompts == ("Tom", "Tom")
+    assert prompts(session) == ("Tom", "")
+    list(columns.run_preset("seeds", session))
+    assert session.state(CompareState).pair.prompts == ("Tom", "Tom")
 
 
 def test_presets_are_models_and_settings_that_exist_and_differ():
@@ -253,10 +255,11 @@ def test_presets_are_models_and_settings_that_exist_and_differ():
             assert all(LIMITS[name].low <= getattr(column, name) <= LIMITS[name].high for name in COLUMN_SETTINGS)
 
 
-def test_the_playground_s_prompt_is_taken_unless_another_was_typed(session):
-    session.set_typed("The dog", is_current=False)
-    columns.open_tab(session)
-    assert session.state(CompareState).prompt == "The dog"
-    columns.type_prompt(session, "The cat")
-    columns.open_tab(session)
-    assert session.state(CompareState).prompt == "The cat"
+def test_each_part_runs_an_example_when_it_is_first_opened_and_closed_parts_are_not_drawn(session):
+    for _ in range(2):
+        list(columns.open_tab(session))
+        list(beam_search.open_part(session, "beams"))
+    list(beam_search.open_part(session, "other"))
+    assert (session.state(CompareState).run, session.state(BeamState).run) == (1, 1)
+    closed = [view.name for view in VIEWS if view.inputs(session.snapshot()) is None]
+    assert closed == [view.name for view in VIEWS if view.name.startswith("compare-")]

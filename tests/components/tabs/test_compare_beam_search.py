@@ -9,8 +9,9 @@ import math
 import pytest
 
 from components.errors import localize_error
-from components.tabs.compare.components import BeamState
-from components.tabs.compare.handlers import beam_search
+from components.tabs.compare.handlers import beam_search, columns
+from components.tabs.compare.handlers.runs import stop_run
+from components.tabs.compare.state import BeamState
 from components.tabs.compare.views import beam_search as beam_views
 from gpt import Generation, get_model
 from gpt.documents.beam_search import BeamSearch
@@ -56,7 +57,7 @@ def test_the_best_text_is_said_and_leads_the_table(search):
 
 
 def test_the_tree_grows_and_a_click_chooses_another_way_unless_there_is_none(session):
-    trees = [drawn(session)["beams-tree"]["lines"] for _ in beam_search.search(session, PROMPT)]
+    trees = [drawn(session)["beams-tree"]["lines"] for _ in beam_search.search(session)]
     candidates = [[line for line in tree if line.startswith("[")] for tree in trees]
     assert all(after[: len(before)] == before for before, after in itertools.pairwise(candidates))
     state = session.state(BeamState)
@@ -70,25 +71,21 @@ def test_the_tree_grows_and_a_click_chooses_another_way_unless_there_is_none(ses
 
 def test_a_search_that_is_stopped_keeps_what_it_has(session):
     session.change(BeamState, length=30)
-    run = beam_search.search(session, PROMPT)
+    run = beam_search.search(session)
     for _ in range(4):
         next(run)
-    beam_search.stop(session)
+    stop_run(BeamState, session)
     list(run)
     shown = drawn(session)
     assert "No text has ended yet" in shown["beams-says"]["text"]
     assert "stopped" in shown["beams-status"]["text"]
-    assert not session.state(BeamState).searching
+    assert not session.state(BeamState).busy
 
 
-@pytest.mark.parametrize(
-    ("prompt", "model", "says"), [("word " * 300, "stories", "the prompt has"), (PROMPT, "none", "no model")]
-)
-def test_a_search_that_cannot_be_is_one_sentence(session, prompt, model, says):
-    session.model = model
-    for _ in beam_search.search(session, prompt):
-        pass
-    assert says in drawn(session)["beams-notice"]["text"]
+def test_a_search_that_cannot_be_is_one_sentence(session):
+    columns.type_prompt(session, "word " * 300)
+    list(beam_search.search(session))
+    assert "the prompt has" in drawn(session)["beams-notice"]["text"]
     assert session.state(BeamState).search is None
 
 
@@ -100,8 +97,7 @@ def test_a_setting_of_the_search_out_of_its_range_is_refused(session, name, valu
 
 
 def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):
-    for _ in beam_search.search(session, PROMPT):
-        pass
+    list(beam_search.search(session))
     ids = session.state(BeamState).search.ids(beam_views.picked(session.state(BeamState)))
     beam_search.adopt(session)
     document = session.document

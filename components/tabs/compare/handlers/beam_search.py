@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Generator, Iterator
+from typing import Any, get_args
 
 from components.api.arguments import checked_text
 from components.state.admission import admitted
@@ -13,7 +13,8 @@ from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.settings import checked_number
 from components.state.snapshot import Message
-from components.tabs.compare.components import MAX_WIDTH, BeamState, CompareState
+from components.tabs.compare.handlers.runs import run
+from components.tabs.compare.state import MAX_WIDTH, BeamState, CompareState, Part, prompts
 from components.tabs.compare.views.beam_search import picked
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
@@ -31,46 +32,38 @@ def set_value(name: str, session: Session, value: object) -> None:
     session.change(BeamState, **{name: checked})
 
 
-def first_search(session: Session) -> Iterator[None]:
-    """Run an example when this part is opened for the first time."""
-    if session.state(BeamState).run == 0:
-        yield from search(session, session.state(CompareState).prompt)
+def open_part(session: Session, part: object) -> Iterator[None]:
+    """Open a part of the tab; the beam search runs an example when it is opened for the first time."""
+    if part not in get_args(Part):
+        return
+    session.change(CompareState, part=part)
+    if part == "beams" and session.state(BeamState).run == 0:
+        yield from search(session)
 
 
-def search(session: Session, prompt: str) -> Iterator[None]:
-    """Run the search step by step; an error is shown and the previous tree stays."""
-    run = session.state(BeamState).run + 1
-    session.change(CompareState, prompt=prompt)
-    session.change(BeamState, run=run, searching=True, notice=None)
-    try:
-        yield
-        state = session.state(BeamState)
-        checked_text("prompt", prompt)
-        loaded = yield from load_with_progress(session, session.model)
-        n, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
-        if n > limit:
-            raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
-        found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
-        notice = None if prompt else Message("prompt.started_empty")
-        session.change(BeamState, search=found, chosen=None, version=0, notice=notice)
-        with admitted(session, loaded) as waiting:
-            yield from waiting
-            while not found.done and session.state(BeamState).run == run:
-                began = time.perf_counter()
-                found.step()
-                session.change(BeamState, version=session.state(BeamState).version + 1)
-                yield
-                time.sleep(max(0.0, began + STEP_SECONDS - time.perf_counter()))
-    except ValueError as problem:
-        session.change(BeamState, notice=problem)
-    finally:
-        if session.state(BeamState).run == run:
-            session.change(BeamState, searching=False)
+def search(session: Session) -> Iterator[None]:
+    """Run the search step by step."""
+    yield from run(BeamState, _steps, session)
 
 
-def stop(session: Session) -> None:
-    """Stop the search."""
-    session.change(BeamState, run=session.state(BeamState).run + 1, searching=False)
+def _steps(session: Session) -> Generator[None]:
+    state = session.state(BeamState)
+    prompt = checked_text("prompt", prompts(session)[0])
+    loaded = yield from load_with_progress(session, session.model)
+    n, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
+    if n > limit:
+        raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
+    found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
+    notice = None if prompt else Message("prompt.started_empty")
+    session.change(BeamState, search=found, chosen=None, version=0, notice=notice)
+    with admitted(session, loaded) as waiting:
+        yield from waiting
+        while not found.done:
+            began = time.perf_counter()
+            found.step()
+            session.change(BeamState, version=session.state(BeamState).version + 1)
+            yield
+            time.sleep(max(0.0, began + STEP_SECONDS - time.perf_counter()))
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:

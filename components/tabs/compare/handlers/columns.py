@@ -14,8 +14,9 @@ from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.settings import Settings, clamped, max_new_tokens
 from components.state.snapshot import Message
-from components.tabs.compare.components import PRESETS, SIDES, ColumnSettings, CompareState
+from components.tabs.compare.handlers.runs import run
 from components.tabs.compare.pair import Pair
+from components.tabs.compare.state import PRESETS, SIDES, ColumnSettings, CompareState, prompts
 from components.text_views import count_sentence
 from gpt import LoadedModel, SamplingParams, list_models
 from gpt.errors import Verbatim
@@ -26,27 +27,23 @@ UPDATE_SECONDS = 0.05  # between two frames, at least
 MAX_LENGTH = 200  # new tokens
 
 
-def open_tab(session: Session) -> None:
-    """Copy the Playground's prompt, unless another one was typed here."""
-    state = session.state(CompareState)
-    if state.prompt == state.taken:
-        session.change(CompareState, prompt=session.next_prompt, taken=session.next_prompt)
-
-
-def first_run(session: Session) -> Iterator[None]:
+def open_tab(session: Session) -> Iterator[None]:
     """Run an example when the tab is opened for the first time."""
-    if session.state(CompareState).pair is None and not session.state(CompareState).generating:
+    state = session.state(CompareState)
+    if state.pair is None and not state.busy:
         yield from generate(session)
 
 
-def type_prompt(session: Session, prompt: str) -> None:
-    session.change(CompareState, prompt=prompt)
+def type_prompt(session: Session, prompt: object) -> None:
+    """Set the prompt; while it is the Playground's, it follows that."""
+    if isinstance(prompt, str):
+        session.change(CompareState, prompt=None if prompt == session.next_prompt else prompt)
 
 
-def type_right_prompt(session: Session, prompt: str) -> None:
-    """Set the prompt of the right column; while it is equal to the left one, it stays the same as the left one."""
-    same = prompt == session.state(CompareState).prompt
-    session.change(CompareState, right_prompt=None if same else prompt)
+def type_right_prompt(session: Session, prompt: object) -> None:
+    """Set the prompt of the right column; while it is equal to the left one, it follows that."""
+    if isinstance(prompt, str):
+        session.change(CompareState, right_prompt=None if prompt == prompts(session)[0] else prompt)
 
 
 def set_length(session: Session, length: object) -> None:
@@ -67,46 +64,29 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
     session.change(CompareState, columns=(columns[0], columns[1]))
 
 
-def choose_preset(name: str, session: Session) -> None:
-    """Set both columns to a preset: one prompt, the page's model and default settings, except for what is compared."""
+def run_preset(name: str, session: Session) -> Iterator[None]:
+    """Run with a preset: one prompt, the page's model and default settings, except for what is compared."""
     session.change(CompareState, columns=PRESETS[name], right_prompt=None)
-
-
-def generate_typed(session: Session, prompt: str, right_prompt: str, left_seed: str, right_seed: str) -> Iterator[None]:
-    """`generate` with the values of the boxes. The box of a right prompt that nobody changed may be out of date."""
-    if session.state(CompareState).right_prompt is not None:
-        session.change(CompareState, right_prompt=right_prompt)
-    type_prompt(session, prompt)
-    for side, seed in enumerate((left_seed, right_seed)):
-        set_value(side, "seed", session, seed)
     yield from generate(session)
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Generate both columns in lockstep; an error is shown and the previous result stays. If nothing has changed since
-    the last run, the seeds become others: the texts would be the same."""
-    session.change(CompareState, generating=True, notice=None)
+    """Generate both columns in lockstep, and compare them up to their ends. If nothing has changed since the last run,
+    the seeds become others: the texts would be the same."""
     if _made_with(session) == session.state(CompareState).ran:
         session.change(CompareState, columns=other_seeds(session.state(CompareState).columns))
     session.change(CompareState, ran=_made_with(session))
-    pair = None
-    try:
-        yield
-        pair = yield from _prepare(session)
-        if pair is not None:
-            yield from _steps(session, pair)
-    except ValueError as problem:
-        session.change(CompareState, notice=problem)
-    finally:
-        if pair is not None:
-            pair.stop()
-        if pair is None or session.state(CompareState).pair is pair:
-            session.change(CompareState, generating=False, measured=None)
+    yield from run(CompareState, _write, session)
+    state = session.state(CompareState)
+    if state.pair is not None and not state.busy:
+        state.pair.read()
+        state.pair.comparison.measure()
+        session.change(CompareState, pair_version=state.pair_version + 1)
 
 
 def _made_with(session: Session) -> Hashable:
     state = session.state(CompareState)
-    return session.model, state.prompts, state.columns, state.length
+    return session.model, prompts(session), state.columns, state.length
 
 
 def other_seeds(columns: tuple[ColumnSettings, ColumnSettings]) -> tuple[ColumnSettings, ColumnSettings]:
@@ -120,19 +100,25 @@ def other_seeds(columns: tuple[ColumnSettings, ColumnSettings]) -> tuple[ColumnS
     return left, right
 
 
+def _write(session: Session) -> Generator[None]:
+    pair = yield from _prepare(session)
+    try:
+        yield from _steps(session, pair)
+    finally:
+        pair.stop()
+        session.change(CompareState, measured=None)
+
+
 def _prepare(session: Session) -> Generator[None, None, Pair]:
-    state = session.state(CompareState)
-    prompts = (checked_text("prompt", state.prompts[0]), checked_text("prompt", state.prompts[1]))
+    state, (left, right) = session.state(CompareState), prompts(session)
+    checked = (checked_text("prompt", left), checked_text("prompt", right))
     params = (_params(state.columns[0]), _params(state.columns[1]))
     loaded = []
     for column in state.columns:
         loaded.append((yield from load_with_progress(session, column.model or session.model)))
-    _check_fits(session, prompts, loaded)
-    pair = Pair((loaded[0], loaded[1]), prompts, params)
-    before = session.state(CompareState).pair
-    if before is not None:
-        before.stop()  # a new run ends the previous one
-    notice = None if all(prompts) else Message("prompt.started_empty")
+    _check_fits(session, checked, loaded)
+    pair = Pair((loaded[0], loaded[1]), checked, params)
+    notice = None if all(checked) else Message("prompt.started_empty")
     session.change(CompareState, pair=pair, notice=notice, pair_version=0)
     return pair
 
@@ -142,9 +128,9 @@ def _params(column: ColumnSettings) -> SamplingParams:
     return Settings(column.temperature, column.top_k, column.top_p, seed=column.seed).sampling_with_seed()
 
 
-def _check_fits(session: Session, prompts: tuple[str, str], models: list[LoadedModel]) -> None:
+def _check_fits(session: Session, texts: tuple[str, str], models: list[LoadedModel]) -> None:
     """Raise PageError, naming the side, if a prompt is too long for its model."""
-    for side, prompt, loaded in zip(SIDES, prompts, models, strict=True):
+    for side, prompt, loaded in zip(SIDES, texts, models, strict=True):
         n, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
         if n > limit:
             problem = Verbatim(count_sentence(n, limit, session.language))
@@ -157,8 +143,6 @@ def _steps(session: Session, pair: Pair) -> Iterator[None]:
         pair.read()
         yield from _shown(session)
         for n in pair.measure():
-            if pair.ended:
-                return
             session.change(CompareState, measured=(n, pair.comparison.n_measurable))
             yield
         session.change(CompareState, measured=None)
@@ -177,25 +161,6 @@ def _steps(session: Session, pair: Pair) -> Iterator[None]:
 def _shown(session: Session) -> Iterator[None]:
     session.change(CompareState, pair_version=session.state(CompareState).pair_version + 1)
     yield
-
-
-def stop(session: Session) -> None:
-    """Stop both columns."""
-    pair = session.state(CompareState).pair
-    if pair is not None:
-        pair.stop()
-    session.change(CompareState, generating=False)
-
-
-def finish(session: Session) -> None:
-    """After a run: measure the divergence of the two texts."""
-    state = session.state(CompareState)
-    pair = state.pair
-    if pair is None or not pair.ended:  # another run has begun
-        return
-    pair.read()
-    pair.comparison.measure()
-    session.change(CompareState, generating=False, pair_version=state.pair_version + 1)
 
 
 def select_token(side: int, session: Session, sent: dict[str, Any]) -> None:

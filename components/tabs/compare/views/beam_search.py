@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
-from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import decimal, marked, token_text
 from components.render import Lines, View
-from components.state.snapshot import Message, Snapshot
-from components.tabs.compare.components import BeamState
+from components.state.snapshot import Snapshot
+from components.tabs.compare.state import BeamState, CompareState
+from components.tabs.compare.views.columns import run_notice
 from components.widgets import beams as widget
 from gpt.documents.beam_search import BeamSearch
 
@@ -149,30 +151,24 @@ def status(s: Snapshot) -> dict[str, Any]:
         return {"text": t(s.progress.key, s.language, **s.progress.values)}
     if state.search is None:
         return {"text": ""}
-    if state.searching:
+    if state.busy:
         depth = state.search.candidates[-1].depth if state.search.candidates else 0
         return {"text": t("beams.running", s.language, n=depth, total=state.search.max_depth)}
     return {"text": status_sentence(state.search, s.language, stopped=not state.search.done)}
 
 
 def chosen(s: Snapshot) -> dict[str, Any]:
-    return {"text": "" if s.state(BeamState).searching else chosen_sentence(s.state(BeamState), s.language)}
+    return {"text": "" if s.state(BeamState).busy else chosen_sentence(s.state(BeamState), s.language)}
 
 
 def finished(s: Snapshot) -> dict[str, Any]:
     state = s.state(BeamState)
-    return {"rows": [] if state.search is None or state.searching else finished_rows(state.search, s.language)}
+    return {"rows": [] if state.search is None or state.busy else finished_rows(state.search, s.language)}
 
 
-def notice(s: Snapshot) -> dict[str, Any]:
-    problem = s.state(BeamState).notice
-    if isinstance(problem, Message):
-        return {"text": t(problem.key, s.language, **problem.values)}
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
-
-
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(BeamState), s.progress, s.language
+def inputs(s: Snapshot) -> Hashable:
+    """None while this part is closed."""
+    return None if s.state(CompareState).part != "beams" else (s.state(BeamState), s.progress, s.language)
 
 
 VIEWS = (
@@ -181,5 +177,5 @@ VIEWS = (
     View("beams-status", inputs, status),
     View("beams-chosen", inputs, chosen),
     View("beams-table", inputs, finished),
-    View("beams-notice", inputs, notice),
+    View("beams-notice", inputs, partial(run_notice, BeamState)),
 )

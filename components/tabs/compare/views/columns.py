@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
@@ -16,8 +17,8 @@ from components.next_tokens import next_tokens
 from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.compare import figures
-from components.tabs.compare.components import SIDES, CompareState, Side
 from components.tabs.compare.pair import Pair
+from components.tabs.compare.state import SIDES, CompareState, RunState, Side
 from components.text_views import document_lines
 from components.text_views import strip_labels as token_words
 from components.widgets.chart import chart_data
@@ -161,9 +162,9 @@ def strip(side: int, s: Snapshot) -> dict[str, Any]:
     if pair is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1, "labels": labels}
     document, index = pair.documents[side], pair.comparison.divergence_index
-    selected = -1 if s.state(CompareState).generating or not document.n_read else pair.at(side)
+    selected = -1 if s.state(CompareState).busy or not document.n_read else pair.at(side)
     return {
-        "lines": document_lines(document) if document.n_read else Lines(),
+        "lines": document_lines(document, pair.statistics[side]) if document.n_read else Lines(),
         "doc": str(document.key),
         "selected": selected,
         "parted": -1 if index is None else index,
@@ -203,15 +204,18 @@ def shown_pair(s: Snapshot) -> Pair | None:
     return pair if pair is not None and all(document.n_read for document in pair.documents) else None
 
 
-def notice(s: Snapshot) -> dict[str, Any]:
-    problem = s.state(CompareState).notice
+def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
+    """The remark about a run, or its error."""
+    problem = s.state(run).notice
     if isinstance(problem, Message):
         return {"text": t(problem.key, s.language, **problem.values)}
     return {"text": "" if problem is None else localize_error(problem, s.language)}
 
 
-def inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.state(CompareState), s.progress, s.language
+def inputs(s: Snapshot) -> Hashable:
+    """None while this part is closed."""
+    state = s.state(CompareState)
+    return None if state.part != "sides" else (state, s.progress, s.language)
 
 
 VIEWS = (
@@ -220,5 +224,5 @@ VIEWS = (
     *(View(f"compare-{name}-bars", inputs, partial(bars, side)) for side, name in enumerate(SIDES)),
     View("compare-parting", inputs, first_difference),
     View("compare-divergence", inputs, divergence),
-    View("compare-notice", inputs, notice),
+    View("compare-notice", inputs, partial(run_notice, CompareState)),
 )
