@@ -1,0 +1,124 @@
+"""What it takes until the page answers: its size, its requests, the time, and how much of it jumps.
+
+    python benchmarks/loading.py [--rounds 5]
+
+Starts the app in this process, and a headless Chromium with an empty cache beside it. The page answers when a letter,
+typed as soon as there is a text box, has changed the prediction below it. Beside it stands the least that gradio
+takes: an empty page with one component of each kind that this one has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import statistics
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import gradio as gr
+from gradio.blocks import Block
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from benchmarks.decode import cpu_name
+from components.page import build_app, launch_options
+
+WIDTHS = (390, 1280, 1920)
+SETTLES = 3_000  # ms after the answer, for what loads later
+ANSWER = """() => {
+  window.shift = 0;
+  new PerformanceObserver((list) => { for (const each of list.getEntries()) window.shift += each.value; })
+    .observe({ type: "layout-shift", buffered: true });
+  const type = () => {
+    const box = document.querySelector("#prompt textarea");
+    const bars = document.querySelector("#bars .gb-says");
+    if (!box?.value || !bars || document.querySelector("#first-screen")) return requestAnimationFrame(type);
+    const before = bars.textContent;
+    new MutationObserver(() => { if (bars.textContent !== before) window.answered ??= performance.now(); })
+      .observe(bars, { childList: true, characterData: true, subtree: true });
+    box.focus();
+    document.execCommand("insertText", false, "!");
+  };
+  type();
+}"""
+COMPONENT = """() => {
+  const look = () => {
+    if (document.querySelector(".gradio-container button")) window.answered = performance.now();
+    else requestAnimationFrame(look);
+  };
+  look();
+}"""
+
+
+class Visit:
+    """One visit with an empty cache: seconds until the page answers, and by then its requests and kilobytes."""
+
+    def __init__(self, browser: Browser, url: str, script: str, width: int) -> None:
+        page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+        received: list[tuple[float, int]] = []
+        network = page.context.new_cdp_session(page)
+        network.send("Network.enable")
+        network.on("Network.loadingFinished", lambda e: received.append((e["timestamp"], e["encodedDataLength"])))
+        page.add_init_script(f"({script})()")
+        page.goto(url)
+        page.wait_for_function("window.answered", timeout=60_000)
+        began = self._began(page)
+        self.seconds = page.evaluate("window.answered") / 1000
+        page.wait_for_timeout(SETTLES)
+        by_then = [size for at, size in received if at <= began + self.seconds]
+        self.requests, self.kilobytes = len(by_then), sum(by_then) / 1000
+        self.shift = page.evaluate("window.shift ?? 0")
+        page.context.close()
+
+    @staticmethod
+    def _began(page: Page) -> float:
+        """The start of the visit on the clock of the network's events, in s."""
+        metrics = page.context.new_cdp_session(page)
+        metrics.send("Performance.enable")
+        found = {each["name"]: each["value"] for each in metrics.send("Performance.getMetrics")["metrics"]}
+        return found["NavigationStart"]
+
+
+def empty_page(app: gr.Blocks) -> gr.Blocks:
+    """A page with one component of each kind that the app has."""
+    kinds = {type(block) for block in app.blocks.values() if isinstance(block, Block)}
+    with gr.Blocks(analytics_enabled=False) as page:
+        gr.Button("ready")
+        for kind in sorted(kinds, key=lambda kind: kind.__name__):
+            if kind.__module__.startswith("gradio.components") and kind.__name__ not in ("Api", "State"):
+                kind()
+    return page
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    app = build_app()
+    config = app.config
+    kinds = Counter(each["type"] for each in config["components"])
+    print(cpu_name())
+    print(f"{sum(kinds.values()) - kinds['api']} components and {kinds['api']} of endpoints, {len(config['dependencies'])} events")
+    _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
+    _, empty, _ = empty_page(app).launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        html = browser.new_page()
+        print(f"{len(html.request.get(url).body()) / 1000:.0f} KB of HTML before compression")
+        html.close()
+        seen: dict[str, list[Visit]] = {"page": [], "empty": []}
+        for _ in range(rounds):
+            seen["page"].append(Visit(browser, url, ANSWER, 1280))
+            seen["empty"].append(Visit(browser, empty, COMPONENT, 1280))
+        for name, visits in seen.items():
+            middle = {key: statistics.median(getattr(v, key) for v in visits) for key in ("seconds", "requests", "kilobytes")}
+            print(f"{name}: {middle['seconds']:.2f} s, {middle['requests']:.0f} requests, {middle['kilobytes']:.0f} KB")
+        for width in WIDTHS:
+            print(f"layout shift at {width} px: {Visit(browser, url, ANSWER, width).shift:.3f}")
+
+
+if __name__ == "__main__":
+    main()
