@@ -120,7 +120,7 @@ def build_app(
                 with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
                     build_shapes(localizer, events, first.document)
                 with localizer.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
-                    build_loss(localizer, events, first.document.loaded)
+                    build_loss(events, first.document.loaded)
         wire_tabs(events, tabs, tools, frame.saved)
         wire_share(events, frame.link, playground_parts.files)
         names = [tab.id for row in (tabs, tools) for tab in tabs_of(row) if tab.id != "tools"]

@@ -123,10 +123,13 @@ def columns(*parts: Part, classes: str = "") -> Part:
     return row(*parts, classes=f"gb-columns {classes}".strip())
 
 
-def column(*parts: Part, grow: float = 1, min_width: int = 280, classes: str = "") -> Part:
-    """Parts below each other. grow: its share of the row; min_width: in px, below which the row wraps."""
+def column(
+    *parts: Part, grow: float = 1, min_width: int = 280, classes: str = "", name: str = "", show: Live | None = None
+) -> Part:
+    """Parts below each other. grow: its share of the row; min_width: in px, below which the row wraps. With `show` it
+    needs a name."""
     fixed = {"classes": f"gb-column {classes}".strip(), "grow": grow, "min_width": min_width}
-    return Part("box", fixed=fixed, children=parts)
+    return _shown(Part("box", name, fixed, children=parts), show)
 
 
 def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", show: Live | None = None) -> Part:
@@ -202,9 +205,10 @@ def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpac
     return _control("pick_list", name, options, choices=choices, most=most)
 
 
-def text_box(name: str, *, max_length: int, **options: Unpack[ControlOptions]) -> Part:
-    """A text to type, in one line or more. It sends the text with each key."""
-    return _control("text_box", name, options, max_length=max_length)
+def text_box(name: str, *, max_length: int, placeholder: str = "", **options: Unpack[ControlOptions]) -> Part:
+    """A text to type, in one line or more. It sends the text with each key. placeholder: a key of the catalogue."""
+    box = _control("text_box", name, options, max_length=max_length)
+    return replace(box, words={**box.words, "placeholder": (placeholder, {})}) if placeholder else box
 
 
 def number_box(name: str, **options: Unpack[ControlOptions]) -> Part:
@@ -239,10 +243,25 @@ def code_text(name: str, label: str, text: Live) -> Part:
     return Part("code_text", name, words={"label": (label, {}), "copy": ("copy", {})}, live={"text": text})
 
 
-def run_buttons(name: str, label: str, start: Handler, stop: Handler, running: Live, *, queue: Queue) -> Part:
-    """Start and Stop, of which one can be pressed. label: of Start, a key of the catalogue."""
+def run_buttons(
+    name: str,
+    label: str,
+    start: Handler,
+    stop: Handler,
+    running: Live,
+    *,
+    queue: Queue,
+    able: Live | None = None,
+    primary: bool = False,
+) -> Part:
+    """Start and Stop, of which one can be pressed. label: of Start, a key of the catalogue; able: whether it can be
+    pressed while nothing runs; primary: see `button`."""
+
+    def can_start(s: Snapshot) -> bool:
+        return not running(s) and (able is None or able(s))
+
     return row(
-        button(f"{name}-start", label, start, queue=queue, enabled=lambda s: not running(s)),
+        button(f"{name}-start", label, start, queue=queue, enabled=can_start, primary=primary),
         button(f"{name}-stop", "stop", stop, queue="stop", enabled=running),
         classes="gb-buttons gb-short",
     )

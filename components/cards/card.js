@@ -280,6 +280,7 @@ const BUILDERS = {
       element,
       set: (properties) => {
         say(properties);
+        box.placeholder = properties.placeholder ?? "";
         if (box.value !== properties.value) box.value = properties.value;
         fit();
       },
@@ -329,7 +330,9 @@ export function card(element, trigger, props, call) {
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
     pending[queue] = [...before, [(number += 1), name, value]];
-    props.value = { ...props.value, [call.events[queue]]: { pending: pending[queue] } }; // an input of the event
+    const set = queue === "interactive" ? [] : (pending.interactive ?? []); // what a button works with
+    const waiting = [...set, ...pending[queue]].sort(([a], [b]) => a - b);
+    props.value = { ...props.value, [call.events[queue]]: { pending: waiting } }; // an input of the event
     trigger(call.events[queue], {});
   }
 

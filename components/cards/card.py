@@ -115,12 +115,12 @@ def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: d
 def _pending(
     cards: Sequence[Card], queue: Queue, session: Session, sent: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[Handler, Any]]:
-    """The handlers to call, with what each gets. sent: of each card, of unchecked content."""
+    """The handlers to call, with what each gets. sent: of each card, of unchecked content; with a button that starts
+    something comes what was set before it and may not be handled yet."""
     for card, value in zip(cards, sent, strict=True):
         found = value.get("pending")
         for entry in found if isinstance(found, list) else ():
             match entry:
-                case [int(number), str(name), payload] if session.is_new(card.name, queue, number):
-                    action = card.actions.get(name)
-                    if action is not None and action.queue == queue:
+                case [int(number), str(name), payload] if action := card.actions.get(name):
+                    if action.queue in (queue, "interactive") and session.is_new(card.name, action.queue, number):
                         yield action.handler, payload

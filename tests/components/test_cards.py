@@ -38,12 +38,15 @@ def test_actions_are_handled_once_in_order_and_unknown_ones_not_at_all() -> None
     assert session.snapshot().handled == {("one", "interactive"): 4, ("two", "interactive"): 1}
 
 
-def test_an_action_of_another_queue_is_not_handled() -> None:
+def test_what_was_set_before_a_button_was_pressed_is_handled_before_it_once_and_another_button_is_not() -> None:
     done: list[Any] = []
     press = button("b", "stop", lambda session: done.append("b"), queue="model", enabled=lambda s: True)
-    card = Card("one", number("a", done), press)
-    list(act_and_show([card], "model", Session(None), {"pending": [[1, "a:act", 3], [2, "b:act", None]]}))
-    assert done == ["b"]
+    other = button("c", "stop", lambda session: done.append("c"), queue="experiment", enabled=lambda s: True)
+    card, session = Card("one", number("a", done), press, other), Session(None)
+    sent = {"pending": [[1, "a:act", 3], [2, "c:act", None], [3, "b:act", None]]}
+    list(act_and_show([card], "model", session, sent))
+    act([card], "interactive", session, sent)
+    assert done == [("a", 3), "b"]
 
 
 def test_a_handler_that_yields_belongs_to_a_queue_that_streams() -> None:
