@@ -115,7 +115,7 @@ def build_app(
             with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
                 build_lessons(events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
             with localizer.build(gr.Tab, {"label": "tab.challenges"}, id="challenges"):
-                build_challenges(events, frame.saved)
+                build_challenges(events)
             with localizer.build(gr.Tab, {"label": "tab.tools"}, id="tools"), gr.Tabs(elem_id="tools") as tools:
                 with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
                     build_shapes(localizer, events, first.document)
