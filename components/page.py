@@ -118,7 +118,7 @@ def build_app(
                 build_challenges(events)
             with localizer.build(gr.Tab, {"label": "tab.tools"}, id="tools"), gr.Tabs(elem_id="tools") as tools:
                 with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
-                    build_shapes(localizer, events, first.document)
+                    build_shapes(events, first.document)
                 with localizer.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
                     build_loss(events, first.document.loaded)
         wire_tabs(events, tabs, tools, frame.saved)

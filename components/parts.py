@@ -184,10 +184,17 @@ class ControlOptions(TypedDict):
 
 
 def slider(
-    name: str, low: float | Live, high: float | Live, step: float | Live, **options: Unpack[ControlOptions]
+    name: str,
+    low: float | Live,
+    high: float | Live,
+    step: float | Live,
+    *,
+    typed_step: float | None = None,
+    **options: Unpack[ControlOptions],
 ) -> Part:
-    """A number in a range, also to type. It sends a number between low and high."""
-    return _control("slider", name, options, low=low, high=high, step=step)
+    """A number in a range, also to type. It sends a number between low and high. typed_step: of what is typed, where it
+    is finer."""
+    return _control("slider", name, options, low=low, high=high, step=step, typed_step=typed_step)
 
 
 def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:

@@ -10,9 +10,9 @@ import torch
 from components.errors import localize_error
 from components.panels.shape_settings import RANGES, SWITCHES
 from components.tabs.shapes import handlers
-from components.tabs.shapes.components import choice_of, preset_of
 from components.tabs.shapes.settings import OWN, PICKED, UNTIED, Shape
-from components.tabs.shapes.tab import can_build, control_value, slider_ends
+from components.tabs.shapes.state import choice_of, preset_of
+from components.tabs.shapes.tab import can_build, control_value, slider_end
 from components.tabs.shapes.views import cost_sentence
 from gpt import GPT, PRESETS, GPTConfig, LoadedModel, get_model
 from gpt.models.checkpoints.vocabularies import PlainIds
@@ -89,14 +89,12 @@ def test_a_wrong_combination_says_why_and_all_else_stays(session):
 
 
 def test_the_sliders_reach_as_far_as_the_model_that_they_were_set_to(session):
-    deep = replace(TINY, n_layer=120, n_ff=20000)
-    session.id = "visitor"
-    handlers.set_shape(session, deep)
+    handlers.set_shape(session, replace(TINY, n_embd=6, n_layer=120))
     handlers.set_value("n_layer", session, 5)
-    assert slider_ends("n_layer", session.snapshot()) == {"minimum": 1, "maximum": 120}
-    assert slider_ends("n_ff", session.snapshot())["maximum"] == 20000
+    assert slider_end("n_layer", 1, session.snapshot()) == 120
+    assert slider_end("n_embd", 0, session.snapshot()) == 6
     handlers.set_shape(session, TINY)
-    assert slider_ends("n_layer", session.snapshot()) == {"minimum": 1, "maximum": 96}
+    assert slider_end("n_layer", 1, session.snapshot()) == 96
 
 
 def test_a_shape_can_be_set_whole_or_as_a_skeleton(session):
