@@ -40,6 +40,3 @@ def test_a_text_has_its_loss_its_tokens_are_shaded_and_selected_and_an_example_i
         expect(box).to_have_value(re.compile("^The cat sat"))
         expect(page.locator("#loss-strip .gb-strip")).to_have_text(re.compile("^The cat sat"))
         expect(page.locator("#loss-start")).to_be_enabled()
-    page.get_by_text("中文", exact=True).click()
-    expect(page.locator("#loss-headline")).to_contain_text("每词元")
-    expect(page.locator("#loss-strip .gb-from")).to_have_text("意外程度 0")

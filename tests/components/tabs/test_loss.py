@@ -12,11 +12,10 @@ from plotly.utils import PlotlyJSONEncoder
 
 from components.state.session import Session
 from components.tabs.loss import handlers
-from components.tabs.loss.state import FIRST_EXAMPLE, LossState, ScoredText
-from components.tabs.loss.views import VIEWS, explanation
+from components.tabs.loss.state import FIRST_EXAMPLE, LossState
+from components.tabs.loss.views import VIEWS
 from components.widgets.tokens import shade_value
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
-from gpt.experiments.text_loss import score_text
 from gpt.models.checkpoints.token_table import Characters
 
 
@@ -45,17 +44,8 @@ def measured(session, text):
     return drawn(session)
 
 
-def said(text):
-    loaded = get_model()
-    return explanation(ScoredText(loaded, score_text(loaded, loaded.tokenizer.encode(text)), text), "en")
-
-
-def test_an_unsure_model_chose_among_as_many_tokens_as_the_perplexity_says():
-    assert "as uncertain as when choosing at random among" in said("Once upon a time there was a little girl.")
-
-
-def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are():
-    text = said("zq zq Ω≠∂ girl,,,!! 7a7 the the upon")
+def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are(session):
+    text = measured(session, "zq zq Ω≠∂ girl,,,!! 7a7 the the upon")["says"]["text"]
     assert "was confident of other tokens than these: a random choice among all 4,096" in text
     assert "choosing at random" not in text
 
@@ -114,6 +104,7 @@ def test_the_three_numbers_agree_and_the_most_surprising_token_is_selected(sessi
     selected = shown["strip"]["selected"]
     assert losses[selected - 1].surprisal == max(loss.surprisal for loss in losses)
     assert shown["strip"]["shade"] == shade_value([0.0, *(loss.surprisal for loss in losses)])
+    assert "as uncertain as when choosing at random among" in shown["says"]["text"]
     assert "They fit into the context of 256" in shown["says"]["text"]
     assert shown["status"]["text"] == ""
 
