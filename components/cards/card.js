@@ -254,7 +254,9 @@ const BUILDERS = {
       const text = box.value.trim() && box.value;
       const entry = choices.find(([label]) => label === text)?.[1] ?? text;
       box.value = "";
-      if (text && held.length < most && !held.includes(entry)) put([...held, entry]);
+      if (!text || held.includes(entry)) return;
+      if (most === 1) put([entry]);
+      else if (held.length < most) put([...held, entry]);
     });
     return {
       element,
@@ -332,9 +334,8 @@ export function card(element, trigger, props, call) {
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
     pending[queue] = [...before, [(number += 1), name, value]];
-    const set = queue === "interactive" ? [] : (pending.interactive ?? []); // what a button works with
-    const waiting = [...set, ...pending[queue]].sort(([a], [b]) => a - b);
-    props.value = { ...props.value, [call.events[queue]]: { pending: waiting } }; // an input of the event
+    const sent = { interactive: pending.interactive ?? [], [queue]: pending[queue] };
+    props.value = { ...props.value, [call.events[queue]]: sent }; // an input of the event
     trigger(call.events[queue], {});
   }
 

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_playground
+from tests.browser.playground_page import open_playground, open_tab
 
 CHIPS = "#loss-strip .gb-strip [role=option]"
 SHADE = "chip => Number(chip.style.getPropertyValue('--s'))"
@@ -14,8 +14,7 @@ def test_a_text_has_its_loss_its_tokens_are_shaded_and_selected_and_an_example_i
     stay, site
 ):
     page = stay(lambda page: open_playground(page, site))
-    page.get_by_role("tab", name="Tools", exact=True).click()
-    page.get_by_role("tab", name="Loss", exact=True).click()
+    open_tab(page, "loss")
     expect(page.locator(CHIPS).first).to_be_visible()
     box = page.locator("#loss-text textarea")
     text = "Lily <img src=x onerror=alert(1)> ran \x00 home."

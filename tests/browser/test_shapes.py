@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_playground, says, set_slider
+from tests.browser.playground_page import open_playground, open_tab, says, set_slider
 
 CHIPS = ".gb-strip [role=option]"
 
@@ -13,7 +13,7 @@ CHIPS = ".gb-strip [role=option]"
 @pytest.fixture
 def shapes(stay, site):
     page = stay(lambda page: open_playground(page, site))
-    page.get_by_role("tab", name="Tools", exact=True).click()
+    open_tab(page, "shapes")
     expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
     return page
 
@@ -44,9 +44,9 @@ def test_a_preset_stands_in_every_control_and_what_is_moved_is_counted_at_once(s
 
 
 def test_build_runs_the_playground_s_prompt_through_both_models_and_nothing_scrolls_sideways_on_a_phone(shapes):
-    shapes.get_by_role("tab", name="Playground", exact=True).click()
+    open_tab(shapes, "playground")
     shapes.locator("#prompt textarea").fill("The <b>dog</b> and")
-    shapes.get_by_role("tab", name="Tools", exact=True).click()
+    open_tab(shapes, "shapes")
     set_slider(shapes, "shape-vocab-size", 5000)
     shapes.locator("#shape-skeleton input").click()
     expect(shapes.locator("#shape-headline")).to_contain_text("1,009,152 parameters")

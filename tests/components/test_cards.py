@@ -30,20 +30,19 @@ def test_actions_are_handled_once_in_order_and_unknown_ones_not_at_all() -> None
     done: list[Any] = []
     cards = [Card("one", number("a", done), number("b", done)), Card("two", number("c", done))]
     session = Session(None)
-    first = [{"pending": [[1, "a:act", 3], [2, "b:act", 4], [3, "z:act", 0]]}, {"pending": "text"}]
-    later = [{"pending": [[2, "b:act", 4], [4, "a:act", 1]]}, {"pending": [[1, "c:act", 2], [True], None]}]
+    first = [{"interactive": [[1, "a:act", 3], [2, "b:act", 4], [3, "z:act", 0]]}, {"interactive": "text"}]
+    later = [{"interactive": [[2, "b:act", 4], [4, "a:act", 1]]}, {"interactive": [[1, "c:act", 2], [True], None]}]
     for sent in (first, later):
         act(cards, "interactive", session, *sent)
     assert done == [("a", 3), ("b", 4), ("a", 1), ("c", 2)]
     assert session.snapshot().handled == {("one", "interactive"): 4, ("two", "interactive"): 1}
 
 
-def test_what_was_set_before_a_button_was_pressed_is_handled_before_it_once_and_another_button_is_not() -> None:
+def test_what_was_chosen_before_is_handled_first_and_an_action_only_in_its_own_queue() -> None:
     done: list[Any] = []
-    press = button("b", "stop", lambda session: done.append("b"), queue="model", enabled=lambda s: True)
-    other = button("c", "stop", lambda session: done.append("c"), queue="experiment", enabled=lambda s: True)
-    card, session = Card("one", number("a", done), press, other), Session(None)
-    sent = {"pending": [[1, "a:act", 3], [2, "c:act", None], [3, "b:act", None]]}
+    press = button("b", "stop", lambda session: done.append("b"), queue="model")
+    card, session = Card("one", number("a", done), press), Session(None)
+    sent = {"interactive": [[1, "a:act", 3]], "model": [[2, "a:act", 4], [3, "b:act", None]]}
     list(act_and_show([card], "model", session, sent))
     act([card], "interactive", session, sent)
     assert done == [("a", 3), "b"]

@@ -40,7 +40,7 @@ def build_loss(events: Events, loaded: LoadedModel) -> None:
                 button(key.replace(".", "-"), key, partial(handlers.measure_text, text=text), queue="model")
                 for key, text in EXAMPLES.items()
             ),
-            classes="gb-examples",
+            classes="gb-small",
         ),
         row(
             run_buttons(
