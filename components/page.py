@@ -47,8 +47,8 @@ from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_less
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
 from components.tabs.loss.tab import build_loss
-from components.tabs.playground.handlers.generation import prepare_prompt
-from components.tabs.playground.tab import build_playground, follow
+from components.tabs.playground.handlers.generation import prepare_prompt, written
+from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.handlers import set_shape
 from components.tabs.shapes.tab import build_shapes
 from components.tabs.train.tab import build_train
@@ -100,7 +100,7 @@ def build_app(
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
             with tab("playground"):
-                playground_parts = build_playground(localizer, events, frame, first, uploads=uploads)
+                build_playground(localizer, events, frame, first, open_film, uploads=uploads)
             with tab("inside"):
                 build_inside(localizer, events, visitor_memory)
             with tab("reasons"), gr.Tabs(elem_id="reasons") as reasons:
@@ -124,12 +124,10 @@ def build_app(
                     build_shapes(events, first.document)
                 with tab("loss"):
                     build_loss(events, first.document.loaded)
-        events.on(playground_parts.film.click, open_film)
-        begun = events.on(opened, prepare_prompt, queue="model")
-        follow(events, begun)
+        events.on(opened, written(prepare_prompt), queue="model")
         rows = (tabs, reasons, learn, lab)
         wire_tabs(events, rows, frame.saved)
-        wire_share(events, frame.link, playground_parts.files)
+        wire_share(events, frame.link)
         names = [each.id for row in rows for each in tabs_of(row) if each.id not in INNER]
         version = Text.of(first.document).version
         pages = {

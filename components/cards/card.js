@@ -71,10 +71,11 @@ const BUILDERS = {
     return { element };
   },
 
-  fold: ({ children = [] }, { build }) => {
-    const element = make("details", "gb-fold-card");
+  fold: ({ children = [], classes = "" }, { build, act }) => {
+    const element = make("details", `gb-fold-card ${classes}`);
     const title = make("summary");
     element.append(title, ...children.map(build));
+    element.addEventListener("toggle", () => act(element.open));
     return { element, set: ({ title: text }) => setText(title, text) };
   },
 
@@ -269,7 +270,7 @@ const BUILDERS = {
     };
   },
 
-  text_box: ({ max_length }, { act }) => {
+  text_box: ({ max_length, actions }, { act }) => {
     const box = make("textarea", "", "", { rows: "1", spellcheck: "false", maxlength: max_length });
     const { element, say } = labelled("text-box", box);
     const fit = () => {
@@ -279,6 +280,11 @@ const BUILDERS = {
     box.addEventListener("input", () => {
       fit();
       act(box.value);
+    });
+    box.addEventListener("keydown", (event) => {
+      if (!actions?.enter || event.key !== "Enter" || event.isComposing) return;
+      event.preventDefault();
+      act(box.value, "enter");
     });
     return {
       element,
