@@ -187,9 +187,3 @@ def clamp_js(low: float, high: float) -> str:
     """The `js` of a slider's event: clamps a typed number to the range, since gradio refuses one outside it."""
     least, most = json.dumps(low), json.dumps(high)
     return f"(value) => [Math.min(Math.max(value ?? {least}, {least}), {most})]"
-
-
-def clamp_slider_js(elem_id: str) -> str:
-    """As `clamp_js`, for a slider whose range the server changes: reads the range from the page."""
-    ends = f"document.querySelector('#{elem_id} input[type=range]')"
-    return f"(value) => {{ const {{ min, max }} = {ends}; return [Math.min(Math.max(value ?? min, min), max)]; }}"

@@ -18,7 +18,7 @@ function opened() {
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
   event.preventDefault();
-  const buttons = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("button.primary"));
+  const buttons = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("button:is(.primary, .gb-primary)"));
   [...buttons].find((button) => button.offsetParent)?.click();
 });
 

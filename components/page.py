@@ -114,16 +114,16 @@ def build_app(
                 with tab("lessons"):
                     build_lessons(events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
                 with tab("challenges"):
-                    build_challenges(events, frame.saved)
+                    build_challenges(events)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:
                 with tab("compare") as compare:
                     build_compare(events, compare)
                 with tab("train"):
                     opened = build_train(localizer, events, ExamplePass)
                 with tab("shapes"):
-                    build_shapes(localizer, events, first.document)
+                    build_shapes(events, first.document)
                 with tab("loss"):
-                    build_loss(localizer, events, first.document.loaded)
+                    build_loss(events, first.document.loaded)
         events.on(opened, written(prepare_prompt), queue="model")
         rows = (tabs, reasons, learn, lab)
         wire_tabs(events, rows, frame.saved)

@@ -123,10 +123,13 @@ def columns(*parts: Part, classes: str = "") -> Part:
     return row(*parts, classes=f"gb-columns {classes}".strip())
 
 
-def column(*parts: Part, grow: float = 1, min_width: int = 280, classes: str = "") -> Part:
-    """Parts below each other. grow: its share of the row; min_width: in px, below which the row wraps."""
+def column(
+    *parts: Part, grow: float = 1, min_width: int = 280, classes: str = "", name: str = "", show: Live | None = None
+) -> Part:
+    """Parts below each other. grow: its share of the row; min_width: in px, below which the row wraps. With `show` it
+    needs a name."""
     fixed = {"classes": f"gb-column {classes}".strip(), "grow": grow, "min_width": min_width}
-    return Part("box", fixed=fixed, children=parts)
+    return _shown(Part("box", name, fixed, children=parts), show)
 
 
 def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", show: Live | None = None) -> Part:
@@ -183,10 +186,17 @@ class ControlOptions(TypedDict):
 
 
 def slider(
-    name: str, low: float | Live, high: float | Live, step: float | Live, **options: Unpack[ControlOptions]
+    name: str,
+    low: float | Live,
+    high: float | Live,
+    step: float | Live,
+    *,
+    typed_step: float | None = None,
+    **options: Unpack[ControlOptions],
 ) -> Part:
-    """A number in a range, also to type. It sends a number between low and high."""
-    return _control("slider", name, options, low=low, high=high, step=step)
+    """A number in a range, also to type. It sends a number between low and high. typed_step: of what is typed, where it
+    is finer."""
+    return _control("slider", name, options, low=low, high=high, step=step, typed_step=typed_step)
 
 
 def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:
@@ -256,10 +266,25 @@ def code_text(name: str, label: str, text: Live) -> Part:
     return Part("code_text", name, words={"label": (label, {}), "copy": ("copy", {})}, live={"text": text})
 
 
-def run_buttons(name: str, label: str, start: Handler, stop: Handler, running: Live, *, queue: Queue) -> Part:
-    """Start and Stop, of which one can be pressed. label: of Start, a key of the catalogue."""
+def run_buttons(
+    name: str,
+    label: str,
+    start: Handler,
+    stop: Handler,
+    running: Live,
+    *,
+    queue: Queue,
+    able: Live | None = None,
+    primary: bool = False,
+) -> Part:
+    """Start and Stop, of which one can be pressed. label: of Start, a key of the catalogue; able: whether it can be
+    pressed while nothing runs; primary: see `button`."""
+
+    def can_start(s: Snapshot) -> bool:
+        return not running(s) and (able is None or able(s))
+
     return row(
-        button(f"{name}-start", label, start, queue=queue, enabled=lambda s: not running(s)),
+        button(f"{name}-start", label, start, queue=queue, enabled=can_start, primary=primary),
         button(f"{name}-stop", "stop", stop, queue="stop", enabled=running),
         classes="gb-buttons gb-short",
     )

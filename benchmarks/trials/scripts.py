@@ -107,7 +107,7 @@ def by_typing(page: Page, url: str, text: str, folder: Path) -> None:
 
 def by_loss(page: Page, url: str, text: str, folder: Path) -> None:
     """The text of the Loss tab."""
-    page.get_by_role("tab", name="Tools", exact=True).click()
+    page.get_by_role("tab", name="Lab", exact=True).click()
     page.get_by_role("tab", name="Loss", exact=True).click()
     expect(page.locator("#loss-strip .gb-strip")).to_contain_text("Once")  # the tab has opened with its example
     page.locator("#loss-text textarea").fill(text)

@@ -159,8 +159,10 @@ const BUILDERS = {
       set: (properties) => {
         say(properties);
         box.ariaLabel = properties.label;
+        const { low: min, high: max, step, typed_step } = properties;
         for (const input of [range, box]) {
-          for (const [name, end] of [["min", "low"], ["max", "high"], ["step", "step"]]) input.setAttribute(name, properties[end]);
+          const limits = { min, max, step: (input === box && typed_step) || step };
+          for (const [name, limit] of Object.entries(limits)) input.setAttribute(name, limit);
           if (input.valueAsNumber !== properties.value) input.value = properties.value;
         }
       },

@@ -25,9 +25,9 @@ class Range:
     step: int
     least: int = 1
 
-    def around(self, value: int) -> dict[str, int]:
+    def around(self, value: int) -> tuple[int, int]:
         """The limits of a slider that shows this value."""
-        return {"minimum": min(self.low, value), "maximum": max(self.high, value)}
+        return min(self.low, value), max(self.high, value)
 
 
 RANGES = {

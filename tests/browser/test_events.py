@@ -36,13 +36,6 @@ def change(page: Page) -> Actions:
     return heads.nth(1).click, heads.nth(2).click, lead, "layer 0 head 1 off; layer 0 head 2 off"
 
 
-def loss(page: Page) -> Actions:
-    open_tab(page, "loss")
-    chips, token = page.locator("#loss-strip [role=option]"), page.locator("#loss-token")
-    expect(token).not_to_be_empty()
-    return chips.nth(2).click, chips.first.click, token, "comes first"
-
-
 def train(page: Page) -> Actions:
     open_tab(page, "train")
     page.locator("#train-task").get_by_text("Reverse", exact=True).click()
@@ -76,7 +69,7 @@ def busy_server() -> Iterator[None]:
             free.set()
 
 
-@pytest.mark.parametrize("prepare", [inside, change, loss, train])
+@pytest.mark.parametrize("prepare", [inside, change, train])
 def test_of_two_quick_actions_the_last_one_counts_while_the_server_is_busy_with_the_first(
     stay: Callable[..., Page], site: str, prepare: Callable[[Page], Actions]
 ) -> None:

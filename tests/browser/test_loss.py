@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_playground
+from tests.browser.playground_page import open_playground, open_tab
 
 CHIPS = "#loss-strip .gb-strip [role=option]"
 SHADE = "chip => Number(chip.style.getPropertyValue('--s'))"
@@ -14,15 +14,14 @@ def test_a_text_has_its_loss_its_tokens_are_shaded_and_selected_and_an_example_i
     stay, site
 ):
     page = stay(lambda page: open_playground(page, site))
-    page.get_by_role("tab", name="Tools", exact=True).click()
-    page.get_by_role("tab", name="Loss", exact=True).click()
+    open_tab(page, "loss")
     expect(page.locator(CHIPS).first).to_be_visible()
     box = page.locator("#loss-text textarea")
     text = "Lily <img src=x onerror=alert(1)> ran \x00 home."
     box.fill(text)
     box.press("Control+Enter")
     expect(page.locator("#loss-strip .gb-strip")).to_have_text(text.replace("\x00", "[NUL]"))
-    expect(page.locator("#loss-measure")).to_be_enabled()
+    expect(page.locator("#loss-start")).to_be_enabled()
     expect(page.locator("#loss-headline")).to_contain_text(re.compile(r"\d\.\d{4} nats per token"))
     shades = page.locator(CHIPS).evaluate_all(f"chips => chips.map({SHADE})")
     assert page.locator("#loss-strip [aria-selected=true]").evaluate(SHADE) == max(shades) == 1
@@ -39,7 +38,4 @@ def test_a_text_has_its_loss_its_tokens_are_shaded_and_selected_and_an_example_i
         page.locator("#loss-example-repeat").click()
         expect(box).to_have_value(re.compile("^The cat sat"))
         expect(page.locator("#loss-strip .gb-strip")).to_have_text(re.compile("^The cat sat"))
-        expect(page.locator("#loss-measure")).to_be_enabled()
-    page.get_by_text("中文", exact=True).click()
-    expect(page.locator("#loss-headline")).to_contain_text("每词元")
-    expect(page.locator("#loss-strip .gb-from")).to_have_text("意外程度 0")
+        expect(page.locator("#loss-start")).to_be_enabled()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 from components.panels.panel import computed
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.challenges.components import ChallengesState, Judged, Request, latest
 from components.tabs.challenges.reading import Answer, Reading
+from components.tabs.challenges.state import ChallengesState, Judged, Request, latest
 from components.tabs.challenges.table import BY_KEY
 from gpt.tokenizer import plain_text
 
@@ -43,20 +42,15 @@ def _begin(session: Session, key: str) -> None:
         session.change(ChallengesState, challenge=key, answer=Answer(BY_KEY[key].text), result=None)
 
 
-def type_text(session: Session, box: str) -> None:
+def type_text(session: Session, sent: dict[str, Any]) -> None:
     """Take the text of the box, unless a newer one was taken or another challenge was opened in the meantime.
 
-    box: JSON as of `components.widgets.composer.typed_js`, and "challenge".
+    sent: as of `components.widgets.composer`; its document is the challenge.
     """
-    state = session.state(ChallengesState)
-    try:
-        sent = json.loads(box)
-        text, edited, challenge = sent["text"], float(sent["edited"]), sent["challenge"]
-    except (ValueError, KeyError, TypeError):
+    state, text, edited = session.state(ChallengesState), sent.get("text"), sent.get("edited")
+    if sent.get("document") != state.challenge or _tool(state) != "text":
         return
-    if challenge != state.challenge or _tool(state) != "text":
-        return
-    if isinstance(text, str) and edited > state.edited:
+    if isinstance(text, str) and isinstance(edited, int | float) and edited > state.edited:
         answer = replace(state.answer, text=text[:MAX_CHARS])
         session.change(ChallengesState, answer=answer, edited=edited)
 

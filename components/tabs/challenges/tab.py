@@ -1,66 +1,55 @@
-"""The Challenges tab: one challenge at a time, with what it needs; builds and wires it."""
+"""The Challenges tab: one challenge at a time, with what it needs."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-import gradio as gr
-
+from components.cards.card import Card, add_cards
 from components.events import Events
-from components.render import Control
+from components.parts import Part, column, columns
 from components.tabs.challenges import handlers
-from components.tabs.challenges.components import ChallengesComponents
-from components.tabs.challenges.views import VIEWS, shows, visibility
+from components.tabs.challenges.views import VIEWS, Piece, shows
 from components.widgets.arcs import arcs
 from components.widgets.challenge import challenge_foot, challenge_head
-from components.widgets.composer import composer, typed_js
+from components.widgets.composer import composer
 from components.widgets.heads import heads
 from components.widgets.predictions import predictions
 from components.widgets.sentence import sentence
 from components.widgets.toggle_grid import toggle_grid
-from components.widgets.widget import placed
 
 NAME = "challenges"
 
 
-def build_challenges(events: Events, placeholder: gr.Textbox) -> None:
-    """Build and wire the tab. placeholder: any input, in whose place the text of the box is sent."""
-    ui = _layout()
-    columns = {"typing": ui.typing, "pictures": ui.pictures, "switches": ui.switches, "bars": ui.side}
-    controls = [Control(column, partial(shows, part), partial(visibility, part)) for part, column in columns.items()]
-    events.renderer.add(NAME, VIEWS, handlers.ANALYSIS, controls=controls)
-    latest: Any = {"trigger_mode": "always_last"}
-    for widget in (ui.head, ui.foot):
-        events.on(widget.select, handlers.choose, [widget])
-    events.on(ui.box.input, handlers.type_text, [placeholder], js=_TYPED, **latest)
-    events.on(ui.text.select, handlers.pick_token, [ui.text], **latest)
-    events.on(ui.heads.select, handlers.pick_head, [ui.heads], **latest)
-    events.on(ui.toggles.select, handlers.toggle, [ui.toggles])
-    events.on(ui.bars.select, handlers.append_token, [ui.bars])
+def build_challenges(events: Events) -> None:
+    """Build and wire the tab."""
+    title = Card(
+        "challenge-title",
+        challenge_head(elem_id="challenge-head", view="challenge-head", on=handlers.choose),
+        sentence(kind="caption", elem_id="challenge-note", view="challenge-note"),
+    )
+    box = composer(elem_id="challenge-box", view="challenge-box", on_input=handlers.type_text)
+    pictures = heads(elem_id="challenge-heads", view="challenge-heads", on=handlers.pick_head)
+    switches = (
+        sentence(kind="caption", elem_id="challenge-tool", view="challenge-tool"),
+        toggle_grid(elem_id="challenge-toggles", view="challenge-toggles", on=handlers.toggle),
+    )
+    bars = predictions(elem_id="challenge-bars", view="challenge-bars", on=handlers.append_token)
+    foot = challenge_foot(elem_id="challenge-foot", view="challenge-foot", on=handlers.choose)
+    work = Card(
+        "challenge",
+        arcs(elem_id="challenge-text", view="challenge-text", on=handlers.pick_token),
+        _where("typing", box, grow=0),
+        columns(
+            _where("pictures", pictures, grow=9, min_width=300),
+            _where("switches", *switches, grow=2),
+            _where("bars", bars, grow=3, min_width=300),
+            column(foot, grow=3, min_width=300, classes="gb-challenge-side"),
+        ),
+    )
+    add_cards(events, NAME, [title, work], VIEWS, handlers.ANALYSIS)
 
 
-_OPEN = "document.querySelector('#challenge-head [aria-current]')?.dataset.key"
-_TYPED = f"() => [JSON.stringify({{ ...JSON.parse(({typed_js('challenge-box')})()), challenge: {_OPEN} }})]"
-
-
-def _layout() -> ChallengesComponents:
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card"):
-        parts["head"] = placed(challenge_head(elem_id="challenge-head", view="challenge-head"))
-        placed(sentence(kind="caption", elem_id="challenge-note", view="challenge-note"))
-    with gr.Column(elem_classes="gb-card gb-challenge-work"):
-        parts["text"] = placed(arcs(elem_id="challenge-text", view="challenge-text"))
-        with gr.Column(visible=False) as parts["typing"]:
-            parts["box"] = placed(composer(elem_id="challenge-box", view="challenge-box"))
-        with gr.Row(elem_classes="gb-challenge-columns"):
-            with gr.Column(visible=False, min_width=300, scale=5) as parts["pictures"]:
-                parts["heads"] = placed(heads(elem_id="challenge-heads", view="challenge-heads"))
-            with gr.Column(visible=False, min_width=280, scale=2) as parts["switches"]:
-                placed(sentence(kind="caption", view="challenge-tool"))
-                parts["toggles"] = placed(toggle_grid(elem_id="challenge-toggles", view="challenge-toggles"))
-            with gr.Column(visible=False, min_width=300, scale=3) as parts["side"]:
-                parts["bars"] = placed(predictions(elem_id="challenge-bars", view="challenge-bars"))
-            with gr.Column(min_width=300, scale=3, elem_classes="gb-challenge-side"):
-                parts["foot"] = placed(challenge_foot(elem_id="challenge-foot", view="challenge-foot"))
-    return ChallengesComponents(**parts)
+def _where(piece: Piece, *parts: Part, **layout: Any) -> Part:
+    """A column that is shown where a goal needs it."""
+    return column(*parts, name=f"challenge-{piece}", show=partial(shows, piece), **layout)

@@ -14,9 +14,9 @@ from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
-from components.tabs.challenges.components import ChallengesState, Judged, latest, shown
 from components.tabs.challenges.goals.goal import Tool
 from components.tabs.challenges.goals.text import LowerLoss, probabilities
+from components.tabs.challenges.state import ChallengesState, Judged, latest, shown
 from components.tabs.challenges.table import BY_KEY, CHALLENGES
 from components.widgets.arcs import arcs_data
 from components.widgets.composer import box_line, composer_data
@@ -200,8 +200,8 @@ def _bar(judged: Judged, i: int, before: np.ndarray, after: np.ndarray, writes: 
     return Bar(token, float(before[i]), float(after[i]), says, {"token": i} if writes else {})
 
 
-Part = Literal["typing", "pictures", "switches", "bars"]
-PARTS: dict[Tool, Part] = {
+Piece = Literal["typing", "pictures", "switches", "bars"]
+PIECES: dict[Tool, Piece] = {
     "text": "typing",
     "head": "pictures",
     "switches": "switches",
@@ -210,17 +210,12 @@ PARTS: dict[Tool, Part] = {
 }
 
 
-def shows(part: Part, s: Snapshot) -> bool:
-    """Whether the open challenge needs that part of the tab."""
+def shows(piece: Piece, s: Snapshot) -> bool:
+    """Whether the open challenge needs that piece of the tab."""
     challenge = BY_KEY.get(s.state(ChallengesState).challenge)
     if challenge is None:
         return False
-    return challenge.goal.shows_bars if part == "bars" else PARTS.get(challenge.goal.tool) == part
-
-
-def visibility(part: Part, s: Snapshot) -> dict[str, Any]:
-    """The properties of that part's column."""
-    return {"visible": shows(part, s)}
+    return challenge.goal.shows_bars if piece == "bars" else PIECES.get(challenge.goal.tool) == piece
 
 
 def _inputs(s: Snapshot) -> tuple[Any, ...]:

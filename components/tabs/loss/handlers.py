@@ -14,25 +14,22 @@ from components.state.example import encodable_text
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.loss.components import LossState, ScoredText
+from components.tabs.loss.state import FIRST_EXAMPLE, STRIDES, LossState, ScoredText
 from gpt import LoadedModel
 from gpt.background import run_with_progress
 from gpt.experiments.text_loss import TextScore, score_text
 from gpt.tokenizer import prompt_ids
 
-STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of the windows
-HALF = 2
 
-
-def analysis(loaded: LoadedModel, example: str) -> Analysis:
-    """The analysis that scores an example when the tab is first opened, and what is shown again with another model.
+def analysis(loaded: LoadedModel) -> Analysis:
+    """The analysis that scores the example when the tab is first opened, and what is shown again with another model.
 
     loaded: the model at start-up, which scores the example once for all visitors.
     """
 
     @cache
     def at_startup() -> ScoredText:
-        return scored_example(loaded, example)
+        return scored_example(loaded)
 
     def run(session: Session) -> Iterator[None]:
         used, state = session.loaded, session.state(LossState)
@@ -43,11 +40,12 @@ def analysis(loaded: LoadedModel, example: str) -> Analysis:
             if session.state(LossState).scored is state.scored:  # the model cannot read the text
                 session.change(LossState, scored=None)
             return
-        scored = at_startup() if used is loaded else scored_example(used, example)
-        if session.state(LossState).run == 0:
-            if scored.text != (state.filled or example):  # else the box keeps what may have been typed meanwhile
-                _fill(session, scored.text)
-            session.change(LossState, scored=scored, selected=most_surprising(scored.result))
+        scored, before = at_startup() if used is loaded else scored_example(used), state.scored
+        now = session.state(LossState)
+        if now.run == 0:
+            is_typed = now.text != (FIRST_EXAMPLE if before is None else before.text)
+            text = now.text if is_typed else scored.text
+            session.change(LossState, text=text, scored=scored, selected=most_surprising(scored.result))
         yield
 
     return Analysis(wanted, run)
@@ -60,33 +58,47 @@ def wanted(s: Snapshot) -> Any:
     return s.loaded.name if s.loaded is not None and is_old and not state.running else None
 
 
-def scored_example(loaded: LoadedModel, example: str) -> ScoredText:
+def scored_example(loaded: LoadedModel) -> ScoredText:
     """The example as far as the model can read it."""
-    text = encodable_text(loaded, example)
+    text = encodable_text(loaded, FIRST_EXAMPLE)
     return ScoredText(loaded, score_text(loaded, prompt_ids(loaded.tokenizer, text)), text)
 
 
-def measure_text(session: Session, parts: object = HALF, *, text: str) -> Iterator[None]:
+def type_text(session: Session, text: object) -> None:
+    """Set the text of the box, truncated if it is far too long."""
+    if isinstance(text, str):
+        session.change(LossState, text=text[: MAX_CHARACTERS + 1])
+
+
+def choose_stride(session: Session, parts: object) -> None:
+    """Set the stride of the windows."""
+    if type(parts) is int and parts in STRIDES:
+        session.change(LossState, parts=parts)
+
+
+def measure_text(session: Session, *, text: str) -> Iterator[None]:
     """Put a text into the box, as far as the model can read it, and score it."""
     if session.loaded is not None and session.loaded.name == session.model:
         text = encodable_text(session.loaded, text)
-    _fill(session, text)
-    yield from measure(session, text, parts)
+    session.change(LossState, text=text)
+    yield from measure_box(session)
 
 
-def _fill(session: Session, text: str) -> None:
-    session.change(LossState, filled=text, times_filled=session.state(LossState).times_filled + 1)
+def measure_box(session: Session) -> Iterator[None]:
+    """Score the text of the box."""
+    state = session.state(LossState)
+    yield from measure(session, state.text, state.parts)
 
 
-def measure(session: Session, text: object, parts: object) -> Iterator[None]:
+def measure(session: Session, text: str, parts: int) -> Iterator[None]:
     """Score a text, window by window; an error is shown and the previous result stays."""
     run = session.state(LossState).run + 1
     session.change(LossState, run=run, running=True, notice=None, progress=Message("loss.loading"))
     try:
         yield
-        typed = checked(text)
+        _check_length(text)
         loaded = yield from load_with_progress(session, session.model)
-        ids = prompt_ids(loaded.tokenizer, typed)
+        ids = prompt_ids(loaded.tokenizer, text)
         check_scored_length(len(ids))
         stride = stride_of(parts, loaded.model.config.block_size)
 
@@ -98,8 +110,8 @@ def measure(session: Session, text: object, parts: object) -> Iterator[None]:
             lambda progress: score_text(loaded, ids, stride=stride, progress=progress), show
         )
         if session.state(LossState).run == run:
-            repaired = re.search("[\ud800-\udfff]", typed) is not None
-            scored = ScoredText(loaded, score, typed, run, parts, repaired)
+            repaired = re.search("[\ud800-\udfff]", text) is not None
+            scored = ScoredText(loaded, score, text, run, parts, repaired)
             session.change(LossState, scored=scored, selected=most_surprising(score))
     except ValueError as problem:
         if session.state(LossState).run == run:
@@ -126,16 +138,14 @@ def most_surprising(score: TextScore) -> int:
     return 1 + max(range(len(score.losses)), key=lambda i: score.losses[i].surprisal)
 
 
-def checked(text: object) -> str:
-    """The checked text. Raises ValueError for an empty or far too long one."""
-    if not isinstance(text, str) or not text:
+def _check_length(text: str) -> None:
+    """Raise ValueError for an empty or far too long text."""
+    if not text:
         raise PageError("loss.error.empty")
     if len(text) > MAX_CHARACTERS:
         raise PageError("loss.error.characters", n=f"{len(text):,}", limit=f"{MAX_CHARACTERS:,}")
-    return text
 
 
-def stride_of(parts: object, block_size: int) -> int:
-    """The stride in tokens, limited so that every token is scored."""
-    divisor = parts if type(parts) is int and parts in STRIDES else HALF
-    return max(1, min(block_size // divisor, block_size - 1))
+def stride_of(parts: int, block_size: int) -> int:
+    """The stride in tokens: a context divided by `parts`, limited so that every token is scored."""
+    return max(1, min(block_size // parts, block_size - 1))

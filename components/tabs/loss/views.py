@@ -13,7 +13,7 @@ from components.i18n import Language, t
 from components.labels import percent, quoted
 from components.render import Lines, View
 from components.state.snapshot import Snapshot
-from components.tabs.loss.components import LossState, ScoredText
+from components.tabs.loss.state import LossState, ScoredText
 from components.text_views import token_lines
 from components.widgets.tokens import shade_value
 

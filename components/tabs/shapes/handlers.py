@@ -18,8 +18,8 @@ from components.state.loading import load_with_progress
 from components.state.session import Session, Snapshot
 from components.state.settings import LIMITS, sampling_params
 from components.state.token_statistics import TokenStatisticsCache
-from components.tabs.shapes.components import Built, ShapesState, choice_of, preset_of
 from components.tabs.shapes.settings import OWN, PICKED, SHAPES, Choice, Shape
+from components.tabs.shapes.state import Built, ShapesState, choice_of
 from components.tabs.shapes.views import fits
 from components.text_views import document_lines
 from gpt import Generation, GPTConfig, SamplingParams
@@ -48,9 +48,7 @@ def set_shape(session: Session, config: GPTConfig, skeleton: bool = False) -> No
 
 
 def choose_preset(session: Session, name: object) -> None:
-    """Set a preset. The browser sends it again when the list is closed: later changes stay."""
-    if name == preset_of(session):
-        return
+    """Set a preset."""
     if name == PICKED:
         session.change(ShapesState, choice=None, trouble=None)
     elif name == OWN:

@@ -14,8 +14,8 @@ from components.i18n import Language, t
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
 from components.render import Lines, View
 from components.state.session import Message, Snapshot
-from components.tabs.shapes.components import Built, ShapesState, choice_of
 from components.tabs.shapes.settings import Shape
+from components.tabs.shapes.state import Built, ShapesState, choice_of
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data
 from gpt.experiments.random_models import MAX_MEMORY_BYTES, memory_bytes

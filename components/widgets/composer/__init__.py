@@ -26,8 +26,9 @@ def typed_js(elem_id: str) -> str:
 
 
 def composer(*, elem_id: str, view: str, **wired: Any) -> Part:
-    """The box of a view's `composer_data`. Raises `.input` a moment after a person has typed, see `typed_js`, and
-    `.select` with a payload of {"index": position} when the caret is put behind another token."""
+    """The box of a view's `composer_data`. Raises `.input` a moment after a person has typed, with a payload of "text",
+    "edited" (the time of the last key in ms) and "document" (as in the data), and `.select` with a payload of
+    {"index": position} when the caret is put behind another token."""
     return widget("composer", elem_id, template=_TEMPLATE, view=view, **wired)
 
 
@@ -59,7 +60,7 @@ def composer_data(
     (position, weight in 0..1) of the tokens that the selected one attends to. generating: the text grows by itself.
     document: names what the text is; another one replaces what was typed and not answered yet. typed: the typed text
     that became this text, if it is another one; the last n_after characters of the text were put after it.
-    edited: the time of the last key that this answers, see `typed_js`; what is typed later stays.
+    edited: the time of the last key that this answers, see `composer`; what is typed later stays.
     """
     return {
         "lines": lines,

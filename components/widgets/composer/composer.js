@@ -101,7 +101,7 @@ function mount(root, host) {
   function ask() {
     clearTimeout(typing);
     typing = undefined;
-    host.send({}, "input");
+    host.send({ text: area.value, edited, document: shown.document ?? "" }, "input");
   }
 
   /** Selects the token before the caret. */

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import count
 
@@ -14,8 +13,8 @@ from components.share.address import LinkedPage
 from components.share.opening import open_link
 from components.state.session import Session
 from components.tabs.challenges import handlers
-from components.tabs.challenges.components import ChallengesState, latest
 from components.tabs.challenges.goals.circuit import Circuit
+from components.tabs.challenges.state import ChallengesState, latest
 from components.tabs.challenges.table import BY_KEY, CHALLENGES, STRANGE
 from components.tabs.challenges.views import VIEWS, shows
 from gpt import Generation, get_model
@@ -43,7 +42,7 @@ EDITED = count(1)  # ms of the browser's clock
 def text(written):
     def write(session, sent):
         challenge = session.state(ChallengesState).challenge
-        handlers.type_text(session, json.dumps({"text": sent, "edited": next(EDITED), "challenge": challenge}))
+        handlers.type_text(session, {"text": sent, "edited": next(EDITED), "document": challenge})
 
     return write, written
 
@@ -184,8 +183,8 @@ def test_an_empty_or_long_text_gets_a_sentence_and_a_bar_writes_its_token(sessio
         analysed(session)
         foot = drawn(session)["challenge-foot"]
         assert (foot["verdict"], foot["solved"]) == (said, False)
-    for late in ({"edited": 0, "challenge": "sure"}, {"edited": next(EDITED), "challenge": "torn"}):
-        handlers.type_text(session, json.dumps({"text": "late", **late}))
+    for late in ({"edited": 0, "document": "sure"}, {"edited": next(EDITED), "document": "torn"}, {"document": "sure"}):
+        handlers.type_text(session, {"text": "late", **late})
     assert session.state(ChallengesState).answer.text == " dog" * 97
 
 

@@ -12,14 +12,11 @@ from plotly.utils import PlotlyJSONEncoder
 
 from components.state.session import Session
 from components.tabs.loss import handlers
-from components.tabs.loss.components import EXAMPLES, LossState, ScoredText
-from components.tabs.loss.views import VIEWS, explanation
+from components.tabs.loss.state import FIRST_EXAMPLE, LossState
+from components.tabs.loss.views import VIEWS
 from components.widgets.tokens import shade_value
 from gpt import GPT, Generation, GPTConfig, LoadedModel, get_model
-from gpt.experiments.text_loss import score_text
 from gpt.models.checkpoints.token_table import Characters
-
-EXAMPLE = next(iter(EXAMPLES.values()))
 
 
 @pytest.fixture
@@ -40,33 +37,27 @@ def drawn(session):
     return json.loads(json.dumps(fields, cls=PlotlyJSONEncoder))
 
 
-def measured(session, text, parts=2):
-    for _ in handlers.measure(session, text, parts):
+def measured(session, text):
+    handlers.type_text(session, text)
+    for _ in handlers.measure_box(session):
         pass
     return drawn(session)
 
 
-def said(text):
-    loaded = get_model()
-    return explanation(ScoredText(loaded, score_text(loaded, loaded.tokenizer.encode(text)), text), "en")
-
-
-def test_an_unsure_model_chose_among_as_many_tokens_as_the_perplexity_says():
-    assert "as uncertain as when choosing at random among" in said("Once upon a time there was a little girl.")
-
-
-def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are():
-    text = said("zq zq Ω≠∂ girl,,,!! 7a7 the the upon")
+def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are(session):
+    text = measured(session, "zq zq Ω≠∂ girl,,,!! 7a7 the the upon")["says"]["text"]
     assert "was confident of other tokens than these: a random choice among all 4,096" in text
     assert "choosing at random" not in text
 
 
 def test_the_example_is_scored_when_the_tab_is_first_opened_and_never_in_place_of_a_text(session):
-    analysis = handlers.analysis(get_model(), EXAMPLE)
+    analysis = handlers.analysis(get_model())
     assert analysis.wanted(session.snapshot()) is not None
+    handlers.type_text(session, "The dog")
     for _ in analysis.run(session):
         pass
     assert "nats per token" in drawn(session)["headline"]["text"]
+    assert session.state(LossState).text == "The dog"
     assert analysis.wanted(session.snapshot()) is None
     measured(session, "The dog ran.")
     assert analysis.wanted(session.snapshot()) is None
@@ -77,7 +68,7 @@ def use(session, loaded):
 
 
 def test_another_model_scores_the_shown_text_again_or_says_why_it_cannot(session, monkeypatch):
-    analysis = handlers.analysis(get_model(), EXAMPLE)
+    analysis = handlers.analysis(get_model())
     shown, few = get_model("untrained"), tiny_model(Characters(list("Once upatim")))
     monkeypatch.setattr(handlers, "load_with_progress", lambda session, name: (yield) or session.loaded)
 
@@ -91,12 +82,11 @@ def test_another_model_scores_the_shown_text_again_or_says_why_it_cannot(session
     assert show().scored.loaded is get_model()
     use(session, shown)
     assert show().scored.loaded is shown
-    assert session.state(LossState).times_filled == 0  # the box has held the example from the start
     use(session, few)
     assert show().scored.loaded is few
-    assert session.state(LossState).filled not in ("", EXAMPLE)
+    assert session.state(LossState).text == session.state(LossState).scored.text != FIRST_EXAMPLE
     use(session, get_model())
-    assert show().filled == EXAMPLE
+    assert show().text == FIRST_EXAMPLE
     measured(session, "The dog ran.")
     use(session, shown)
     assert show().scored.text == "The dog ran."
@@ -114,6 +104,7 @@ def test_the_three_numbers_agree_and_the_most_surprising_token_is_selected(sessi
     selected = shown["strip"]["selected"]
     assert losses[selected - 1].surprisal == max(loss.surprisal for loss in losses)
     assert shown["strip"]["shade"] == shade_value([0.0, *(loss.surprisal for loss in losses)])
+    assert "as uncertain as when choosing at random among" in shown["says"]["text"]
     assert "They fit into the context of 256" in shown["says"]["text"]
     assert shown["status"]["text"] == ""
 
@@ -133,14 +124,24 @@ def test_a_text_longer_than_the_context_is_read_in_windows_of_the_chosen_stride(
     says = measured(session, "The dog ran. " * 100)["says"]["text"]
     assert "read in 3 windows, each 128 tokens further on" in says
     assert "from at least 128 others" in says
-    assert [handlers.stride_of(parts, 256) for parts in (1, 2, 8, 3, None, "2", [])] == [255, 128, 32, *[128] * 4]
+    assert [handlers.stride_of(parts, 256) for parts in (1, 2, 8)] == [255, 128, 32]
+
+
+def test_an_example_is_measured_with_the_chosen_stride_and_what_the_controls_do_not_offer_changes_nothing(session):
+    handlers.choose_stride(session, 8)
+    for wrong in (3, None, [], True):
+        handlers.choose_stride(session, wrong)
+        handlers.type_text(session, wrong)
+    for _ in handlers.measure_text(session, text="The dog ran."):
+        pass
+    state = session.state(LossState)
+    assert (state.text, state.scored.text, state.scored.parts) == ("The dog ran.", "The dog ran.", 8)
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
         ("", "There is no text"),
-        (None, "There is no text"),
         ("a", "a single token"),
         ("a b " * 3000, "the limit here is 4,096"),
         ("x" * 100_001, "100,001 characters"),

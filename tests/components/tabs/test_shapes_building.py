@@ -12,7 +12,7 @@ from components.i18n import t
 from components.panels.shape_settings import RANGES
 from components.state.session import Session
 from components.tabs.shapes import handlers
-from components.tabs.shapes.components import ShapesState
+from components.tabs.shapes.state import ShapesState
 from components.tabs.shapes.tab import can_build, is_building
 from gpt import Generation, get_model
 from gpt.experiments.random_models import RandomModels, memory_bytes
@@ -38,7 +38,6 @@ def test_both_models_go_on_with_the_prompt_in_turn_and_its_shapes_are_shown(sess
     lengths = []
     for _ in handlers.build(RandomModels(), session):
         assert is_building(session.snapshot())
-        assert not can_build(session.snapshot())
         shown = drawn(session)
         lengths.append((len(shown["random"]["lines"]), len(shown["trained"]["lines"])))
     shown = drawn(session)
@@ -51,7 +50,7 @@ def test_both_models_go_on_with_the_prompt_in_turn_and_its_shapes_are_shown(sess
     assert "random weights drawn in" in shown["status"]["text"]
     assert shown["trained-name"]["text"] == "Trained: Stories"
     assert f"From [1, {n_prompt}] token ids to [1, {n_prompt}, 5000]" in shown["stages"]["text"]
-    assert can_build(session.snapshot())
+    assert not is_building(session.snapshot())
 
 
 def test_the_same_seed_writes_the_same_and_the_trained_text_is_that_of_the_model(session):

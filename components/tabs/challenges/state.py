@@ -1,10 +1,9 @@
-"""The gradio components of the Challenges tab, and its state."""
+"""The state of the Challenges tab."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import gradio as gr
 from torch import Tensor
 
 from components.panels.panel import Result
@@ -63,20 +62,3 @@ def latest(state: ChallengesState) -> Judged | None:
     if result is None or not isinstance(result.request, Request) or result.request.challenge != state.challenge:
         return None
     return result.value
-
-
-@dataclass(frozen=True)
-class ChallengesComponents:
-    """The gradio components of the tab. The columns are shown where a goal needs them."""
-
-    head: gr.HTML
-    typing: gr.Column
-    box: gr.HTML
-    text: gr.HTML
-    pictures: gr.Column
-    heads: gr.HTML
-    switches: gr.Column
-    toggles: gr.HTML
-    side: gr.Column
-    bars: gr.HTML
-    foot: gr.HTML

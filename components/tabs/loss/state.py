@@ -1,10 +1,8 @@
-"""The gradio components of the Loss tab, and its state."""
+"""The state of the Loss tab."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import gradio as gr
 
 from components.state.snapshot import Message
 from gpt import LoadedModel
@@ -20,6 +18,9 @@ EXAMPLES = {
     ),
     "loss.example.repeat": "The cat sat. The dog ran. The cat sat. The dog ran. The cat sat. The dog ran.",
 }
+FIRST_EXAMPLE = next(iter(EXAMPLES.values()))
+STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of the windows
+HALF = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,18 +32,17 @@ class ScoredText:
     result: TextScore
     text: str
     run: int = 0
-    parts: object = None
+    parts: int = HALF
     repaired: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class LossState:
-    """filled: the text that a button put into the box, and times_filled: the number of such clicks. scored: the
-    displayed text, and selected: a position of it. run: numbers the runs, so that a new one ends the previous one.
-    notice: an error."""
+    """text, parts: of the box and of the stride. scored: the displayed text, and selected: a position of it. run:
+    numbers the runs, so that a new one ends the previous one. notice: an error."""
 
-    filled: str = ""
-    times_filled: int = 0
+    text: str = FIRST_EXAMPLE
+    parts: int = HALF
     scored: ScoredText | None = None
     selected: int = 0
     run: int = 0
@@ -53,15 +53,3 @@ class LossState:
     @property
     def busy(self) -> bool:
         return self.running
-
-
-@dataclass(frozen=True)
-class LossComponents:
-    """The gradio components of the tab."""
-
-    text: gr.Textbox
-    stride: gr.Dropdown
-    examples: tuple[gr.Button, ...]
-    measure: gr.Button
-    stop: gr.Button
-    strip: gr.HTML

@@ -1,10 +1,8 @@
-"""The gradio components of the Shapes tab, and its state."""
+"""The state of the Shapes tab."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import gradio as gr
 
 from components.render import Lines
 from components.state.session import Session, Snapshot
@@ -61,15 +59,3 @@ def preset_of(s: Snapshot | Session) -> str:
     """The preset of the controls."""
     choice = s.state(ShapesState).choice
     return PICKED if choice is None else choice.preset
-
-
-@dataclass(frozen=True)
-class ShapesComponents:
-    """The gradio components of the tab. sliders, switches: by the name of their setting."""
-
-    preset: gr.Dropdown
-    sliders: dict[str, gr.Slider]
-    dropout: gr.Slider
-    switches: dict[str, gr.Checkbox]
-    build: gr.Button
-    stop: gr.Button
