@@ -10,7 +10,7 @@ takes: an empty page with one component of each kind that this one has.
 from __future__ import annotations
 
 import argparse
-import json
+import math
 import shutil
 import statistics
 import sys
@@ -54,7 +54,8 @@ COMPONENT = """() => {
 
 
 class Visit:
-    """One visit with an empty cache: seconds until the page answers, and by then its requests and kilobytes."""
+    """One visit with an empty cache: seconds until the page answers, and its requests and kilobytes by then; of the
+    empty page in all."""
 
     def __init__(self, browser: Browser, url: str, script: str, width: int) -> None:
         page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
@@ -68,7 +69,8 @@ class Visit:
         began = self._began(page)
         self.seconds = page.evaluate("window.answered") / 1000
         page.wait_for_timeout(SETTLES)
-        by_then = [size for at, size in received if at <= began + self.seconds]
+        until = began + self.seconds if script is ANSWER else math.inf
+        by_then = [size for at, size in received if at <= until]
         self.requests, self.kilobytes = len(by_then), sum(by_then) / 1000
         self.shift = page.evaluate("window.shift ?? 0")
         page.context.close()
@@ -101,11 +103,15 @@ def main() -> None:
     config = app.config
     kinds = Counter(each["type"] for each in config["components"])
     print(cpu_name())
-    print(f"{sum(kinds.values()) - kinds['api']} components and {kinds['api']} of endpoints, {len(config['dependencies'])} events")
+    print(
+        f"{sum(kinds.values()) - kinds['api']} components and {kinds['api']} of endpoints, {len(config['dependencies'])} events"
+    )
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     _, empty, _ = empty_page(app).launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         html = browser.new_page()
         print(f"{len(html.request.get(url).body()) / 1000:.0f} KB of HTML before compression")
         html.close()
@@ -114,7 +120,9 @@ def main() -> None:
             seen["page"].append(Visit(browser, url, ANSWER, 1280))
             seen["empty"].append(Visit(browser, empty, COMPONENT, 1280))
         for name, visits in seen.items():
-            middle = {key: statistics.median(getattr(v, key) for v in visits) for key in ("seconds", "requests", "kilobytes")}
+            middle = {
+                key: statistics.median(getattr(v, key) for v in visits) for key in ("seconds", "requests", "kilobytes")
+            }
             print(f"{name}: {middle['seconds']:.2f} s, {middle['requests']:.0f} requests, {middle['kilobytes']:.0f} KB")
         for width in WIDTHS:
             print(f"layout shift at {width} px: {Visit(browser, url, ANSWER, width).shift:.3f}")

@@ -1,7 +1,7 @@
 """Static assets of the page's head: styles, script modules and plotly.js as shipped with plotly.py.
 
 The app serves them itself. Addresses are relative, so they work behind a proxy path, and versioned, so browsers may
-cache them indefinitely. Pass both to launch: `launch(head=HEAD, app_kwargs={"routes": ROUTES})`.
+cache them indefinitely. ROUTES are for launch (`app_kwargs={"routes": ROUTES}`), HEAD is for the page's head.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import posixpath
+import re
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -36,19 +39,59 @@ _WORDS = "".join(
     for language, word in _MORE.items()
 )
 _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
-_MODULES = {  # by the path in import statements
-    path.relative_to(_FOLDER).as_posix(): path.read_bytes()
-    for path in (
-        *sorted(_FOLDER.glob("*.js")),
-        *sorted(_FOLDER.glob("cards/*.js")),
-        *sorted(_FOLDER.glob("widgets/**/*.js")),
-    )
-}
-_VERSION = hashlib.sha256(b"".join(name.encode() + script for name, script in _MODULES.items())).hexdigest()[:12]
-MODULES_URL = f"glassbox/{_VERSION}/"
+_IMPORT = re.compile(r'^import (?:(\{.*\}) from )?"([^"]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu")  # of the first view
+
+
+def bundles() -> dict[str, str]:
+    """All script modules in two files: "first.js", what the first view needs, and "more.js", which loads after it.
+
+    Each module becomes a function that returns its exports, called after those that it imports.
+    """
+    paths = sorted(path for path in _FOLDER.rglob("*.js") if path.name != "first_screen.js")
+    sources = {path.relative_to(_FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+    done: list[str] = []
+
+    def bundle(names: Iterable[str]) -> str:
+        parts: list[str] = []
+
+        def add(name: str) -> None:
+            if name in done:
+                return
+            source = sources[name]
+            for _, imported in _IMPORT.findall(source):
+                add(_module(name, imported))
+            done.append(name)
+            body = _IMPORT.sub(lambda found: _as_constants(name, *found.groups()), source)
+            exported = ", ".join(_EXPORT.findall(source))
+            parts.append(f'modules["{name}"] = (() => {{\n{_EXPORT.sub("", body)}return {{ {exported} }};\n}})();\n')
+
+        for name in names:
+            add(name)
+        return "".join(parts)
+
+    widgets = (f"widgets/{name}/{name}.js" for name in FIRST_WIDGETS)
+    first = f"export const modules = {{}};\n{bundle(['page.js', *widgets])}"
+    return {"first.js": first, "more.js": f'import {{ modules }} from "./first.js";\n{bundle(sources)}'}
+
+
+def _module(importing: str, imported: str) -> str:
+    """The path of a module from what an import statement in another one says."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(importing), imported))
+
+
+def _as_constants(importing: str, names: str | None, imported: str) -> str:
+    """An import statement as the constants that it stands for."""
+    return f'const {names.replace(" as ", ": ")} = modules["{_module(importing, imported)}"];' if names else ""
+
+
+_BUNDLES = {name: text.encode() for name, text in bundles().items()}
+_VERSION = hashlib.sha256(b"".join(_BUNDLES.values())).hexdigest()[:12]
+_URL = f"glassbox/{_VERSION}/"
 # The page's HTML calls `glassbox` before the modules have loaded: calls wait in a queue.
 _CALLS = f"""window.glassbox = {{
-  options: {json.dumps({"chart": PAGE_OPTIONS})},
+  options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}})},
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   card(...call) {{ this.waiting.push(() => window.glassbox.card(...call)); }},
@@ -61,14 +104,7 @@ _CALLS = f"""window.glassbox = {{
   const note = ({{ timeStamp }}) => {{ window.glassbox.clicked = performance.timeOrigin + timeStamp; }};
   addEventListener("click", note, true); // gradio says that a tab is open somewhat after the click
 }}"""
-_SCRIPTS = (
-    f"<script>{_CALLS}</script>"
-    + "".join(f'<link rel="modulepreload" fetchpriority="low" href="{MODULES_URL}{name}">' for name in _MODULES)
-    + f'<script type="module" src="{MODULES_URL}page.js"></script>'
-    + f'<script src="{PLOTLY_URL}" data-glassbox="plotly" defer></script>'
-)
-
-
+_SCRIPTS = f'<script>{_CALLS}</script><script type="module" src="{_URL}first.js"></script>'
 HEAD = f"{_STYLE}{_SCRIPTS}"
 ON_OPEN = "() => glassbox.opened()"  # gradio calls it after drawing the page
 
@@ -78,7 +114,7 @@ def _packed(url: str) -> bytes:
     if url == PLOTLY_URL:
         script = files("plotly").joinpath("package_data", "plotly.min.js").read_bytes()
     else:
-        script = _MODULES[url.removeprefix(MODULES_URL)]
+        script = _BUNDLES[url.removeprefix(_URL)]
     return gzip.compress(script, 6)
 
 
@@ -95,4 +131,4 @@ def _route(url: str) -> Route:
     return Route(f"/{url}", answer, methods=["GET", "HEAD"])
 
 
-ROUTES = [ROUTE, *monitoring.ROUTES, *(_route(url) for url in (PLOTLY_URL, *(MODULES_URL + name for name in _MODULES)))]
+ROUTES = [ROUTE, *monitoring.ROUTES, *(_route(url) for url in (PLOTLY_URL, *(_URL + name for name in _BUNDLES)))]

@@ -156,12 +156,12 @@ def launch_options(*, uploads: bool = False) -> dict[str, Any]:
     """Options for `launch` that every start of the page needs. uploads: as for `build_app`."""
     middleware = [
         Middleware(RequestLimits, uploads=uploads),
-        *map(Middleware, (LingeringStream, SmallSessions, FirstScreen)),
+        *map(Middleware, (LingeringStream, SmallSessions)),
+        Middleware(FirstScreen, head=f"{HEAD}<style>{CSS}</style>"),
     ]
     return {
         "theme": THEME,
         "js": ON_OPEN,
-        "head": f"{HEAD}<style>{CSS}</style>",
         "app_kwargs": {"routes": ROUTES, "middleware": middleware},
         "state_session_capacity": MAX_PAGES,
         "max_threads": MAX_MODEL_EVENTS + 2 * MAX_CONCURRENT_EVENTS + 64,

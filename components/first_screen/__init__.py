@@ -1,7 +1,8 @@
 """The first screen as plain HTML, shown until gradio's scripts have drawn the page.
 
-`first_screen` draws it from the initial session, in each language. The middleware `FirstScreen` puts it into the page
-and compresses the page. The script in it chooses language and theme, and removes it once the page shows the same.
+`first_screen` draws it from the initial session, in each language. The middleware `FirstScreen` puts it and the head
+into the page and compresses the page. The script in it chooses language and theme, and removes it once the page shows
+the same.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ def first_screen(session: Session, tabs: Sequence[str]) -> str:
 
 class FirstScreen:
     """Puts the first screen into the page: the value of the only gr.State among the components, which the server
-    keeps to itself."""
+    keeps to itself. head: stands in the page's head, where gradio would put it only once its scripts have run."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, head: str) -> None:
+        self.app, self.head = app, head
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET" or scope["path"].rstrip("/"):
@@ -70,7 +71,7 @@ class FirstScreen:
         async def finish() -> None:
             headers, page = MutableHeaders(raw=first[0]["headers"]), bytes(body)
             if headers.get("content-type", "").startswith("text/html"):
-                page = _with_screen(page, scope["app"].get_blocks())
+                page = self._with_screen(page, scope["app"].get_blocks())
                 headers.add_vary_header("Accept-Encoding")
                 if "gzip" in Headers(scope=scope).get("accept-encoding", ""):
                     page = gzip.compress(page, COMPRESSION)
@@ -81,10 +82,10 @@ class FirstScreen:
 
         await self.app(scope, receive, collect)
 
-
-def _with_screen(page: bytes, blocks: gr.Blocks) -> bytes:
-    html = next((block.value for block in blocks.blocks.values() if isinstance(block, gr.State)), "")
-    return re.sub(rb"<body[^>]*>", lambda body: body[0] + html.encode(), page, count=1)
+    def _with_screen(self, page: bytes, blocks: gr.Blocks) -> bytes:
+        html = next((block.value for block in blocks.blocks.values() if isinstance(block, gr.State)), "")
+        page = page.replace(b"</head>", f"{self.head}</head>".encode(), 1)
+        return re.sub(rb"<body[^>]*>", lambda body: body[0] + html.encode(), page, count=1)
 
 
 def _read(name: str) -> str:

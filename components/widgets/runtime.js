@@ -74,9 +74,15 @@ export function defineWidget(name, mount) {
   definitions.set(name, mount);
 }
 
+const answered = new Promise((resolve) => store.on("session", (known) => known && (window.requestIdleCallback ?? setTimeout)(resolve)));
+/** @type {Promise<void> | undefined} */ let more;
+
+/** The scripts that the first view does without: once the page answers, so that they don't delay it. */
+const loadMore = () => (more ??= answered.then(() => import(new URL("more.js", import.meta.url).href)));
+
 /** @param {string} name */
 async function definition(name) {
-  if (!definitions.has(name)) await import(new URL(name.includes("/") ? `${name}.js` : `${name}/${name}.js`, import.meta.url).href);
+  if (!definitions.has(name)) await loadMore();
   const found = definitions.get(name);
   if (!found) throw new Error(`the module of the widget ${name} defines no widget of that name`);
   return found;
@@ -269,6 +275,7 @@ function watchPixelRatio() {
 export function start(opened, calls = {}) {
   sizes = new ResizeObserver(onSizes);
   watchPage();
+  loadMore();
   const { waiting, options } = window.glassbox;
   window.glassbox = { ...calls, mount, receive, opened, options, waiting: [] };
   for (const call of waiting) call();

@@ -78,7 +78,8 @@ def forget_status(page):
     """Whatever the status says from now on is new: the page would draw again what its store has."""
     page.locator("#status p").evaluate(
         """async (line) => {
-          const { store } = await import(document.querySelector('link[href$="widgets/runtime.js"]').href);
+          const { modules } = await import(document.querySelector('script[src$="first.js"]').src);
+          const { store } = modules["widgets/runtime.js"];
           store.view("status").text = line.textContent = "";
         }"""
     )

@@ -63,7 +63,8 @@ def test_a_switch_stays_as_it_was_set_last_when_older_edits_arrive(change):
     """The server answers each change; what was changed since must not go back meanwhile."""
     kept = change.evaluate(
         """async () => {
-          const { store } = await import(document.querySelector('link[href$="widgets/runtime.js"]').href);
+          const { modules } = await import(document.querySelector('script[src$="first.js"]').src);
+          const { store } = modules["widgets/runtime.js"];
           const cell = document.querySelectorAll("#change-switches .gb-switch-head")[4];
           const before = store.view("change-switches");
           cell.click();

@@ -21,7 +21,7 @@ from components.state.session import Session
 from components.tabs.playground.views.prediction import stages_of
 from gpt import Generation, get_model
 
-PAGE = "<html><body class='a'><p>page</p></body></html>"
+PAGE = "<html><head></head><body class='a'><p>page</p></body></html>"
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def client() -> TestClient:
             return blocks
 
     routes = [Route("/", page, methods=["GET", "POST"]), Route("/other", page), Route("/text", other)]
-    return TestClient(App(routes=routes, middleware=[Middleware(FirstScreen)]))
+    return TestClient(App(routes=routes, middleware=[Middleware(FirstScreen, head="<style></style>")]))
 
 
 def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
     document = Generation(get_model(), 'Tom said, "<b>Hello</b>')
     document.read()
     session = Session(document)
-    html = first_screen(session, ["playground", "why"])
+    html = first_screen(session, ["playground", "reasons"])
     stages = stages_of(session.snapshot())
     assert stages is not None
     assert session.language == "en"
@@ -57,7 +57,7 @@ def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
     for language in LANGUAGES:
         shown = html.split(f'<template data-language="{language}">')[1].split("</template>")[0]
         assert t("generate", language) in shown
-        assert t("tab.why", language) in shown
+        assert t("tab.reasons", language) in shown
         assert percent(float(stages.final.max())) in shown
         assert "<b>Hello" not in shown
         assert "&lt;" in shown
@@ -66,7 +66,7 @@ def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
 def test_the_page_begins_with_it(client, encoding):
     answer = client.get("/", headers={"Accept-Encoding": encoding})
-    assert answer.text == PAGE.replace("<p>", "<i>screen</i><p>")
+    assert answer.text == PAGE.replace("<p>", "<i>screen</i><p>").replace("</head>", "<style></style></head>")
     sent = gzip.compress(answer.content, 5) if encoding == "gzip" else answer.content
     assert int(answer.headers["content-length"]) == len(sent)
     assert answer.headers["vary"] == "Accept-Encoding"

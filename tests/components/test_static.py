@@ -22,7 +22,18 @@ def test_plotly_is_served_packed_for_good_and_by_an_address_that_shows_no_path()
     assert "content-encoding" not in plain.headers
     assert "immutable" in packed.headers["cache-control"]
     assert static.PLOTLY_URL.count("/") == 1
-    assert f'src="{static.PLOTLY_URL}"' in static.HEAD
+    assert f'"plotly": "{static.PLOTLY_URL}"' in static.HEAD
+
+
+def test_all_modules_are_in_the_two_bundles_once_each_after_what_it_imports() -> None:
+    text = "".join(static.bundles().values())
+    names = re.findall(r'^modules\["(.*)"\] = ', text, re.MULTILINE)
+    found = {path.relative_to(COMPONENTS).as_posix() for path in COMPONENTS.rglob("*.js")}
+    assert sorted(names) == sorted(found - {"first_screen/first_screen.js"})
+    for before, name in enumerate(names):
+        wanted = re.findall(r' = modules\["(.*)"\];$', text.split(f'modules["{name}"] = ')[1].split("})();")[0], re.M)
+        assert set(wanted) <= set(names[:before])
+    assert not re.search(r"^(export|import) (?!const modules|\{ modules \})", text, re.MULTILINE)
 
 
 def test_no_rule_asks_what_the_whole_page_holds():

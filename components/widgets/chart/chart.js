@@ -10,7 +10,7 @@
  * save: by language, the words of the buttons that save the picture.
  */
 
-import { find, setText } from "../dom.js";
+import { find, make, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { createRows } from "./rows.js";
 import { dressed } from "./dress.js";
@@ -18,6 +18,18 @@ import { saveChart } from "./save.js";
 
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
 const NARROWEST = 160; // px; a smaller width means that the layout is not complete
+
+/** @type {Promise<unknown> | undefined} */ let plotly;
+
+/** Loads plotly.js: it is large, and comes with the first chart. @param {string} src */
+function load(src) {
+  plotly ??= new Promise((loaded) => {
+    const script = make("script", "", "", { src, "data-glassbox": "plotly" });
+    script.addEventListener("load", loaded);
+    document.head.append(script);
+  });
+  return plotly;
+}
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -70,7 +82,7 @@ function mount(root, host) {
     const format = /** @type {import("./save.js").Format} */ (button.textContent.toLowerCase());
     button.addEventListener("click", () => saveChart(plot, root, `glassbox-${host.id}`, format));
   }
-  if (!window.Plotly) document.querySelector("script[data-glassbox=plotly]")?.addEventListener("load", host.redraw);
+  if (!window.Plotly) load(host.options.plotly).then(host.redraw);
   return { draw, destroy: () => drawn && window.Plotly.purge(plot) };
 }
 

@@ -4,11 +4,16 @@
 /** @typedef {{x: number, w: number}} Column  px */
 /** @typedef {[name: string, width: number][]} Sequence  "": an empty gap */
 
-export const [ROW, CHOSEN, FOLDED] = [18, 28, 5]; // px: a readable row, the selected one, a collapsed one
-export const [FEW, TALL] = [12, 24]; // where there are that few rows, each has this height in px
-export const [HEAD, BAR] = [84, 26]; // px: above the rows, a bar of the next tokens
+export const ROW = 18; // px, of a readable row
+export const CHOSEN = 28; // px, of the selected row
+export const FOLDED = 5; // px, of a collapsed row
+export const FEW = 12; // where there are that few rows, each is TALL px
+export const TALL = 24;
+export const HEAD = 84; // px above the rows
+export const BAR = 26; // px, of a bar of the next tokens
 export const BARS = 8;
-export const [NARROWEST, TARGET] = [1180, 24]; // px: the minimum width; the minimum size of a target
+export const NARROWEST = 1180; // px, the minimum width
+export const TARGET = 24; // px, the minimum size of a target
 const BUDGET = 540; // px of all rows
 const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04]; // priority of readable rows: neighbours, attended to, minimum weight
 export const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // here the arrow keys change the head
