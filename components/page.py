@@ -47,8 +47,8 @@ from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_less
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
 from components.tabs.loss.tab import build_loss
-from components.tabs.playground.handlers.generation import prepare_prompt
-from components.tabs.playground.tab import build_playground, follow
+from components.tabs.playground.handlers.generation import write_prompt
+from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.handlers import set_shape
 from components.tabs.shapes.tab import build_shapes
 from components.tabs.train.tab import build_train
@@ -108,10 +108,8 @@ def build_app(
             with localizer.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
                 build_activations(events)
             with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):
-                opened = build_train(localizer, events, ExamplePass)
+                build_train(localizer, events, ExamplePass, write_prompt)
             events.on(playground_parts.film.click, open_film)
-            begun = events.on(opened, prepare_prompt, queue="model")
-            follow(events, begun)
             with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
                 build_lessons(events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
             with localizer.build(gr.Tab, {"label": "tab.challenges"}, id="challenges"):

@@ -207,9 +207,9 @@ def text_box(name: str, *, max_length: int, **options: Unpack[ControlOptions]) -
     return _control("text_box", name, options, max_length=max_length)
 
 
-def number_box(name: str, **options: Unpack[ControlOptions]) -> Part:
-    """A whole number to type. It sends the number, and None for anything else."""
-    return _control("number_box", name, options)
+def number_box(name: str, *, whole: bool = True, **options: Unpack[ControlOptions]) -> Part:
+    """A number to type, a whole one unless told. It sends the number, and None for anything else."""
+    return _control("number_box", name, options, whole=whole)
 
 
 def check_box(name: str, **options: Unpack[ControlOptions]) -> Part:
@@ -219,7 +219,7 @@ def check_box(name: str, **options: Unpack[ControlOptions]) -> Part:
 
 def button(
     name: str,
-    label: str,
+    label: str | Live,
     on: Handler,
     *,
     queue: Queue = "interactive",
@@ -228,15 +228,24 @@ def button(
     primary: bool = False,
 ) -> Part:
     """A button. Its handler gets the session alone. queue: "stop" also cancels what runs in the tab. primary: the main
-    one of its card."""
+    one of its card. label: a key of the catalogue, or a function of the snapshot that returns the words."""
     live: dict[str, Live] = {} if enabled is None else {"disabled": lambda s: not enabled(s)}
+    live |= {"label": label} if callable(label) else {}
+    words = {} if callable(label) else {"label": (label, {})}
     actions = {"act": Action(valueless(on), queue)}
-    return _shown(Part("button", name, {"primary": primary}, {"label": (label, {})}, live, actions), show)
+    return _shown(Part("button", name, {"primary": primary}, words, live, actions), show)
 
 
 def code_text(name: str, label: str, text: Live) -> Part:
     """A program to read and to copy. text: a function of the snapshot."""
     return Part("code_text", name, words={"label": (label, {}), "copy": ("copy", {})}, live={"text": text})
+
+
+def timer(name: str, seconds: float, on: Handler, *, active: Live) -> Part:
+    """Calls the handler, which gets the session alone, again and again while it is active and its tab is open."""
+    return Part(
+        "timer", name, {"seconds": seconds}, {}, {"active": active}, {"act": Action(valueless(on), latest=True)}
+    )
 
 
 def run_buttons(name: str, label: str, start: Handler, stop: Handler, running: Live, *, queue: Queue) -> Part:

@@ -137,6 +137,23 @@ const BUILDERS = {
     };
   },
 
+  timer: ({ seconds }, { act }) => {
+    const element = make("span");
+    element.hidden = true;
+    const tick = () => {
+      if (!element.isConnected) clearInterval(timer);
+      else if (element.parentElement?.checkVisibility()) act(null);
+    };
+    /** @type {ReturnType<typeof setInterval> | undefined} */ let timer;
+    return {
+      element,
+      set: ({ active }) => {
+        clearInterval(timer);
+        timer = active ? setInterval(tick, 1000 * seconds) : undefined;
+      },
+    };
+  },
+
   slider: (_, { act }) => {
     const range = make("input", "", "", { type: "range" });
     const box = make("input", "", "", { type: "number" });
@@ -286,10 +303,11 @@ const BUILDERS = {
     };
   },
 
-  number_box: (_, { act }) => {
-    const box = make("input", "", "", { type: "number", step: "1" });
+  number_box: ({ whole }, { act }) => {
+    const box = make("input", "", "", { type: "number", step: whole ? "1" : "any" });
     const { element, say } = labelled("number-box", box);
-    box.addEventListener("input", () => act(Number.isSafeInteger(box.valueAsNumber) ? box.valueAsNumber : null));
+    const isUsable = whole ? Number.isSafeInteger : Number.isFinite;
+    box.addEventListener("input", () => act(isUsable(box.valueAsNumber) ? box.valueAsNumber : null));
     return {
       element,
       set: (properties) => {

@@ -9,9 +9,9 @@ import numpy as np
 
 from components.i18n import Language, t
 from components.labels import percent
-from components.tabs.train.components import TrainState
 from components.tabs.train.figures import CurveNames, Share, learning_curve
 from components.tabs.train.pinned import Run, pinned_head, shares_of_next
+from components.tabs.train.state import TrainState
 from components.widgets.chart import chart_data
 from gpt.analysis.copying import HeadScore
 from gpt.training.recorded_run import RecordedRun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from components.tabs.train.components import TrainState
+from components.tabs.train.state import TrainState
 from gpt.training.live_run import LiveRun
 from gpt.training.recorded_run import RecordedRun
 from gpt.training.run_progress import Evaluation, RunProgress

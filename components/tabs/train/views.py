@@ -14,9 +14,9 @@ from components.labels import marked, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
-from components.tabs.train.components import TrainState
 from components.tabs.train.curve import curve_chart
 from components.tabs.train.pinned import pinned_head, pinned_position, shares_of_next
+from components.tabs.train.state import TrainState
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
 from gpt.training.live_run import LiveRun
@@ -176,8 +176,10 @@ def about(s: Snapshot) -> dict[str, Any]:
 
 
 def source(s: Snapshot) -> dict[str, Any]:
-    uploaded = s.state(TrainState).uploaded
-    return {"text": "" if uploaded is None else choices.source(uploaded, s.language)}
+    state = s.state(TrainState)
+    if state.task != choices.TEXT or state.uploaded is None:
+        return {"text": ""}
+    return {"text": choices.source(state.uploaded, s.language)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from components.tabs.train import choices, scaling, views
-from components.tabs.train.components import TrainState
 from components.tabs.train.curve import curve_chart
 from components.tabs.train.figures import ZERO_AT, Share, learning_curve, log_grouped, stairs
 from components.tabs.train.pinned import pinned_head, shares_of_next
+from components.tabs.train.state import TrainState
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import SIZES, llama_recipe, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
@@ -177,7 +177,7 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
     budget = min(curve.points[-1].flops for curve in found.curves[:-1])
     best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
     assert scaling.named(best, "en") in scaling.by_flops(found, "en")["text"]
-    for draw in (scaling.by_tokens, scaling.by_flops, scaling.by_parameters):
+    for draw in scaling.PICTURES.values():
         *lines, star = draw(found, "zh")["figure"]["data"]
         assert sum("Llama" in line["name"] for line in lines) == (1 if draw is scaling.by_parameters else 3)
         assert sum("Llama" not in line["name"] for line in lines) >= 3

@@ -71,6 +71,15 @@ def prepare_prompt(session: Session) -> Iterator[None]:
     yield from _prepare(session, lambda loaded: _start(session, loaded, session.next_prompt))
 
 
+def write_prompt(session: Session) -> Iterator[None]:
+    """`prepare_prompt`, and all that follows, in one event: for other tabs."""
+    yield from prepare_prompt(session)
+    try:
+        yield from generate(session)
+    finally:
+        finish(session)
+
+
 def pick_model(session: Session, name: str) -> Iterator[None]:
     """Prepare a generation with another model. The browser sends a choice twice, and again when the list is closed."""
     if name == session.picking or (session.document is not None and name == session.document.loaded.name):
