@@ -16,7 +16,6 @@ from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.film_file import write_film
-from components.tabs.train.pinned import pinned_head
 from components.tabs.train.state import Machine, ShownPass, Source, TrainState
 from components.tabs.train.views import shown_of
 from gpt.training.live_run import LiveRun
@@ -170,21 +169,19 @@ def select_in_machine(session: Session, sent: dict[str, Any]) -> None:
     shown = shown_of(session.snapshot())
     if shown is None:
         return
-    layer, head = pinned_head(session.state(TrainState), shown.run, shown.progress)
     config, n = shown.run.config, len(shown.run.dataset.example)
     limits = {"layer": config.n_layer, "head": config.n_head, "position": n}
     chosen = {name: at for name, limit in limits.items() if type(at := sent.get(name)) is int and 0 <= at < limit}
     if chosen:
-        session.change(TrainState, **{"layer": layer, "head": head} | chosen)
+        session.change(TrainState, **{"layer": shown.layer, "head": shown.head} | chosen)
 
 
 def save_film(session: Session) -> Iterator[None]:
     """Offer the film for download."""
-    shown, state = shown_of(session.snapshot()), session.state(TrainState)
+    shown = shown_of(session.snapshot())
     if shown is None:
         raise PageError("train.gone")
-    head = pinned_head(state, shown.run, shown.progress)
-    yield from offer(session, partial(write_film, shown.run, shown.progress, *head))
+    yield from offer(session, partial(write_film, shown))
 
 
 def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:

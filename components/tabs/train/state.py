@@ -14,13 +14,14 @@ from gpt import LoadedModel
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import Evaluation, RunProgress
+from gpt.training.run_progress import RunProgress
 from gpt.training.run_queue import RunQueue
 
 _RECIPE = LIVE_RECIPES[choices.KINDS[0]]
 
 
 Source = Literal["recorded", "own"]
+Run = LiveRun | RecordedRun
 
 
 class MachinePass(Protocol):
@@ -37,7 +38,7 @@ Machine = Callable[[LoadedModel, Sequence[int]], MachinePass]
 class ShownPass:
     """The forward pass of a run's model at a step."""
 
-    run: LiveRun | RecordedRun
+    run: Run
     step: int
     machine: MachinePass
 
@@ -94,19 +95,10 @@ class TrainState:
         return replace(self.run.progress, queue_position=self.queue.position(self.run))
 
     @property
-    def shown_run(self) -> LiveRun | RecordedRun | None:
+    def shown_run(self) -> Run | None:
         """The run that is shown."""
         return self.recorded if self.source == "recorded" else self.run
 
-    def is_passed(self, run: LiveRun | RecordedRun, step: int) -> bool:
+    def is_passed(self, run: Run, step: int) -> bool:
         """Whether `shown_pass` is that of the run at the step."""
         return self.shown_pass is not None and (self.shown_pass.run, self.shown_pass.step) == (run, step)
-
-    def shown(self, progress: RunProgress) -> Evaluation | None:
-        """The evaluation at the displayed step, or the last before it; None if there is none."""
-        if not progress.evaluations:
-            return None
-        if self.step is None:
-            return progress.evaluations[-1]
-        before = (each for each in reversed(progress.evaluations) if each.step <= self.step)
-        return next(before, progress.evaluations[0])
