@@ -340,14 +340,19 @@ export function card(element, trigger, props, call) {
   /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
+  /** The value of the gr.HTML, an input of each event, has them too. @param {string} queue @param {Action[]} actions */
+  function setPending(queue, actions) {
+    pending[queue] = actions;
+    props.value = { ...props.value, [call.events[queue]]: { pending: actions } };
+  }
+
   /** @param {Node} node @param {any} value @param {string} event */
   function act(node, value, event) {
     const [queue, latest] = node.actions?.[event] ?? ["", false];
     if (!queue) return;
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
-    pending[queue] = [...before, [(number += 1), name, value]];
-    props.value = { ...props.value, [call.events[queue]]: { pending: pending[queue] } }; // an input of the event
+    setPending(queue, [...before, [(number += 1), name, value]]);
     trigger(call.events[queue], {});
   }
 
@@ -368,7 +373,10 @@ export function card(element, trigger, props, call) {
   /** @param {Record<string, any>} data  layout, words, seen, and "live.<name>" of each part that has something live */
   function draw({ layout, words, seen, ...live }) {
     if (!layout) return;
-    for (const queue of Object.keys(pending)) pending[queue] = pending[queue].filter(([each]) => each > seen[queue]);
+    for (const [queue, actions] of Object.entries(pending)) {
+      const left = actions.filter(([each]) => each > seen[queue]);
+      if (left.length < actions.length) setPending(queue, left);
+    }
     const root = /** @type {HTMLElement} */ (element.firstElementChild);
     if (!root.firstElementChild) root.append(build(layout));
     for (const [part, entry] of parts) {

@@ -78,6 +78,9 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     choose(train, "task", "Your text")
     train.locator("#train-start").click()
     expect(notice).to_contain_text("There is no text to learn from")
+    train.locator("#train-text textarea").fill("too short")
+    train.locator("#train-start").click()  # at once, and nothing of what was typed is missing
+    expect(notice).to_contain_text("The text has 9 characters; at least 260")
     (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" * 100)
     with train.expect_file_chooser() as chooser:
         train.locator("#train-file").click()

@@ -37,9 +37,10 @@ def set_rate(session: Session, rate: object) -> None:
     session.change(TrainState, rate=rate if _is_number(rate) else None)
 
 
-def type_text(session: Session, text: str) -> None:
+def type_text(session: Session, text: object) -> None:
     """A typed text replaces an uploaded one."""
-    session.change(TrainState, text=text, uploaded=None)
+    if isinstance(text, str):
+        session.change(TrainState, text=text, uploaded=None)
 
 
 def take_file(session: Session, path: str | None) -> None:

@@ -13,7 +13,7 @@ from components.events import Events
 from components.i18n import t
 from components.localized import Localizer
 from components.monitoring import TRAININGS_WAITING
-from components.panels.panel import Settings, one_of, within
+from components.panels.panel import Settings, of_state, one_of, within
 from components.parts import (
     Choices,
     Live,
@@ -28,6 +28,7 @@ from components.parts import (
     question,
     row,
     section,
+    text_box,
     timer,
     title_row,
 )
@@ -68,45 +69,39 @@ def build_train(
         with gr.Column(min_width=0):
             with gr.Column(elem_classes="gb-card"):
                 task = _task()
-                with gr.Column(visible=False, elem_classes="gb-train-own") as own:
-                    texts = {"label": "train.text", "placeholder": "train.text.placeholder"}
-                    lines = {"lines": 4, "max_lines": 8, "max_length": MAX_TEXT_BYTES}
-                    text = localizer.build(gr.Textbox, texts, **lines, elem_id="train-text")
-                    with gr.Row(elem_classes="gb-examples"):
-                        small = {"size": "sm", "min_width": 0, "type": "filepath", "elem_id": "train-file"}
-                        file = localizer.build(gr.UploadButton, {"label": "train.upload"}, **small)
-                        use_code = button("train-code", "train.example", handlers.take_code)
-                        code = Card("train-own", row(use_code), classes="")
+                with gr.Row(visible=False, elem_classes="gb-examples") as texts:
+                    small = {"size": "sm", "min_width": 0, "type": "filepath", "elem_id": "train-file"}
+                    file = localizer.build(gr.UploadButton, {"label": "train.upload"}, **small)
+                    code = Card("train-own", row(button("train-code", "train.example", handlers.take_code)), classes="")
                 run = _run(queue, machine, write)
             shown = _shown()
         loss = _loss(machine)
     film, scaling = _film(machine), scaling_card()
-    events.on(text.input, handlers.type_text, [text], trigger_mode="always_last")
     events.on(file.upload, handlers.take_file, [file])
     add_cards(events, NAME, [task, code, run, shown, loss, film, scaling], (*VIEWS, *SCALING_VIEWS), analysis(machine))
-    controls = [
-        Control(own, _is_text, lambda s: {"visible": _is_text(s)}),
-        Control(text, _typed, lambda s: {"value": _typed(s)}),
-    ]
-    events.renderer.add(NAME, controls=controls)
+    events.renderer.add(NAME, controls=[Control(texts, _is_text, lambda s: {"visible": _is_text(s)})])
 
 
 def _task() -> Card:
     """The choice of a task or a text."""
-    return Card(
-        "train-what",
-        question("train.question"),
-        lead("train.lead"),
-        choice(
-            "train-task",
-            _named("train.task", choices.KINDS),
-            label="train.task",
-            value=lambda s: s.state(TrainState).task,
-            on=handlers.choose_task,
-        ),
-        sentence(kind="caption", elem_id="train-about", view="train-about"),
-        classes="",
+    task = choice(
+        "train-task",
+        _named("train.task", choices.KINDS),
+        label="train.task",
+        value=of_state(TrainState, "task"),
+        on=handlers.choose_task,
     )
+    text = text_box(
+        "train-text",
+        max_length=MAX_TEXT_BYTES,
+        label="train.text",
+        info="train.text.info",
+        value=of_state(TrainState, "text"),
+        on=handlers.type_text,
+        show=_is_text,
+    )
+    about = sentence(kind="caption", elem_id="train-about", view="train-about")
+    return Card("train-what", question("train.question"), lead("train.lead"), task, about, text, classes="")
 
 
 def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[None]]) -> Card:
@@ -116,7 +111,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
         whole=False,
         label="train.rate",
         info="train.rate.info",
-        value=lambda s: s.state(TrainState).rate,
+        value=of_state(TrainState, "rate"),
         on=handlers.set_rate,
     )
     factor = choice(
@@ -124,7 +119,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
         _numbers(choices.FACTORS),
         labelled=True,
         label="train.factor",
-        value=lambda s: s.state(TrainState).factor,
+        value=of_state(TrainState, "factor"),
         on=handlers.change_rate,
         show=_has_begun,
     )
@@ -186,7 +181,7 @@ def _loss(machine: Machine) -> Card:
         "train-source-of-film",
         _named("train.film.source", get_args(Source)),
         label="train.film.source",
-        value=lambda s: s.state(TrainState).source,
+        value=of_state(TrainState, "source"),
         on=partial(handlers.choose_source, machine),
         show=_has_both,
     )
@@ -237,10 +232,6 @@ def _numbers(values: tuple[float, ...]) -> Choices:
 
 def _is_text(s: Snapshot) -> bool:
     return s.state(TrainState).task == choices.TEXT
-
-
-def _typed(s: Snapshot) -> str:
-    return s.state(TrainState).text
 
 
 def _goes_on(s: Snapshot) -> bool:
