@@ -58,13 +58,8 @@ _CALLS = f"""window.glassbox = {{
   arrive(values) {{ return new Promise((answer) => this.waiting.push(() => answer(window.glassbox.arrive(values)))); }},
 }};
 {{
-  const clicks = {{ newest: 0, tabs: {{}} }}; // times: gradio says that a tab is open somewhat after the click
-  addEventListener("click", ({{ target, timeStamp }}) => {{
-    clicks.newest = performance.timeOrigin + timeStamp;
-    const tab = target.closest?.("[data-tab-id]");
-    if (tab) clicks.tabs[tab.dataset.tabId] = clicks.newest;
-    window.glassbox.clicks = clicks;
-  }}, true);
+  const note = ({{ timeStamp }}) => {{ window.glassbox.clicked = performance.timeOrigin + timeStamp; }};
+  addEventListener("click", note, true); // gradio says that a tab is open somewhat after the click
 }}"""
 _SCRIPTS = (
     f"<script>{_CALLS}</script>"

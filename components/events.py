@@ -86,7 +86,7 @@ class Events:
                 yield RESTORE
                 return
             sent = (_sent(v, name) if isinstance(c, gr.HTML) else v for c, v in zip(inputs, values, strict=True))
-            arguments = (*sent, _sent(vars(event).get("_data"), "payload")) if payload else (*sent,)
+            arguments = (*sent, _dict(vars(event).get("_data"))) if payload else (*sent,)
             not_set: Sequence[Block] = unset  # not set by the first frame: the browser has the person's values
             with closing(_steps_of(handler, session, arguments)) as steps:
                 for _ in steps:
@@ -157,8 +157,11 @@ def error_messages(session: Session | None = None) -> Iterator[None]:
 
 def _sent(values: object, name: str) -> dict[str, Any]:
     """Return the dict of that name among values from the browser; {} for anything else."""
-    found = values.get(name) if isinstance(values, dict) else None
-    return found if isinstance(found, dict) else {}
+    return _dict(_dict(values).get(name))
+
+
+def _dict(sent: object) -> dict[str, Any]:
+    return sent if isinstance(sent, dict) else {}
 
 
 def error(problem: object, language: Language = "en") -> gr.Error:

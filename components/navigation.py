@@ -1,8 +1,10 @@
-"""The open tab. Shapes and Loss are inner tabs of one tab, Tools."""
+"""The open tab. Some tabs hold a row of inner tabs; a session's `tab` is the id of an inner one there."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import gradio as gr
 
@@ -11,30 +13,41 @@ from components.render import Control
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
-TOOLS = ("shapes", "loss")  # ids of the inner tabs of the tab "tools"
+INNER = {  # ids of the inner tabs, by that of the tab around them
+    "reasons": ("why", "change"),
+    "learn": ("lessons", "challenges"),
+    "lab": ("compare", "train", "shapes", "loss"),
+}
 
 
-def wire_tabs(events: Events, tabs: gr.Tabs, tools: gr.Tabs, placeholder: gr.Textbox) -> None:
-    """Wire the row of tabs and that of the tools. placeholder: any input, in whose place the time of the click is
-    sent."""
-    controls = [
-        Control(tabs, _outer_tab, lambda s: {"selected": _outer_tab(s), "at": s.navigated}),
-        Control(tools, _tool, lambda s: {} if _tool(s) is None else {"selected": _tool(s), "at": s.navigated}),
-    ]
-    events.renderer.add("", controls=controls)
-    for row in (tabs, tools):
-        for tab in tabs_of(row):
-            select = partial(open_tab, tab.id)
-            clicked = f"() => [glassbox.clickOn?.({tab.id!r}) ?? '0']"  # 0 before the scripts are there
-            events.on(tab.select, select, [placeholder], edited=[row], trigger_mode="always_last", js=clicked)
+def wire_tabs(events: Events, rows: Sequence[gr.Tabs], placeholder: gr.Textbox) -> None:
+    """Wire the rows of tabs. placeholder: any input, in whose place the time of the click is sent."""
+    clicked = "() => [glassbox.clickOn?.() ?? '0']"  # 0 before the scripts are there
+    for row in rows:
+        ids = [tab.id for tab in tabs_of(row)]
+        events.renderer.add("", controls=[Control(row, partial(selected_in, ids), partial(_selection, ids))])
+        events.on(row.select, partial(select, ids), [placeholder], edited=[row], payload=True, js=clicked)
 
 
 def tabs_of(row: gr.Tabs) -> list[gr.Tab]:
     return [tab for tab in row.children if isinstance(tab, gr.Tab)]
 
 
+def selected_in(ids: Sequence[str], s: Snapshot) -> str | None:
+    """The tab of a row that is open, or holds the open one; None if neither is in the row."""
+    return next((id for id in ids if id == s.tab or s.tab in INNER.get(id, ())), None)
+
+
+def select(ids: Sequence[str], session: Session, clicked: str, sent: dict[str, Any]) -> None:
+    """Open the tab of a row that was clicked. sent: with its "index", of unchecked content."""
+    index = sent.get("index")
+    if type(index) is int and 0 <= index < len(ids):
+        open_tab(ids[index], session, clicked)
+
+
 def open_tab(tab: str, session: Session, clicked: str) -> None:
-    """Open a tab, unless a later click was handled first; "tools" opens the last tool. Another tab closes the film.
+    """Open a tab, unless a later click was handled first; one with inner tabs opens the one that was open there last.
+    Another tab closes the film.
 
     clicked: time of the click in ms of the browser's clock; 0 without a click.
     """
@@ -43,17 +56,14 @@ def open_tab(tab: str, session: Session, clicked: str) -> None:
     except (TypeError, ValueError):
         return
     if at > session.navigated:
-        if session.tab in TOOLS:
-            session.tool = session.tab
-        opened = session.tool if tab == "tools" else tab
+        inner = INNER.get(tab, (tab,))
+        opened = next((each for each in (session.tab, session.inner_tabs.get(tab)) if each in inner), inner[0])
         if opened != session.tab:
             session.film = None
         session.tab, session.navigated = opened, at
+        session.inner_tabs |= {outer: opened for outer, ids in INNER.items() if opened in ids}
 
 
-def _outer_tab(s: Snapshot) -> str:
-    return "tools" if s.tab in TOOLS else s.tab
-
-
-def _tool(s: Snapshot) -> str | None:
-    return s.tab if s.tab in TOOLS else None
+def _selection(ids: Sequence[str], s: Snapshot) -> dict[str, Any]:
+    selected = selected_in(ids, s)
+    return {} if selected is None else {"selected": selected, "at": s.navigated}

@@ -25,7 +25,7 @@ from components.limits import (
 )
 from components.localized import Localizer
 from components.monitoring import SESSION_BYTES, SESSIONS
-from components.navigation import tabs_of, wire_tabs
+from components.navigation import INNER, tabs_of, wire_tabs
 from components.precision_notice import measure, wire_precision
 from components.render import Renderer
 from components.request_limits import RequestLimits
@@ -87,6 +87,10 @@ def build_app(
     SESSIONS.set_function(lambda: len(store))
     SESSION_BYTES.set_function(lambda: store.n_bytes)
     first = opening(example(get_model(name)))
+
+    def tab(name: str) -> gr.Tab:
+        return localizer.build(gr.Tab, {"label": f"tab.{name}"}, id=name)
+
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
         app.queue(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
@@ -95,33 +99,36 @@ def build_app(
         frame = build_frame(localizer, first.document)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
-            with localizer.build(gr.Tab, {"label": "tab.playground"}, id="playground"):
+            with tab("playground"):
                 playground_parts = build_playground(localizer, events, frame, first, uploads=uploads)
-            with localizer.build(gr.Tab, {"label": "tab.inside"}, id="inside"):
+            with tab("inside"):
                 build_inside(localizer, events, visitor_memory)
-            with localizer.build(gr.Tab, {"label": "tab.why"}, id="why"):
-                build_why(events)
-            with localizer.build(gr.Tab, {"label": "tab.change"}, id="change"):
-                build_change(localizer, events)
-            with localizer.build(gr.Tab, {"label": "tab.compare"}, id="compare") as tab:
-                build_compare(localizer, events, tab, name)
-            with localizer.build(gr.Tab, {"label": "tab.activations"}, id="activations"):
+            with tab("reasons"), gr.Tabs(elem_id="reasons") as reasons:
+                with tab("why"):
+                    build_why(events)
+                with tab("change"):
+                    build_change(events)
+            with tab("activations"):
                 build_activations(events)
-            with localizer.build(gr.Tab, {"label": "tab.train"}, id="train"):
-                build_train(localizer, events, ExamplePass, write_prompt)
-            events.on(playground_parts.film.click, open_film)
-            with localizer.build(gr.Tab, {"label": "tab.lessons"}, id="lessons"):
-                build_lessons(events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
-            with localizer.build(gr.Tab, {"label": "tab.challenges"}, id="challenges"):
-                build_challenges(events, frame.saved)
-            with localizer.build(gr.Tab, {"label": "tab.tools"}, id="tools"), gr.Tabs(elem_id="tools") as tools:
-                with localizer.build(gr.Tab, {"label": "tab.shapes"}, id="shapes"):
+            with tab("learn"), gr.Tabs(elem_id="learn") as learn:
+                with tab("lessons"):
+                    build_lessons(events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
+                with tab("challenges"):
+                    build_challenges(events, frame.saved)
+            with tab("lab"), gr.Tabs(elem_id="lab") as lab:
+                with tab("compare") as compare:
+                    build_compare(localizer, events, compare, name)
+                with tab("train"):
+                    build_train(localizer, events, ExamplePass, write_prompt)
+                with tab("shapes"):
                     build_shapes(localizer, events, first.document)
-                with localizer.build(gr.Tab, {"label": "tab.loss"}, id="loss"):
+                with tab("loss"):
                     build_loss(localizer, events, first.document.loaded)
-        wire_tabs(events, tabs, tools, frame.saved)
+        events.on(playground_parts.film.click, open_film)
+        rows = (tabs, reasons, learn, lab)
+        wire_tabs(events, rows, frame.saved)
         wire_share(events, frame.link, playground_parts.files)
-        names = [tab.id for row in (tabs, tools) for tab in tabs_of(row) if tab.id != "tools"]
+        names = [each.id for row in rows for each in tabs_of(row) if each.id not in INNER]
         version = Text.of(first.document).version
         pages = {
             "lesson": LinkedPage("lessons", partial(open_lesson_number, first.document.loaded), lesson_number),
@@ -135,7 +142,7 @@ def build_app(
         renderer.add("", [localizer.view], controls=localizer.controls)
         events.wire_controls()
         frame.updates.value = renderer.build(first)
-        screen.value = first_screen(first, [str(tab.id) for tab in tabs_of(tabs)])
+        screen.value = first_screen(first, [str(each.id) for each in tabs_of(tabs)])
     return app
 
 

@@ -169,13 +169,14 @@ class ControlOptions(TypedDict):
     """What every control takes.
 
     label, info: keys of the catalogue, the second for a sentence below; a label may be a function of the snapshot that
-    returns the words. value: the one to show. on: gets the session and what the control sends. show: whether the
-    control is on the page.
+    returns the words. value: the one to show. on: gets the session and what the control sends, in the queue. show:
+    whether the control is on the page.
     """
 
     label: str | Live
     value: Live
     on: Handler
+    queue: NotRequired[Queue]
     info: NotRequired[str]
     show: NotRequired[Live]
 
@@ -198,7 +199,8 @@ def select(name: str, choices: Choices | Live, *, beside: bool = False, **option
 
 
 def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpack[ControlOptions]) -> Part:
-    """Up to `most` entries, each picked from the choices or typed. It sends a list of values and typed texts."""
+    """Up to `most` entries, each picked from the choices or typed. It sends a list of values and typed texts. A single
+    one gives way to the next."""
     return _control("pick_list", name, options, choices=choices, most=most)
 
 
@@ -283,9 +285,8 @@ def _control(kind: str, name: str, options: ControlOptions, **properties: object
         words["label"] = (options["label"], {})
     live: dict[str, Live] = {key: value for key, value in given.items() if callable(value)}
     fixed = {key: value for key, value in given.items() if key not in live}
-    return _shown(
-        Part(kind, name, fixed, words, live, {"act": Action(options["on"], latest=True)}), options.get("show")
-    )
+    action = Action(options["on"], options.get("queue", "interactive"), latest=True)
+    return _shown(Part(kind, name, fixed, words, live, {"act": action}), options.get("show"))
 
 
 def _shown(part: Part, show: Live | None) -> Part:

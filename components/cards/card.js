@@ -269,7 +269,9 @@ const BUILDERS = {
       const text = box.value.trim() && box.value;
       const entry = choices.find(([label]) => label === text)?.[1] ?? text;
       box.value = "";
-      if (text && held.length < most && !held.includes(entry)) put([...held, entry]);
+      if (!text || held.includes(entry)) return;
+      if (most === 1) put([entry]);
+      else if (held.length < most) put([...held, entry]);
     });
     return {
       element,
@@ -340,10 +342,12 @@ export function card(element, trigger, props, call) {
   /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
-  /** The value of the gr.HTML, an input of each event, has them too. @param {string} queue @param {Action[]} actions */
+  /** The value of the gr.HTML, which each event sends, has them too. @param {string} queue @param {Action[]} actions */
   function setPending(queue, actions) {
     pending[queue] = actions;
-    props.value = { ...props.value, [call.events[queue]]: { pending: actions } };
+    const { interactive = [] } = pending;
+    const sent = Object.keys(pending).map((each) => [call.events[each], { interactive, [each]: pending[each] }]);
+    props.value = Object.fromEntries(sent);
   }
 
   /** @param {Node} node @param {any} value @param {string} event */

@@ -24,8 +24,8 @@ class Card:
     """One gr.HTML with these parts.
 
     name: of its view, `card.<name>`; the id on the page is `card-<name>`. html: the component. It raises an event of
-    EVENTS for each queue, and its value is, by event, what was done and not handled yet:
-    {"pending": [[number, action, what was sent], ...]}.
+    EVENTS for each queue, and its value is, by event, what was done and not handled yet, in that queue and before it in
+    the interactive one: {queue: [[number, action, what was sent], ...]}.
     """
 
     def __init__(self, name: str, *parts: Part, classes: str = "gb-card") -> None:
@@ -115,12 +115,14 @@ def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: d
 def _pending(
     cards: Sequence[Card], queue: Queue, session: Session, sent: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[Handler, Any]]:
-    """The handlers to call, with what each gets. sent: of each card, of unchecked content."""
+    """The handlers to call, with what each gets: first what was typed and chosen before, then what is in the queue.
+    sent: of each card, by queue, of unchecked content."""
     for card, value in zip(cards, sent, strict=True):
-        found = value.get("pending")
-        for entry in found if isinstance(found, list) else ():
-            match entry:
-                case [int(number), str(name), payload] if session.is_new(card.name, queue, number):
-                    action = card.actions.get(name)
-                    if action is not None and action.queue == queue:
-                        yield action.handler, payload
+        for each in dict.fromkeys(("interactive", queue)):
+            found = value.get(each)
+            for entry in found if isinstance(found, list) else ():
+                match entry:
+                    case [int(number), str(name), payload] if session.is_new(card.name, each, number):
+                        action = card.actions.get(name)
+                        if action is not None and action.queue == each:
+                            yield action.handler, payload

@@ -146,7 +146,7 @@ function unmount(self) {
 /** The hidden gr.HTML whose value is a frame. @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props */
 export function receive(trigger, watch, props) {
   const take = () => props.value && store.apply(JSON.parse(props.value));
-  store.onGap = () => trigger("retry", { payload: { seen: store.number } });
+  store.onGap = () => trigger("retry", { seen: store.number });
   store.on("controls", (changes, frame) => {
     for (const [tab, updates] of Object.entries(changes)) {
       const waiting = updatesOf(tab);
@@ -184,7 +184,7 @@ function notSetBefore(component, properties, frames, n) {
 export const tick = () => raise("tick", {});
 
 /** Asks the server to show an address again. @param {{ query: string, at: number }} address */
-export const navigate = (address) => raise("navigate", { payload: address });
+export const navigate = (address) => raise("navigate", address);
 
 /** @param {string} tab */
 function updatesOf(tab) {
@@ -193,12 +193,10 @@ function updatesOf(tab) {
   return found;
 }
 
-/** The time of the click that opened a tab, as text. @param {string} tab */
-export function clickOn(tab) {
-  const { newest, tabs } = window.glassbox.clicks ?? { newest: 0, tabs: {} };
-  const at = tabs[tab] ?? newest;
-  navigated = Math.max(navigated, at);
-  return String(at);
+/** The time of the click that opened a tab, as text. */
+export function clickOn() {
+  navigated = Math.max(navigated, window.glassbox.clicked ?? 0);
+  return String(window.glassbox.clicked ?? 0);
 }
 
 /** What the event `controls` sets in those of a tab, of which there are n. @param {string} tab @param {number} n */

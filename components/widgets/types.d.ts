@@ -18,7 +18,7 @@ declare global {
       /** Whether the page shows the session of a visitor who is back. */
       isBack?: () => boolean;
       /** Times in ms of the browser's clock: of the newest click, and of the newest on each tab. */
-      clicks?: { newest: number; tabs: Record<string, number> };
+      clicked?: number; // time of the newest click, in ms
     };
     /** plotly.js as plotly.py ships it; undefined until it has loaded. */
     Plotly: any;

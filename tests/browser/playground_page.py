@@ -4,6 +4,9 @@ import re
 
 from playwright.sync_api import expect
 
+from components.i18n import t
+from components.navigation import INNER
+
 CHIPS = "#strip .gb-strip [role=option]"
 ONE_MORE = re.compile(r"\b1 token\b")  # of the status after a step
 FINISHED = re.compile("length reached|ended the text|context is full|stopped")
@@ -13,6 +16,22 @@ def open_playground(page, address):
     page.goto(address)
     expect(page.locator("#bars [role=option]").first).to_be_visible()
     expect(says(page, "heatmap")).not_to_be_empty()
+
+
+def tab(page, name):
+    return page.get_by_role("tab", name=name, exact=True)
+
+
+def open_tab(page, id, language="en"):
+    """Open a tab, in the one around it if there is one."""
+    for outer in (outer for outer, ids in INNER.items() if id in ids):
+        open_tab(page, outer, language)
+    name = t(f"tab.{id}", language)
+    if tab(page, name).is_visible():
+        tab(page, name).click()
+    else:  # on a phone it may be in the menu of the tabs that do not fit
+        page.locator("#tabs .overflow-menu > button").first.click()
+        page.locator("#tabs .overflow-dropdown").first.get_by_text(name, exact=True).click()
 
 
 def unfold(page):

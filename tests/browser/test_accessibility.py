@@ -4,18 +4,20 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from tests.browser.playground_page import open_tab
+
 SETTLED = {  # a tab, and what is on it once its pictures have come
-    "Playground": "#heatmap .main-svg",
-    "Inside": "#flow [data-part=stack]",
-    "Why?": "#why-parts .main-svg",
-    "Change it": "#change-original .gb-chip",
-    "Compare": "#compare-generate:enabled",
-    "Activations": "#curves .main-svg",
-    "Train": "#train-flow [data-part=stack]",
-    "Lessons": "#lesson-body pre code",
-    "Challenges": "#challenge-text .gb-arcs-token",
-    "Tools": "#shape-parts .main-svg",
-    "Loss": "#loss-strip .gb-chip",  # in the tab of tools
+    "playground": "#heatmap .main-svg",
+    "inside": "#flow [data-part=stack]",
+    "why": "#why-parts .main-svg",
+    "change": "#change-original .gb-chip",
+    "compare": "#compare-generate:enabled",
+    "activations": "#curves .main-svg",
+    "train": "#train-flow [data-part=stack]",
+    "lessons": "#lesson-body pre code",
+    "challenges": "#challenge-text .gb-arcs-token",
+    "shapes": "#shape-parts .main-svg",
+    "loss": "#loss-strip .gb-chip",
 }
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # All that was opened before stays in the page; a chart is one image with a sentence, its colours are tested as numbers.
@@ -46,9 +48,7 @@ def begin(page: Page, address: str) -> None:
 @pytest.mark.parametrize("name", SETTLED)
 def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     page = stay(lambda page: begin(page, site))
-    if name == "Loss":
-        page.get_by_role("tab", name="Tools", exact=True).click()
-    page.get_by_role("tab", name=name, exact=True).first.click()
+    open_tab(page, name)
     unfold(page, name)
     expect(page.locator(SETTLED[name]).first).to_be_visible()
     assert faults(page, RULES) == []
@@ -67,11 +67,11 @@ def test_no_tab_scrolls_sideways_on_a_phone_in_either_language_and_the_text_stan
     expect(page.locator("#stop")).to_be_in_viewport()
     page.locator("#stop").click()
     expect(page.locator("#generate")).to_be_enabled()
-    for language in ("EN", "中文"):
-        page.locator("#language").get_by_text(language).click()
-        expect(page.locator("html")).to_have_attribute("lang", {"EN": "en"}.get(language, "zh"))
-        for place, (name, settled) in enumerate(SETTLED.items()):
-            open_by_place(page, place)
+    for language, button in (("en", "EN"), ("zh", "中文")):
+        page.locator("#language").get_by_text(button).click()
+        expect(page.locator("html")).to_have_attribute("lang", language)
+        for name, settled in SETTLED.items():
+            open_tab(page, name, language)
             unfold(page, name)
             expect(page.locator(settled).first).to_be_visible()
             page.wait_for_function(WIDE, arg=PHONE["width"])
@@ -79,20 +79,7 @@ def test_no_tab_scrolls_sideways_on_a_phone_in_either_language_and_the_text_stan
 
 def unfold(page: Page, name: str) -> None:
     """Open the evidence in the tab Why?, unless it is open."""
-    if name == "Why?":
+    if name == "why":
         expect(page.locator("#why-flow [role=button]").first).to_be_visible()
         if not page.locator("#why-strip").is_visible():
             page.locator("#why-evidence > summary").click()
-
-
-def open_by_place(page: Page, place: int) -> None:
-    """The tab of that place in the bar, or in the menu of those that do not fit; the last two are the tools."""
-    if place < len(SETTLED) - 1:
-        shown = page.locator("#tabs > .tab-wrapper [role=tablist] [role=tab], #tabs > .tab-wrapper [role=tab]")
-        if place < shown.count():
-            shown.nth(place).click()
-        else:
-            page.locator("#tabs .overflow-menu > button").first.click()
-            page.locator("#tabs .overflow-dropdown").first.locator("button").nth(place - shown.count()).click()
-    if place >= len(SETTLED) - 2:
-        page.locator("#tools [role=tab]").nth(place - (len(SETTLED) - 2)).click()

@@ -11,18 +11,14 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.render import Renderer
-from tests.browser.playground_page import open_playground
+from tests.browser.playground_page import open_playground, open_tab, tab
 
 Actions = tuple[Callable[[], None], Callable[[], None], Locator, str]
 
 
-def open_tab(page: Page, name: str) -> None:
-    page.get_by_role("tab", name=name, exact=True).click()
-
-
 def inside(page: Page) -> Actions:
-    open_tab(page, "Inside")
-    open_tab(page, "The machine")
+    open_tab(page, "inside")
+    tab(page, "The machine").click()
     heads, caption = page.locator(".gb-heads-grid"), page.locator("#flow figcaption .gb-says")
     expect(caption).to_contain_text("layer 3, head 2")
 
@@ -34,22 +30,21 @@ def inside(page: Page) -> Actions:
 
 
 def change(page: Page) -> Actions:
-    open_tab(page, "Change it")
+    open_tab(page, "change")
     lead, heads = page.locator("#change-lead"), page.locator("#change-switches .gb-switch-head")
     expect(lead).to_contain_text("Nothing is changed")
     return heads.nth(1).click, heads.nth(2).click, lead, "layer 0 head 1 off; layer 0 head 2 off"
 
 
 def loss(page: Page) -> Actions:
-    open_tab(page, "Tools")
-    open_tab(page, "Loss")
+    open_tab(page, "loss")
     chips, token = page.locator("#loss-strip [role=option]"), page.locator("#loss-token")
     expect(token).not_to_be_empty()
     return chips.nth(2).click, chips.first.click, token, "comes first"
 
 
 def train(page: Page) -> Actions:
-    open_tab(page, "Train")
+    open_tab(page, "train")
     page.locator("#train-task").get_by_text("Reverse", exact=True).click()
     expect(page.locator("#train-about")).to_contain_text("in reverse")
     page.locator("#train-settings > summary").click()

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_playground
+from tests.browser.playground_page import open_playground, open_tab
 
 TITLE, SAYS, STAGE = ".gb-film h3", ".gb-film-says p", ".gb-film-stage"
 
@@ -13,7 +13,7 @@ TITLE, SAYS, STAGE = ".gb-film h3", ".gb-film-says p", ".gb-film-stage"
 @pytest.fixture
 def opened(stay, site):
     page = stay(lambda page: open_playground(page, site))
-    page.get_by_role("tab", name="Playground", exact=True).click()
+    open_tab(page, "playground")
     return page
 
 

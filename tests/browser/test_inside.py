@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, expect
 
 from gpt import Trace
-from tests.browser.playground_page import CHIPS, forget_status, open_playground, pick, set_run, written
+from tests.browser.playground_page import CHIPS, forget_status, open_playground, open_tab, set_run, tab, written
 
 INK = """canvas => {
   const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -33,19 +33,15 @@ def opened(stay: Callable[..., Page], site: str) -> Page:
     """One page for most tests: the example, its last token, layer 0 and head 0 selected; the Inside tab is open."""
     page = stay(lambda page: open_playground(page, site))
     page.mouse.move(5, 5)
-    open_tab(page, "Playground")
+    open_tab(page, "playground")
     page.locator(CHIPS).last.click()
-    open_tab(page, "Inside")
-    open_tab(page, "The machine")
+    open_tab(page, "inside")
+    tab(page, "The machine").click()
     page.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
     expect(flow(page)).to_contain_text("position 47 of")
     expect(flow(page)).to_contain_text("layer 0, head 0")
     page.mouse.move(5, 5)
     return page
-
-
-def open_tab(page: Page, name: str) -> None:
-    page.get_by_role("tab", name=name, exact=True).click()
 
 
 def drawn(page: Page, canvas: str, colours: int) -> None:
@@ -122,13 +118,13 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     expect(flow(opened)).not_to_contain_text("position 47 of")
     position = re.search(r"position (\d+) of", flow(opened).text_content() or "")
     assert position is not None
-    open_tab(opened, "Playground")
+    open_tab(opened, "playground")
     expect(opened.locator(CHIPS).nth(int(position[1]))).to_have_attribute("aria-selected", "true")
     expect(opened.locator("#heatmap .gb-says")).to_contain_text("Layer 1, head 3")
     expect(opened.locator("#layer input")).to_have_value("1")
     expect(opened.locator("#head input")).to_have_value("3")
     opened.locator(CHIPS).nth(2).click()
-    open_tab(opened, "Inside")
+    open_tab(opened, "inside")
     expect(flow(opened)).to_contain_text("“·a” (position 2 of")
     part(opened, "q").focus()
     expect(opened.locator("#flow .gb-flow-tip")).to_contain_text("Query of head 3")
@@ -148,7 +144,7 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
 
 
 def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: Path) -> None:
-    open_tab(opened, "One head")
+    tab(opened, "One head").click()
     worked, says = opened.locator("#stages .gb-stages-sum"), opened.locator("#lines figcaption .gb-says")
     expect(worked.locator("strong")).to_contain_text("(47)")
     opened.get_by_role("button", name="÷ √32").click()
@@ -161,15 +157,15 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     first = opened.locator("#lines .gb-lines-heads button").first
     first.click()
     expect(first).to_have_attribute("aria-pressed", "false")
-    pick(opened, "lines-view", re.compile("attention rollout"))
+    opened.locator("#lines-view select").select_option("attention rollout over all layers")
     expect(says).to_contain_text("After all layers, position 46")
     expect(first).to_be_hidden()
-    open_tab(opened, "Stream and neurons")
+    tab(opened, "Stream and neurons").click()
     opened.locator("#stream-layer").get_by_role("button", name="Layer +").click()
     expect(opened.locator("#stream-layer")).to_contain_text("Layer 1")
     opened.locator("#stream-tokens [role=option]").nth(3).click()
     expect(opened.locator("#neurons .gb-says")).to_contain_text("At “·time”, neuron")
-    open_tab(opened, "The machine")
+    tab(opened, "The machine").click()
     expect(flow(opened)).to_contain_text("“·time” (position 3 of")
     opened.locator("#flow-model input[value=skeleton]").click()
     expect(flow(opened)).to_contain_text("position 3 of 48) and nothing of the tokens before it")
@@ -194,20 +190,20 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     forget_status(page)
     page.locator("#generate").click()
     expect(page.locator("#status")).to_contain_text("tokens/s")
-    open_tab(page, "Inside")
+    open_tab(page, "inside")
     expect(flow(page)).to_contain_text(re.compile(r"of ([3-9]|\d{2,3})\)"))
     first = flow(page).text_content() or ""
     expect(flow(page)).not_to_have_text(first)
     page.locator(".gb-dock > button").click()
-    open_tab(page, "Playground")
+    open_tab(page, "playground")
     written(page)
     expect(page.locator("#status")).to_contain_text("stopped")
-    open_tab(page, "Inside")
+    open_tab(page, "inside")
     page.locator("#language").get_by_text("中文").click()
     expect(part(page, "ff")).to_have_attribute("aria-label", re.compile("前馈层内部"))
     page.locator("#tabs [role=tab]").first.click()
     page.locator("#clear").click()
     expect(page.locator(CHIPS)).to_have_count(0)
-    page.get_by_role("tab", name="内部", exact=True).click()
+    open_tab(page, "inside", "zh")
     expect(page.locator("#inside-notice")).to_contain_text("还没有文本")
     expect(page.locator("#inside-parts .gb-card:visible, #trace-save:visible")).to_have_count(0)

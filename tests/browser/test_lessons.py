@@ -6,6 +6,8 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.playground_page import open_tab, tab
+
 
 @pytest.fixture
 def follow(stay, site):
@@ -43,15 +45,15 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     lessons.locator("#lesson-head .gb-lesson-film").click()
     expect(lessons.locator(".gb-film h3")).to_be_visible()
     expect(lessons).to_have_url(re.compile("film=7"))
-    lessons.get_by_role("tab", name="Lessons", exact=True).click()
+    open_tab(lessons, "lessons")
     expect(lessons).not_to_have_url(re.compile("film="))
     lessons.locator("#lesson-body .gb-lesson-go").click()
     expect(lessons.get_by_role("tab", name="Inside", exact=True)).to_have_attribute("aria-selected", "true")
-    lessons.get_by_role("tab", name="Playground", exact=True).click()
+    open_tab(lessons, "playground")
     expect(lessons.locator("#layer input")).to_have_value("3")
     expect(lessons.locator("#heatmap .gb-says")).to_contain_text("Layer 3, head 0")
     expect(lessons.locator("#prompt textarea")).to_have_value("The dog ran to the")
-    lessons.get_by_role("tab", name="Lessons", exact=True).click()
+    open_tab(lessons, "lessons")
     expect_lesson(lessons, 4)
     step(lessons, 20).click()
     expect_lesson(lessons, 20)
@@ -62,7 +64,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
 
 def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_and_speaks_chinese(follow, site):
     lessons = follow()
-    lessons.get_by_role("tab", name="Lessons", exact=True).click()
+    open_tab(lessons, "lessons")
     step(lessons, 4).click()
     expect_lesson(lessons, 4)
     lessons.locator("#lesson-head .gb-on").click()
@@ -103,8 +105,8 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
 def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_was_given(page, site):
     page.goto(site)
     page.locator("#language").get_by_text("中文").click()
-    expect(page.get_by_role("tab", name="课程")).to_be_visible()
-    page.get_by_role("tab", name="课程").click()
+    expect(tab(page, "学习")).to_be_visible()
+    open_tab(page, "lessons", "zh")
     expect(page.locator("#lesson-head h2")).to_have_text("1 · 预测下一个词元")
     expect(page.locator("#lesson-body .gb-solution summary")).to_have_text("显示答案")
     page.locator("#lesson-head .gb-on").click()

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import CHIPS, open_playground, says
+from tests.browser.playground_page import CHIPS, open_playground, open_tab, says, tab
 
 DOCK = "#dock [role=option]"
 
@@ -13,21 +13,13 @@ DOCK = "#dock [role=option]"
 @pytest.fixture
 def opened(stay, site):
     page = stay(lambda page: open_playground(page, site))
-    open_tab(page, "Playground")
+    open_tab(page, "playground")
     return page
-
-
-def tab(page, name):
-    return page.get_by_role("tab", name=name, exact=True)
-
-
-def open_tab(page, name):
-    tab(page, name).click()
 
 
 def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of_them(opened):
     expect(opened.locator("#dock")).to_be_hidden()  # the larger one is there
-    open_tab(opened, "Why?")
+    open_tab(opened, "why")
     opened.locator("#why-evidence > summary").click()
     expect(says(opened, "why-lens")).not_to_be_empty()
     opened.mouse.wheel(0, 1200)
@@ -38,26 +30,26 @@ def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of
     opened.locator(DOCK).nth(5).click()
     expect(opened.locator("#why-lead")).to_contain_text("position 5")
     expect(opened.locator("#selected")).to_contain_text("position 5 · layer")
-    open_tab(opened, "Activations")
+    open_tab(opened, "activations")
     layer = opened.locator("#activation-layer option:checked").text_content()
     expect(opened.locator("#selected")).to_contain_text(f"layer {layer}")
     opened.locator(DOCK).nth(5).press("ArrowRight")
     opened.locator(DOCK).nth(6).press("Enter")
     expect(opened.locator("#selected")).to_contain_text("position 6")
-    open_tab(opened, "Playground")
+    open_tab(opened, "playground")
     expect(opened.locator(CHIPS).nth(6)).to_have_attribute("aria-selected", "true")
     expect(opened.locator("#layer input")).to_have_value(layer)
 
 
-def test_shapes_and_loss_share_a_tab_and_a_link_opens_either(page, site):
+def test_a_link_opens_an_inner_tab_and_its_row_remembers_it(page, site):
     page.goto(f"{site}?tab=loss")
     expect(page.locator("#loss-strip .gb-chip").first).to_be_visible()
-    for name in ("Tools", "Loss"):
+    for name in ("Lab", "Loss"):
         expect(tab(page, name)).to_have_attribute("aria-selected", "true")
-    open_tab(page, "Shapes")
+    tab(page, "Shapes").click()
     expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
-    open_tab(page, "Train")
-    open_tab(page, "Tools")
+    open_tab(page, "activations")
+    open_tab(page, "lab")
     expect(page.locator("#shape-parts .main-svg").first).to_be_visible()
     expect(tab(page, "Shapes")).to_have_attribute("aria-selected", "true")
 
@@ -68,7 +60,7 @@ def test_the_answer_to_a_click_on_a_tab_does_not_undo_a_later_one(page, site):
         """async () => {
           const tabs = () => [...document.querySelectorAll("[role=tab]")];
           const click = (name) => tabs().find((tab) => tab.textContent.trim() === name).click();
-          click("Tools");
+          click("Lab");
           await new Promise((later) => setTimeout(later, 40));  // before the answer to the first click
           click("Loss");
         }"""
@@ -81,26 +73,26 @@ def test_the_answer_to_a_click_on_a_tab_does_not_undo_a_later_one(page, site):
 def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens_the_same(page, site):
     open_playground(page, site)
     opened = page.url
-    open_tab(page, "Why?")
+    open_tab(page, "why")
     expect(page).to_have_url(re.compile(r"\?tab=why&layer=\d+&head=\d+$"))
     selected = page.locator("#selected p").text_content()
     page.locator(DOCK).nth(5).click()
     expect(page).to_have_url(re.compile("tab=why&position=5&"))
-    open_tab(page, "Activations")
+    open_tab(page, "activations")
     expect(page).to_have_url(re.compile("tab=activations&position=5&"))
     page.go_back()
-    expect(tab(page, "Why?")).to_have_attribute("aria-selected", "true")
+    expect(tab(page, "Causes")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#selected p")).to_contain_text("position 5 ")
     page.go_back()
     expect(page.locator("#selected p")).to_have_text(selected)
-    expect(tab(page, "Why?")).to_have_attribute("aria-selected", "true")
+    expect(tab(page, "Causes")).to_have_attribute("aria-selected", "true")
     page.go_back()
-    expect(tab(page, "Playground")).to_have_attribute("aria-selected", "true")
+    expect(tab(page, "Write")).to_have_attribute("aria-selected", "true")
     expect(page).to_have_url(opened)
     page.go_forward()
     page.go_forward()
     expect(page.locator("#selected p")).to_contain_text("position 5 ")
-    expect(tab(page, "Why?")).to_have_attribute("aria-selected", "true")
+    expect(tab(page, "Causes")).to_have_attribute("aria-selected", "true")
     address = page.url
     page.reload()
     expect(page.locator("#why-lead")).to_contain_text("position 5,")
@@ -116,11 +108,11 @@ def test_a_row_of_tabs_is_one_stop_of_the_keyboard_with_arrows(opened):
     expect(opened.locator("#tabs > [role=tabpanel]:focus")).to_have_count(1)
     opened.locator("#theme").focus()
     opened.keyboard.press("Tab")
-    expect(tab(opened, "Playground")).to_be_focused()
+    expect(tab(opened, "Write")).to_be_focused()
     opened.keyboard.press("ArrowRight")
     opened.keyboard.press("ArrowRight")
     expect(tab(opened, "Why?")).to_be_focused()
-    expect(tab(opened, "Playground")).to_have_attribute("aria-selected", "true")
+    expect(tab(opened, "Write")).to_have_attribute("aria-selected", "true")
     opened.keyboard.press("Enter")
     expect(tab(opened, "Why?")).to_have_attribute("aria-selected", "true")
     opened.keyboard.press("Tab")

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from components.tabs.lessons.course import LESSONS as COURSE
-from tests.browser.playground_page import open_playground
+from tests.browser.playground_page import open_playground, open_tab
 
 LESSONS = {  # lesson: what the ids of its panels begin with
     "tokenizer": ("bpe",),
@@ -25,13 +25,9 @@ LESSONS = {  # lesson: what the ids of its panels begin with
 NUMBERS = {lesson.key: n for n, lesson in enumerate(COURSE, 1)}
 
 
-def open_tab(page, address):
-    open_playground(page, address)  # before the page has its session, that would open the Playground again
-    bar = page.get_by_role("tab", name="Lessons", exact=True)
-    if not bar.is_visible():  # on a phone it is in the menu of the tabs that do not fit
-        page.locator(".overflow-menu > button").click()
-        bar = page.locator(".overflow-dropdown").get_by_text("Lessons", exact=True)
-    bar.click()
+def open_lessons(page, address):
+    open_playground(page, address)  # before the page has its session, that would open Write again
+    open_tab(page, "lessons")
 
 
 def open_lesson(page, lesson):
@@ -45,7 +41,7 @@ def open_lesson(page, lesson):
 
 def test_every_panel_answers_when_its_lesson_is_opened_on_a_dark_phone_and_fits(page, site):
     page.set_viewport_size({"width": 390, "height": 844})
-    open_tab(page, f"{site}?__theme=dark")
+    open_lessons(page, f"{site}?__theme=dark")
     for lesson, prefixes in LESSONS.items():
         open_lesson(page, lesson)
         for prefix in prefixes:
@@ -56,7 +52,7 @@ def test_every_panel_answers_when_its_lesson_is_opened_on_a_dark_phone_and_fits(
 
 @pytest.fixture
 def lessons(stay, site):
-    return stay(lambda page: open_tab(page, site))
+    return stay(lambda page: open_lessons(page, site))
 
 
 def test_layer_norm_goes_from_the_example_to_the_running_model(lessons):

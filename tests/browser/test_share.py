@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import CHIPS, fold, says, set_slider, text, unfold, written
+from tests.browser.playground_page import CHIPS, fold, open_tab, says, set_slider, text, unfold, written
 
 LINK = "?prompt=The%20dog&temperature=0.8&seed=3&text=6&length=6&lang=en"
 
@@ -62,7 +62,7 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     expect(page.locator("#hint")).to_contain_text("less certain")
     expect(says(page, "bars")).to_contain_text("Chosen")
     before, said = text(page), says(page, "bars").text_content()
-    page.get_by_role("tab", name="Why?").click()
+    open_tab(page, "why")
     expect(page.locator("#why-lead")).to_contain_text("position 4,")
     press(page, "share-link", "link")
     expect(page.locator("#share-link .gb-share-says")).to_contain_text("copied")
@@ -73,8 +73,8 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     assert parse_qs(urlsplit(page.url).query) == asked  # the address is the link
     page.evaluate("sessionStorage.clear()")  # a visitor of whom the server knows nothing
     page.goto(link)
-    expect(page.get_by_role("tab", name="Why?")).to_have_attribute("aria-selected", "true")
-    page.get_by_role("tab", name="Playground").click()
+    expect(page.get_by_role("tab", name="Causes")).to_have_attribute("aria-selected", "true")
+    open_tab(page, "playground")
     expect(page.locator(CHIPS)).to_have_count(10)
     assert text(page) == before
     expect(page.locator("#shading label.selected")).to_have_text("entropy")

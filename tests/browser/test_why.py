@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_playground, set_run
+from tests.browser.playground_page import open_playground, open_tab, set_run
 from tests.browser.playground_page import pick as choose_model
 
 CHIPS = ".gb-strip [role=option]"
@@ -17,18 +17,17 @@ def why(stay, site):
 
     def begin(page):
         open_playground(page, site)
-        open_tab(page)
+        open_why(page)
 
     return stay(begin)
 
 
-def open_tab(page, name="Why?"):
-    page.get_by_role("tab", name=name, exact=True).click()
-    if name == "Why?":
-        if not page.locator("#why-strip").is_visible():
-            page.locator("#why-evidence > summary").click()
-        expect(page.locator("#why-roles .main-svg").first).to_be_visible()
-        expect(says(page, "head")).to_contain_text("attends most to")
+def open_why(page):
+    open_tab(page, "why")
+    if not page.locator("#why-strip").is_visible():
+        page.locator("#why-evidence > summary").click()
+    expect(page.locator("#why-roles .main-svg").first).to_be_visible()
+    expect(says(page, "head")).to_contain_text("attends most to")
 
 
 def ask(page, position):
@@ -80,7 +79,7 @@ def click_cell(page, name, column, row):
 def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model_and_language(page, site):
     open_playground(page, site)
     set_run(page, 12)  # another model writes the text anew
-    open_tab(page)
+    open_why(page)
     expect(page.locator("#why-lead")).to_contain_text(re.compile(r"the model gave .* rank 1 of 4,096"))
     for name in ("influence", "lens", "cell", "path", "parts", "heads"):
         expect(says(page, name)).not_to_be_empty()
@@ -90,10 +89,10 @@ def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model
     page.get_by_text("中文", exact=True).click()
     expect(says(page, "parts")).to_contain_text("合计")
     expect(page.locator("#why-lead")).to_contain_text("名")
-    open_tab(page, "体验区")
+    open_tab(page, "playground", "zh")
     page.locator("#clear").click()
     expect(page.locator(f"#strip {CHIPS}")).to_have_count(0)
-    open_tab(page, "为什么")
+    open_tab(page, "why", "zh")
     expect(page.locator("#why-lead")).to_contain_text("还没有文本")
     expect(page.locator(".gb-card:visible")).to_have_count(1)  # none that has only a title
 
@@ -110,13 +109,13 @@ def test_tokens_cells_and_heads_are_selected_in_every_tab(why):
     expect(says(why, "head")).to_contain_text("Layer 7, head 2:")
     click_cell(why, "roles", 1, 4)
     expect(says(why, "head")).to_contain_text("Layer 4, head 1:")
-    open_tab(why, "Playground")
+    open_tab(why, "playground")
     expect(why.locator(f"#strip {CHIPS}").nth(4)).to_have_attribute("aria-selected", "true")
     expect(why.locator("#layer input")).to_have_value("4")
     expect(why.locator("#head input")).to_have_value("1")
     expect(why.locator("#heatmap .gb-says")).to_contain_text("Layer 4, head 1:")
     why.locator(f"#strip {CHIPS}").nth(7).click()
-    open_tab(why)
+    open_why(why)
     about(why, 7)
 
 

@@ -30,20 +30,22 @@ def test_actions_are_handled_once_in_order_and_unknown_ones_not_at_all() -> None
     done: list[Any] = []
     cards = [Card("one", number("a", done), number("b", done)), Card("two", number("c", done))]
     session = Session(None)
-    first = [{"pending": [[1, "a:act", 3], [2, "b:act", 4], [3, "z:act", 0]]}, {"pending": "text"}]
-    later = [{"pending": [[2, "b:act", 4], [4, "a:act", 1]]}, {"pending": [[1, "c:act", 2], [True], None]}]
+    first = [{"interactive": [[1, "a:act", 3], [2, "b:act", 4], [3, "z:act", 0]]}, {"interactive": "text"}]
+    later = [{"interactive": [[2, "b:act", 4], [4, "a:act", 1]]}, {"interactive": [[1, "c:act", 2], [True], None]}]
     for sent in (first, later):
         act(cards, "interactive", session, *sent)
     assert done == [("a", 3), ("b", 4), ("a", 1), ("c", 2)]
     assert session.snapshot().handled == {("one", "interactive"): 4, ("two", "interactive"): 1}
 
 
-def test_an_action_of_another_queue_is_not_handled() -> None:
+def test_what_was_chosen_before_is_handled_first_and_an_action_only_in_its_own_queue() -> None:
     done: list[Any] = []
-    press = button("b", "stop", lambda session: done.append("b"), queue="model", enabled=lambda s: True)
-    card = Card("one", number("a", done), press)
-    list(act_and_show([card], "model", Session(None), {"pending": [[1, "a:act", 3], [2, "b:act", None]]}))
-    assert done == ["b"]
+    press = button("b", "stop", lambda session: done.append("b"), queue="model")
+    card, session = Card("one", number("a", done), press), Session(None)
+    sent = {"interactive": [[1, "a:act", 3]], "model": [[2, "a:act", 4], [3, "b:act", None]]}
+    list(act_and_show([card], "model", session, sent))
+    act([card], "interactive", session, sent)
+    assert done == [("a", 3), "b"]
 
 
 def test_a_handler_that_yields_belongs_to_a_queue_that_streams() -> None:

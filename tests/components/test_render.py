@@ -114,13 +114,13 @@ def test_the_tab_that_was_clicked_last_is_open_in_whatever_order_the_clicks_arri
     assert session.tab == "why"
 
 
-def test_the_tab_of_tools_opens_the_one_that_was_open_last(session: Session) -> None:
+def test_a_tab_with_inner_tabs_opens_the_one_that_was_open_last(session: Session) -> None:
     opened = []
     session.tab = "loss"  # by a link
-    for clicked, tab in enumerate(("why", "tools", "shapes", "tools", "playground", "tools"), start=1):
+    for clicked, tab in enumerate(("lab", "inside", "lab", "shapes", "learn", "lab", "challenges", "learn"), start=1):
         open_tab(tab, session, str(clicked))
         opened.append(session.tab)
-    assert opened == ["why", "loss", "shapes", "shapes", "playground", "shapes"]
+    assert opened == ["loss", "inside", "loss", "shapes", "lessons", "shapes", "challenges", "challenges"]
 
 
 def test_no_text_can_close_the_script_that_it_travels_in(session: Session) -> None:

@@ -1,110 +1,245 @@
-"""The Change tab: builds and wires it."""
+"""The Change tab: its card. It computes while it is open and nothing is being generated."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import partial
-from typing import Any
 
-import gradio as gr
-
+from components.api.arguments import MAX_CHARACTERS
+from components.cards.card import Card, add_cards
 from components.events import Events
-from components.localized import Localizer
-from components.render import Control
+from components.i18n import t
+from components.labels import ACTIVATIONS
+from components.parts import (
+    Part,
+    button,
+    caption,
+    check_box,
+    choice,
+    code_text,
+    column,
+    columns,
+    fold,
+    pick_list,
+    question,
+    row,
+    section,
+    text_box,
+    title_row,
+)
 from components.state.snapshot import Snapshot
-from components.tabs.change import layout
-from components.tabs.change.components import PROMPT_PAIRS, ChangeComponents, ChangeState, is_stale
 from components.tabs.change.experiments import EXPERIMENTS
 from components.tabs.change.handlers import editing, generation, patching
 from components.tabs.change.handlers.measurement import ANALYSIS
+from components.tabs.change.state import PATCHED, PROMPT_PAIRS, ChangeState, is_stale
 from components.tabs.change.views import VIEWS
-from components.tabs.change.views.patching import answer_picker, picker_inputs, shown_sweep
-from components.tabs.change.views.texts import code, code_inputs
+from components.tabs.change.views.patching import choices, chosen, shown_sweep
+from components.tabs.change.views.texts import code
+from components.widgets.chart import chart
+from components.widgets.predictions import predictions
+from components.widgets.sentence import sentence
+from components.widgets.switches import switches
+from components.widgets.tokens import tokens
 
 NAME = "change"
 
 
-def build_change(localizer: Localizer, events: Events) -> ChangeComponents:
+def build_change(events: Events) -> None:
     """Build and wire the tab."""
-    parts: dict[str, Any] = {}
-    with gr.Row(elem_classes="gb-change"):
-        with gr.Column(min_width=300, scale=3):
-            parts |= layout.editing_card(localizer) | layout.texts_card(localizer) | layout.divergence_card(localizer)
-        layout.effect_column(localizer)
-    parts |= layout.patching_card(localizer)
-    ui = ChangeComponents(**{field.name: parts[field.name] for field in fields(ChangeComponents)})
-    events.renderer.add(NAME, VIEWS, ANALYSIS, controls=_controls(ui))
-    _wire(ui, events)
-    return ui
+    edits = column(_switches(), _texts(), _divergence(), grow=3, min_width=300)
+    card = Card("change", columns(edits, _effect(), classes="gb-change"), _patching(), classes="")
+    add_cards(events, NAME, [card], VIEWS, ANALYSIS)
 
 
-def _controls(ui: ChangeComponents) -> list[Control]:
-    """Components that the server changes."""
-
-    def has(component: gr.Button, task: str, name: str, *, when: bool = True) -> Control:
-        """A control that sets the property `name` of a button to `when` while the task runs."""
-
-        def value(s: Snapshot) -> bool:
-            return (getattr(s.state(ChangeState), task) is not None) == when
-
-        return Control(component, value, lambda s: {name: value(s)})
-
-    def state(component: Any, name: str) -> Control:
-        def value(s: Snapshot) -> Any:
-            return getattr(s.state(ChangeState), name)
-
-        return Control(component, value, lambda s: {"value": value(s)})
-
-    return [
-        Control(ui.activation, _activation, lambda s: {"value": _activation(s)}),
-        Control(ui.positions, lambda s: s.edits.drop_positions, lambda s: {"value": s.edits.drop_positions}),
-        Control(ui.code, code_inputs, lambda s: {"value": code(s)}),
-        has(ui.costs_stop, "costs_task", "visible"),
-        has(ui.both, "writing_task", "interactive", when=False),
-        has(ui.stop, "writing_task", "interactive"),
-        Control(ui.again, is_stale, lambda s: {"visible": is_stale(s)}),
-        has(ui.patch_stop, "sweep_task", "interactive"),
-        Control(ui.keep, _has_cell, lambda s: {"visible": _has_cell(s)}),
-        *(state(getattr(ui, name), name) for name in ("clean", "corrupted", "patched")),
-        *(Control(getattr(ui, name), picker_inputs, partial(answer_picker, name)) for name in ("answer", "other")),
+def _switches() -> Part:
+    """The switches and the other edits."""
+    experiments = [
+        button(f"change-try-{name.replace('_', '-')}", f"change.try.{name}", partial(editing.try_experiment, name))
+        for name in EXPERIMENTS
     ]
+    others = column(
+        choice(
+            "change-activation",
+            [(title, name) for name, title in ACTIVATIONS.items()],
+            label="change.activation",
+            labelled=True,
+            value=_activation,
+            on=editing.choose_activation,
+        ),
+        check_box(
+            "change-positions",
+            label="change.positions",
+            info="change.positions.info",
+            value=lambda s: s.edits.drop_positions,
+            on=editing.drop_positions,
+        ),
+        caption("change.try"),
+        row(
+            button(
+                "change-try-costliest",
+                "change.try.costliest",
+                editing.switch_off_costliest,
+                queue="model",
+                enabled=lambda s: s.state(ChangeState).costs_task is None,
+            ),
+            *experiments,
+            button(
+                "change-costs-stop",
+                "stop",
+                editing.stop_costs,
+                show=lambda s: s.state(ChangeState).costs_task is not None,
+            ),
+            classes="gb-small",
+        ),
+        sentence(kind="status", elem_id="change-status", view="change-status"),
+        grow=2,
+    )
+    return section(
+        title_row(question("change.question"), button("change-reset", "change.reset", editing.reset)),
+        sentence(kind="lead", elem_id="change-lead", view="change-lead"),
+        sentence(kind="notice", elem_id="change-notice", view="change-notice"),
+        columns(
+            column(
+                switches(elem_id="change-switches", view="change-switches", on=editing.set_switches),
+                grow=3,
+                min_width=320,
+            ),
+            others,
+        ),
+    )
+
+
+def _texts() -> Part:
+    """Both texts side by side, and the program."""
+    sides = {"original": editing.select_token, "edited": None}
+    return section(
+        title_row(
+            question("change.texts.question"),
+            button("change-both", "change.both", generation.generate_both, queue="model", enabled=_rests, primary=True),
+            button("change-stop", "stop", generation.stop, enabled=lambda s: not _rests(s)),
+        ),
+        row(
+            sentence(kind="caption", elem_id="change-stale", view="change-stale"),
+            button("change-again", "change.again", generation.generate_both, queue="model", show=is_stale),
+            classes="gb-change-stale",
+        ),
+        columns(
+            *(
+                column(
+                    caption(f"change.{side}"),
+                    tokens(elem_id=f"change-{side}", selectable=on is not None, view=f"change-{side}", on=on),
+                    min_width=300,
+                )
+                for side, on in sides.items()
+            )
+        ),
+        sentence(kind="lead", elem_id="change-parted", view="change-parted"),
+        sentence(kind="caption", elem_id="change-own", view="change-own"),
+        caption("change.hint"),
+        fold("change-python", "change.python", code_text("change-code", "change.python.label", code)),
+    )
+
+
+def _divergence() -> Part:
+    """How far the predictions are apart at each token."""
+    picture = chart(elem_id="change-divergence", clickable=True, view="change-divergence", on=editing.select_bar)
+    return section(question("change.divergence.question"), picture)
+
+
+def _effect() -> Part:
+    """The next token before and after the edits; it stays in view beside the switches."""
+    return section(
+        predictions(elem_id="change-bars", view="change-bars", selectable=False),
+        caption("change.bars.legend"),
+        sentence(kind="lead", elem_id="change-says", view="change-says"),
+        sentence(kind="caption", elem_id="change-bars-note", view="change-bars-note"),
+        grow=2,
+        classes="gb-change-effect",
+    )
+
+
+def _patching() -> Part:
+    """Two prompts, their answers, and the map."""
+    examples = [
+        button(
+            f"change-patch-{name}",
+            f"change.patch.example.{name}",
+            partial(patching.take_example, name),
+            queue="model",
+        )
+        for name in PROMPT_PAIRS
+    ]
+    prompts = [
+        text_box(
+            f"change-{name}",
+            max_length=MAX_CHARACTERS,
+            label=f"change.patch.{name}",
+            value=partial(_control, name),
+            on=partial(patching.set_prompt, name),
+        )
+        for name in ("clean", "corrupted")
+    ]
+    answers = [
+        pick_list(
+            f"change-{name}",
+            choices,
+            most=1,
+            label=f"change.patch.{name}",
+            info="change.patch.found",
+            value=partial(chosen, name),
+            on=partial(patching.choose_answer, name),
+            queue="model",
+        )
+        for name in ("answer", "other")
+    ]
+    return section(
+        question("change.patch.question"),
+        caption("change.patch.says"),
+        row(*examples, classes="gb-small"),
+        columns(*(column(prompt) for prompt in prompts)),
+        columns(*(column(answer) for answer in answers)),
+        row(
+            choice(
+                "change-name",
+                lambda s: [(t(f"change.patch.{name}", s.language), name) for name in PATCHED],
+                label="change.patch.name",
+                value=partial(_control, "patched"),
+                on=patching.choose_activation,
+                queue="model",
+            ),
+            button(
+                "change-measure",
+                "change.patch.measure",
+                patching.sweep,
+                queue="model",
+                enabled=lambda s: not _measures(s),
+                primary=True,
+            ),
+            button("change-patch-stop", "stop", patching.stop_sweep, enabled=_measures),
+        ),
+        sentence(kind="status", elem_id="change-patch-status", view="change-patch-status"),
+        sentence(kind="notice", elem_id="change-trouble", view="change-trouble"),
+        chart(elem_id="change-map", clickable=True, view="change-map", on=patching.choose_cell),
+        sentence(kind="lead", elem_id="change-cell", view="change-cell"),
+        row(button("change-keep", "change.patch.keep", patching.keep, show=_has_cell)),
+    )
 
 
 def _activation(s: Snapshot) -> str:
     return s.edits.activation or ("gelu_tanh" if s.text is None else s.text.config.activation)
 
 
+def _rests(s: Snapshot) -> bool:
+    """Whether no texts are being written."""
+    return s.state(ChangeState).writing_task is None
+
+
+def _measures(s: Snapshot) -> bool:
+    return s.state(ChangeState).sweep_task is not None
+
+
+def _control(name: str, s: Snapshot) -> str:
+    return getattr(s.state(ChangeState), name)
+
+
 def _has_cell(s: Snapshot) -> bool:
     return s.state(ChangeState).cell is not None and shown_sweep(s) is not None
-
-
-def _wire(ui: ChangeComponents, events: Events) -> None:
-    on = events.on
-    latest: dict[str, Any] = {"trigger_mode": "always_last"}
-    run: dict[str, Any] = {"queue": "model"}
-    on(ui.switches.select, editing.set_switches, [ui.switches], **latest)
-    on(ui.activation.input, editing.choose_activation, [ui.activation], **latest)
-    on(ui.positions.input, editing.drop_positions, [ui.positions], **latest)
-    on(ui.reset.click, editing.reset)
-    for button, name in zip(ui.experiments, EXPERIMENTS, strict=True):
-        on(button.click, partial(editing.try_experiment, name))
-    on(ui.costliest.click, editing.switch_off_costliest, trigger_mode="once", **run)
-    on(ui.costs_stop.click, editing.stop_costs)
-    on(ui.original.select, editing.select_token, [ui.original])
-    on(ui.divergence.select, editing.select_bar, [ui.divergence])
-
-    on([ui.both.click, ui.again.click], generation.generate_both, trigger_mode="once", **run)
-    on(ui.stop.click, generation.stop)
-
-    boxes = [ui.clean, ui.corrupted]
-    for name, box in zip(("clean", "corrupted"), boxes, strict=True):
-        on(box.input, partial(patching.set_control, name), [box], **latest)
-    for name in ("answer", "other", "patched"):
-        picker = getattr(ui, name)
-        on(picker.input, partial(patching.choose, name), [picker, *boxes], sets=[picker], **run, **latest)
-    for button, name in zip(ui.examples, PROMPT_PAIRS, strict=True):
-        on(button.click, partial(patching.take_example, name), **run)
-    on(ui.measure.click, patching.measure, boxes, trigger_mode="once", **run)
-    on(ui.patch_stop.click, patching.stop_sweep)
-    on(ui.map.select, patching.choose_cell, [ui.map])
-    on(ui.keep.click, patching.keep, **run)

@@ -11,10 +11,10 @@ from components.render import Analysis
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import Text
-from components.tabs.inside.components import InsideState
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, WindowTrace
+from components.tabs.inside.state import InsideState
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 

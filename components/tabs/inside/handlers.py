@@ -10,15 +10,17 @@ from components.downloads import offer
 from components.errors import PageError
 from components.state.session import Session
 from components.state.text import Text
-from components.tabs.inside.components import FLOW_ROWS, AttentionView, InsideState, Model, Part
+from components.tabs.inside.state import FLOW_ROWS, AttentionView, InsideState, Model, Part
 from components.tabs.inside.trace_file import TraceFile
 from components.tabs.inside.views.film_beats import BEATS, Beat, beats_of
 from components.tabs.inside.views.head_stages import window_starts
 
 
-def open_part(part: Part, session: Session) -> None:
-    """Open a part of the tab; only the open one is computed."""
-    session.change(InsideState, part=part)
+def open_part(session: Session, sent: dict[str, Any]) -> None:
+    """Open the part with the clicked title; only the open one is computed."""
+    parts, index = get_args(Part), sent.get("index")
+    if type(index) is int and 0 <= index < len(parts):
+        session.change(InsideState, part=parts[index])
 
 
 def select(session: Session, sent: dict[str, Any]) -> None:

@@ -1,86 +1,183 @@
-"""The Inside tab: four parts with one selection; builds and wires it."""
+"""The Inside tab: four parts with one selection, each a row of cards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
-from functools import partial
-from typing import Any
+from typing import get_args
 
 import gradio as gr
 
+from components.cards.card import Card, add_cards
 from components.events import Events
+from components.i18n import t
 from components.limits import MAX_VISITOR_BYTES
 from components.localized import Localizer
+from components.parts import button, caption, choice, question, row, section, select, title_row
 from components.render import Control
 from components.state.snapshot import Snapshot
-from components.tabs.inside import handlers, layout
+from components.tabs.inside import handlers
 from components.tabs.inside.analysis import analysis, shows_skeleton
-from components.tabs.inside.components import InsideComponents, InsideState, Part
+from components.tabs.inside.state import AttentionView, InsideState, Model, Part
 from components.tabs.inside.views import VIEWS
+from components.widgets.chart import chart
 from components.widgets.film import film
+from components.widgets.flow import flow
+from components.widgets.heads import heads
+from components.widgets.layers import layers
+from components.widgets.lines import lines
 from components.widgets.sentence import sentence
-from components.widgets.widget import placed
+from components.widgets.stages import stages
+from components.widgets.table import table
+from components.widgets.tokens import tokens
 
 NAME = "inside"
-PARTS: dict[Part, Callable[[Localizer], dict[str, Any]]] = {
-    "machine": layout.machine,
-    "one_head": layout.one_head,
-    "stream": layout.stream,
-    "embeddings": layout.embeddings,
+
+
+def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> None:
+    """Build and wire the tab. visitor_memory: limit in bytes of the recording of one visitor; of a longer text the
+    beginning is shown."""
+    cards = [_film()]
+    with gr.Tabs(elem_id="inside-parts") as parts:
+        for name, build in PARTS.items():
+            with localizer.build(gr.Tab, {"label": f"inside.{name}"}, id=_tab_id(name)):
+                cards.append(build())
+    cards.append(_trace_file())
+    add_cards(events, NAME, cards, VIEWS, analysis(visitor_memory))
+    opened = Control(parts, lambda s: _state(s).part, lambda s: {"selected": _tab_id(_state(s).part)})
+    events.renderer.add(NAME, controls=[opened])
+    events.on(parts.select, handlers.open_part, payload=True)
+
+
+def _film() -> Card:
+    """The film, and a notice if there is nothing to show."""
+    return Card(
+        "inside-film",
+        sentence(kind="notice", elem_id="inside-notice", view="inside-notice"),
+        film(elem_id="film", view="film", on_input=handlers.show_beat, on=handlers.leave_film),
+        classes="",
+    )
+
+
+def _machine() -> Card:
+    """The flow diagram and the overview of all heads."""
+    model = choice(
+        "flow-model",
+        lambda s: [(t(f"bare.{model}", s.language), model) for model in get_args(Model)],
+        label="bare.shown",
+        value=lambda s: "skeleton" if shows_skeleton(s) else "whole",
+        on=handlers.choose_model,
+    )
+    return Card(
+        "inside-machine",
+        section(
+            title_row(question("inside.question"), button("follow", "film.open", handlers.open_film), model),
+            sentence(kind="lead", elem_id="flow-lead", view="flow-lead"),
+            sentence(kind="caption", elem_id="flow-family", view="flow-family"),
+            flow(elem_id="flow", view="flow", on=handlers.select_in_flow),
+        ),
+        section(
+            question("inside.heads.question"),
+            sentence(kind="caption", elem_id="heads-whose", view="heads-whose"),
+            heads(elem_id="heads", view="heads", on=handlers.select, on_input=handlers.magnify_head),
+        ),
+        classes="",
+    )
+
+
+def _one_head() -> Card:
+    """The stages of one head, and the attention between tokens."""
+    view = select(
+        "lines-view",
+        lambda s: [(t(f"lines.view.{view}", s.language), view) for view in get_args(AttentionView)],
+        label="lines.view",
+        value=lambda s: _state(s).attention_view,
+        on=handlers.choose_attention_view,
+        beside=True,
+    )
+    return Card(
+        "inside-head",
+        section(
+            question("stages.question"),
+            caption("stages.lead"),
+            stages(elem_id="stages", view="stages", on=handlers.select_pair),
+        ),
+        section(
+            title_row(question("lines.question"), view),
+            sentence(kind="caption", elem_id="lines-what", view="lines-what"),
+            lines(elem_id="lines", view="lines", on=handlers.select_pair),
+        ),
+        classes="",
+    )
+
+
+def _stream() -> Card:
+    """The residual stream and the neurons."""
+    norms = chart(elem_id="stream-norms", clickable=True, view="stream-norms", on=handlers.select_layer)
+    shares = chart(elem_id="stream-shares", clickable=True, view="stream-shares", on=handlers.select_layer)
+    return Card(
+        "inside-stream",
+        section(
+            title_row(
+                question("stream.tokens.question"),
+                layers(elem_id="stream-layer", view="stream-layer", on=handlers.select),
+            ),
+            sentence(kind="caption", elem_id="stream-tokens-says", view="stream-tokens-says"),
+            tokens(elem_id="stream-tokens", view="stream-tokens", on=handlers.select_token),
+        ),
+        row(
+            section(question("stream.question"), norms, grow=1),
+            section(question("stream.shares.question"), shares, grow=1),
+            classes="gb-cards",
+        ),
+        section(
+            question("neurons.question"),
+            chart(elem_id="neurons", view="neurons"),
+            table(elem_id="neurons-table", words_from=4, view="neurons-table"),
+        ),
+        classes="",
+    )
+
+
+def _embeddings() -> Card:
+    """Token and position embeddings."""
+    return Card(
+        "inside-embeddings",
+        row(
+            section(question("embeddings.question"), chart(elem_id="nearest-tokens", view="nearest-tokens"), grow=1),
+            section(
+                question("places.question"),
+                chart(elem_id="position-similarity", view="position-similarity"),
+                sentence(kind="caption", elem_id="no-positions", view="no-positions"),
+                grow=1,
+            ),
+            classes="gb-cards",
+        ),
+        classes="",
+    )
+
+
+def _trace_file() -> Card:
+    """A button that saves all activations."""
+    return Card(
+        "inside-trace",
+        row(
+            button("trace-save", "trace.save", handlers.save_trace, queue="model"),
+            sentence(kind="caption", elem_id="trace-said", view="trace-said"),
+        ),
+        classes="",
+    )
+
+
+PARTS: dict[Part, Callable[[], Card]] = {
+    "machine": _machine,
+    "one_head": _one_head,
+    "stream": _stream,
+    "embeddings": _embeddings,
 }
 
 
-def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> InsideComponents:
-    """Build and wire the tab. visitor_memory: limit in bytes of the recording of one visitor; of a longer text the
-    beginning is shown."""
-    parts: dict[str, Any] = {}
-    tabs: dict[Part, gr.Tab] = {}
-    placed(sentence(kind="notice", elem_id="inside-notice", view="inside-notice"))
-    parts["film"] = placed(film(elem_id="film", view="film"))
-    with gr.Tabs(elem_id="inside-parts") as parts["parts"]:
-        for name, build in PARTS.items():
-            with localizer.build(gr.Tab, {"label": f"inside.{name}"}, id=_tab_id(name)) as tabs[name]:
-                parts |= build(localizer)
-    parts |= layout.trace_file(localizer)
-    ui = InsideComponents(**{field.name: parts[field.name] for field in fields(InsideComponents)})
-    events.renderer.add(NAME, VIEWS, analysis(visitor_memory), controls=_controls(ui))
-    _wire(ui, tabs, events)
-    return ui
-
-
-def _controls(ui: InsideComponents) -> list[Control]:
-    """Components that the server changes."""
-
-    def state(s: Snapshot) -> InsideState:
-        return s.state(InsideState)
-
-    return [
-        Control(ui.parts, lambda s: state(s).part, lambda s: {"selected": _tab_id(state(s).part)}),
-        Control(ui.model, shows_skeleton, lambda s: {"value": "skeleton" if shows_skeleton(s) else "whole"}),
-        Control(ui.attention_view, lambda s: state(s).attention_view, lambda s: {"value": state(s).attention_view}),
-    ]
-
-
-def _wire(ui: InsideComponents, tabs: dict[Part, gr.Tab], events: Events) -> None:
-    latest = {"trigger_mode": "always_last"}
-    for name, tab in tabs.items():
-        events.on(tab.select, partial(handlers.open_part, name), **latest)
-    events.on(ui.flow.select, handlers.select_in_flow, [ui.flow], **latest)
-    for widget in (ui.heads, ui.layers):
-        events.on(widget.select, handlers.select, [widget], **latest)
-    for widget in (ui.stages, ui.lines):
-        events.on(widget.select, handlers.select_pair, [widget], **latest)
-    for widget in (ui.norms, ui.shares):
-        events.on(widget.select, handlers.select_layer, [widget], **latest)
-    events.on(ui.tokens.select, handlers.select_token, [ui.tokens], **latest)
-    events.on(ui.heads.input, handlers.magnify_head, [ui.heads], **latest)
-    events.on(ui.model.input, handlers.choose_model, [ui.model], **latest)
-    events.on(ui.attention_view.input, handlers.choose_attention_view, [ui.attention_view], **latest)
-    events.on(ui.follow.click, handlers.open_film)
-    events.on(ui.film.input, handlers.show_beat, [ui.film])
-    events.on(ui.film.select, handlers.leave_film, [ui.film])
-    events.on(ui.save.click, handlers.save_trace, queue="model")
+def _state(s: Snapshot) -> InsideState:
+    return s.state(InsideState)
 
 
 def _tab_id(part: Part) -> str:

@@ -14,7 +14,7 @@ from components.session_events import analyse
 from components.state.selection import Selection
 from components.state.session import Session
 from components.tabs.inside.analysis import analysis
-from components.tabs.inside.components import InsideState
+from components.tabs.inside.state import InsideState
 from components.tabs.inside.views import VIEWS
 from gpt import GPT, Generation, GPTConfig, LoadedModel, Tokenizer, Trace
 from tests.conftest import randomized

@@ -8,11 +8,11 @@ import torch
 
 from components.labels import token_text, visible
 from components.state.session import Session
-from components.tabs.change.components import ChangeState
 from components.tabs.change.effect import head_costs, measure, read_document, read_prompt
 from components.tabs.change.figures import divergence_bars
 from components.tabs.change.handlers import editing
 from components.tabs.change.handlers.measurement import ANALYSIS, stop_task
+from components.tabs.change.state import ChangeState
 from components.widgets.switches import switches_data
 from gpt import Edits, Generation
 from gpt.analysis.predictions import kl_divergence

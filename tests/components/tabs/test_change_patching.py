@@ -10,11 +10,11 @@ from components.share.address import page_values
 from components.share.link import decode, encode
 from components.share.opening import open_link
 from components.state.session import Session
-from components.tabs.change.components import ChangeState
 from components.tabs.change.figures import recovery_heatmap
 from components.tabs.change.handlers import patching
+from components.tabs.change.state import ChangeState
 from components.tabs.change.tab import NAME
-from components.tabs.change.views.patching import answer_picker
+from components.tabs.change.views.patching import choices, chosen
 from gpt import Edits, Generation
 from tests.components.tabs.change_session import analysed, drawn, finish, generated, other_model, said
 
@@ -78,10 +78,12 @@ def test_a_kept_patch_does_what_its_cell_of_the_map_says(session):
 
 
 def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(session):
-    def trouble(clean: str, corrupted: str, **chosen: object) -> str:
-        for name, value in chosen.items():
-            patching.set_control(name, session, value)
-        finish(patching.measure(session, clean, corrupted))
+    def trouble(clean: str, corrupted: str, **answers: object) -> str:
+        patching.set_prompt("clean", session, clean)
+        patching.set_prompt("corrupted", session, corrupted)
+        finish(patching.sweep(session))
+        for name, value in answers.items():
+            finish(patching.choose_answer(name, session, [value]))
         return said(session, "trouble")
 
     assert "both need the same number" in trouble("the cat", "the catalogue")
@@ -93,7 +95,7 @@ def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(session):
     assert "must differ" in trouble("the cat", "the dog", answer=7, other=7)
     assert drawn(session, "map")["figure"] is None
     assert "is not a single token" in trouble("the cat", "the dog", answer="zebra")
-    patching.set_control("patched", session, "ln_1")
+    finish(patching.choose_activation(session, "ln_1"))
     assert session.state(ChangeState).patched == "resid_pre"
 
 
@@ -101,10 +103,10 @@ def test_what_was_measured_on_a_model_is_not_shown_for_another(session):
     session.change(ChangeState, clean="the cat", corrupted="the dog")
     finish(patching.sweep(session))
     assert drawn(session, "map")["figure"] is not None
-    assert answer_picker("answer", session.snapshot())["value"] == session.state(ChangeState).sweeps.pair.answer
+    assert chosen("answer", session.snapshot()) == [session.state(ChangeState).sweeps.pair.answer]
     session.document = other_model()
     assert drawn(session, "map")["figure"] is None
-    assert answer_picker("answer", session.snapshot()) == {"choices": [], "value": None}
+    assert (choices(session.snapshot()), chosen("answer", session.snapshot())) == ([], [])
 
 
 def test_a_map_has_zero_in_the_middle_of_its_colours_and_both_tokens_where_they_differ():

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from components.state.session import Session
-from components.tabs.change.components import ChangeState, is_stale
 from components.tabs.change.handlers import editing, generation
 from components.tabs.change.program import program
+from components.tabs.change.state import ChangeState, is_stale
 from components.tabs.change.views.texts import code
 from gpt import Edits, Generation
 from gpt.analysis.patching import patch_from

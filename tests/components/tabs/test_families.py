@@ -14,8 +14,8 @@ from components.session_events import analyse
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.text import Text
-from components.tabs.inside.components import AttentionView, InsideState, Part
 from components.tabs.inside.recording import Recording
+from components.tabs.inside.state import AttentionView, InsideState, Part
 from components.tabs.inside.views.head_stages import log_sums
 from components.tabs.lessons import handlers as lessons
 from components.tabs.lessons.course import LESSONS

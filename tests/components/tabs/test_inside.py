@@ -14,9 +14,9 @@ import torch
 from components.downloads import DownloadState
 from components.state.selection import NEWEST, Selection
 from components.tabs.inside import analysis, handlers, trace_file
-from components.tabs.inside.components import InsideState
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
+from components.tabs.inside.state import InsideState
 from components.tabs.inside.views import VIEWS
 from gpt import GPT, Generation, GPTConfig, Tokenizer, Trace
 from tests.components.tabs.inside_session import Inside, document_of, trace_of

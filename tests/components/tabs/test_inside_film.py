@@ -13,8 +13,8 @@ import torch
 from components.i18n import LANGUAGES
 from components.state.selection import Selection
 from components.state.session import Session
-from components.tabs.inside.components import InsideState
 from components.tabs.inside.handlers import leave_film, open_film, show_beat
+from components.tabs.inside.state import InsideState
 from components.tabs.inside.views.film import VIEWS
 from components.tabs.inside.views.film_beats import BEATS
 from gpt import Edits, SamplingParams, Tokenizer, Trace, distribution

@@ -11,9 +11,9 @@ import torch
 
 from components.state.selection import Selection
 from components.tabs.inside import analysis, handlers
-from components.tabs.inside.components import AttentionView
 from components.tabs.inside.recording import Recording
 from components.tabs.inside.results import Rollout
+from components.tabs.inside.state import AttentionView
 from components.tabs.inside.views.head_stages import SIDE, window_starts
 from components.widgets.lines import FULL, seen_cells
 from gpt import Generation, GPTConfig, Tokenizer

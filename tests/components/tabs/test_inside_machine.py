@@ -14,9 +14,9 @@ from torch.nn import functional as F
 from components.labels import percent, quoted, token_text, visible
 from components.state.selection import Selection
 from components.tabs.inside import handlers
-from components.tabs.inside.components import FLOW_ROWS
 from components.tabs.inside.pooling import pool_mean
 from components.tabs.inside.recording import BINS, RECORDED, WIDE_BINS, Recording
+from components.tabs.inside.state import FLOW_ROWS
 from components.tabs.inside.views import flow
 from components.tabs.inside.views.skeleton import STREAM
 from components.widgets.flow import PARTS

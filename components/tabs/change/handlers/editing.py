@@ -8,10 +8,10 @@ from typing import Any, get_args
 
 from components.errors import PageError
 from components.state.session import Session
-from components.tabs.change.components import ChangeState, selected_position
 from components.tabs.change.effect import head_costs
 from components.tabs.change.experiments import EXPERIMENTS
 from components.tabs.change.handlers.measurement import run_task, stop_task, up_to_date
+from components.tabs.change.state import ChangeState, selected_position
 from components.tabs.change.views.effect import window
 from gpt import Edits
 from gpt.background import Cancelled

@@ -11,9 +11,9 @@ from components.state.admission import admitted
 from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.token_statistics import TokenStatisticsCache
-from components.tabs.change.components import ChangeState, Task, WrittenPair, WrittenText, prompt_to_try
 from components.tabs.change.effect import read_document
 from components.tabs.change.handlers.measurement import end_task, start_task, stop_task
+from components.tabs.change.state import ChangeState, Task, WrittenPair, WrittenText, prompt_to_try
 from components.text_views import document_lines
 from components.update_rate import min_update_interval
 from gpt import Generation

@@ -9,7 +9,8 @@ from components.render import Analysis
 from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.change.components import (
+from components.tabs.change.effect import ReadText, fitting_edits, measure, read_document, read_prompt
+from components.tabs.change.state import (
     ChangeState,
     DroppedEdits,
     Task,
@@ -17,7 +18,6 @@ from components.tabs.change.components import (
     prompt_to_try,
     written_pair,
 )
-from components.tabs.change.effect import ReadText, fitting_edits, measure, read_document, read_prompt
 from gpt import Edits, LoadedModel, encode_prompt
 from gpt.background import Cancelled, Progress, run_with_progress
 from gpt.documents.edit_text import format_edits

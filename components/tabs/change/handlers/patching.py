@@ -13,16 +13,16 @@ from components.errors import PageError
 from components.labels import quoted
 from components.state.selection import NEWEST
 from components.state.session import Session
-from components.tabs.change.components import (
+from components.tabs.change.effect import read
+from components.tabs.change.handlers.editing import edit
+from components.tabs.change.handlers.measurement import run_task, stop_task
+from components.tabs.change.state import (
     PATCHED,
     PROMPT_PAIRS,
     ChangeState,
     PromptPair,
     Sweeps,
 )
-from components.tabs.change.effect import read
-from components.tabs.change.handlers.editing import edit
-from components.tabs.change.handlers.measurement import run_task, stop_task
 from components.tabs.change.views.patching import answer_choices, sweeps_of
 from gpt import LoadedModel
 from gpt.analysis.patching import patch_from, patch_sweep
@@ -33,26 +33,22 @@ MAX_PROMPT_TOKENS = 64  # forward passes for each layer
 N_CHOICES = 8  # likely next tokens of each prompt
 
 
-def set_control(name: str, session: Session, value: object) -> None:
-    """Set a control: clean, corrupted, answer, other or patched."""
-    if name in ("clean", "corrupted"):
-        value = str(value or "")[:MAX_CHARACTERS]
-    if name == "patched" and value not in PATCHED:
-        return
-    session.change(ChangeState, **{name: value})
+def set_prompt(name: str, session: Session, value: object) -> None:
+    """Set a prompt, clean or corrupted."""
+    session.change(ChangeState, **{name: str(value or "")[:MAX_CHARACTERS]})
 
 
-def measure(session: Session, clean: object, corrupted: object) -> Iterator[None]:
-    """Measure the prompts in the boxes."""
-    set_control("clean", session, clean)
-    set_control("corrupted", session, corrupted)
+def choose_answer(name: str, session: Session, value: object) -> Iterator[None]:
+    """Choose a token, answer or other, and measure. value: a list of one id or text; the likeliest if it is empty."""
+    session.change(ChangeState, **{name: value[0] if isinstance(value, list) and value else None})
     yield from sweep(session)
 
 
-def choose(name: str, session: Session, value: object, clean: object, corrupted: object) -> Iterator[None]:
-    """Choose another answer or another activation, and measure."""
-    set_control(name, session, value)
-    yield from measure(session, clean, corrupted)
+def choose_activation(session: Session, value: object) -> Iterator[None]:
+    """Choose the activation to patch, and measure."""
+    if value in PATCHED:
+        session.change(ChangeState, patched=value)
+        yield from sweep(session)
 
 
 def take_example(name: str, session: Session) -> Iterator[None]:

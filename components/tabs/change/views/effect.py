@@ -11,10 +11,10 @@ from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.change.components import ChangeState, selected_position
 from components.tabs.change.effect import Effect
 from components.tabs.change.experiments import summary
 from components.tabs.change.figures import divergence_bars
+from components.tabs.change.state import ChangeState, selected_position
 from components.widgets.chart import chart_data
 from components.widgets.predictions import Bar, predictions_data
 from components.widgets.switches import LABELS, switches_data
@@ -87,6 +87,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     follower = ids[position + 1] if position + 1 < len(ids) else None
     if follower is not None and follower not in order:
         order[-1] = follower
+    order.sort(key=lambda i: -after[i])
     listed = [
         Bar(visible(token_text(tokenizer, i)), before[i], after[i], _bar_name(tokenizer, i, before, after), {})
         for i in order

@@ -12,8 +12,8 @@ from components.i18n import t
 from components.labels import decimal, percent, quoted, signed, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.change.components import ChangeState, Sweeps
 from components.tabs.change.figures import recovery_heatmap
+from components.tabs.change.state import ChangeState, Sweeps
 from components.widgets.chart import chart_data
 from gpt.analysis.patching import PatchSweep
 from gpt.tokenizer import Vocabulary
@@ -107,17 +107,17 @@ def cell(s: Snapshot) -> dict[str, Any]:
     return {"text": caption}
 
 
-def answer_picker(name: str, s: Snapshot) -> dict[str, Any]:
-    """Choices and value of a picker, "answer" or "other"; an id of another model's vocabulary is not shown."""
-    sweeps, state = sweeps_of(s), s.state(ChangeState)
-    if sweeps is None and state.sweeps is not None:
-        return {"choices": [], "value": None}
-    return {"choices": [] if sweeps is None else list(sweeps.choices), "value": getattr(state, name)}
+def choices(s: Snapshot) -> list[tuple[str, int]]:
+    """The answers to choose from."""
+    sweeps = sweeps_of(s)
+    return [] if sweeps is None else list(sweeps.choices)
 
 
-def picker_inputs(s: Snapshot) -> Any:
-    sweeps, state = sweeps_of(s), s.state(ChangeState)
-    return sweeps and sweeps.choices, state.sweeps is None, state.answer, state.other
+def chosen(name: str, s: Snapshot) -> list[Any]:
+    """What is chosen as "answer" or "other"; an id of another model's vocabulary is not shown."""
+    state = s.state(ChangeState)
+    value = None if sweeps_of(s) is None and state.sweeps is not None else getattr(state, name)
+    return [] if value is None or value == "" else [value]
 
 
 def _share(value: float) -> str:

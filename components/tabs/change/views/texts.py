@@ -9,12 +9,11 @@ from components.labels import quoted
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
-from components.tabs.change.components import ChangeState, WrittenPair, is_stale, selected_position, written_pair
 from components.tabs.change.effect import ReadText
 from components.tabs.change.experiments import summary
 from components.tabs.change.program import DEFAULT_LENGTH, DEFAULT_PARAMS, program
+from components.tabs.change.state import ChangeState, WrittenPair, is_stale, selected_position, written_pair
 from components.text_views import strip_labels, token_lines
-from gpt.documents.edit_text import format_edits
 
 NOWHERE = -1  # the divergence index of equal texts
 
@@ -88,11 +87,6 @@ def code(s: Snapshot) -> str:
         return ""
     params, length = (DEFAULT_PARAMS, DEFAULT_LENGTH) if pair is None else (pair.params, pair.length)
     return program(text.loaded, text.ids[: text.n_prompt], s.edits.fitting(text.config), params, length)
-
-
-def code_inputs(s: Snapshot) -> Any:
-    pair = written_pair(s)
-    return s.text is None, s.state(ChangeState).text, format_edits(s.edits), pair and (pair.params, pair.length)
 
 
 def _divergence_index(pair: WrittenPair | None) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from components.i18n import t
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.inside.components import InsideState
+from components.tabs.inside.state import InsideState
 from components.tabs.inside.views import attention_views, embeddings, film, head_stages, machine, stream
 from gpt.models.memory import format_bytes
 

@@ -10,8 +10,8 @@ import torch
 from components.i18n import Language, t
 from components.labels import percent
 from components.state.snapshot import Snapshot
-from components.tabs.inside.components import InsideState
 from components.tabs.inside.results import Rollout
+from components.tabs.inside.state import InsideState
 from components.tabs.inside.views.flow import top_targets
 from components.tabs.inside.views.head_stages import SIDE, shown_windows, side
 from components.tabs.inside.views.scene import Data, Scene, part_view

@@ -11,8 +11,8 @@ from components.labels import alone, decimal, percent, token_text
 from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.inside.components import InsideState
 from components.tabs.inside.results import WindowTrace
+from components.tabs.inside.state import InsideState
 from components.tabs.inside.views.film_beats import beats_of
 from components.tabs.inside.views.film_vectors import cells_of, head_weights, scores, vectors
 from components.tabs.inside.views.film_words import film_labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from components.tabs.inside.components import Part
+from components.tabs.inside.state import Part
 from gpt import GPTConfig
 
 

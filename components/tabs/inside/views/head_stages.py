@@ -11,8 +11,8 @@ from components.i18n import t
 from components.i18n.catalogue import CATALOGUES
 from components.labels import percent
 from components.state.snapshot import Snapshot
-from components.tabs.inside.components import InsideState
 from components.tabs.inside.pooling import HeadVectors
+from components.tabs.inside.state import InsideState
 from components.tabs.inside.views import flow
 from components.tabs.inside.views.family import group_of, is_usual_scale
 from components.tabs.inside.views.scene import Data, Scene, part_view

@@ -11,8 +11,8 @@ from components.labels import percent
 from components.render import Lines
 from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import shows_skeleton
-from components.tabs.inside.components import FLOW_ROWS, InsideState
 from components.tabs.inside.head_overview import HeadOverview
+from components.tabs.inside.state import FLOW_ROWS, InsideState
 from components.tabs.inside.views.family import family_sentence
 from components.tabs.inside.views.flow import flow, selected_sentence, window
 from components.tabs.inside.views.scene import Data, Scene, part_view

@@ -11,8 +11,8 @@ from components.labels import alone, decimal, quoted, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import recorded_position
-from components.tabs.inside.components import InsideState, Part
 from components.tabs.inside.recording import Recording
+from components.tabs.inside.state import InsideState, Part
 from gpt import Generation, GPTConfig
 
 Data = dict[str, Any]

@@ -10,10 +10,10 @@ from components.i18n import t
 from components.labels import decimal, quoted, token_text, visible
 from components.panels.figures.charts import lines, pair_bars
 from components.state.snapshot import Snapshot
-from components.tabs.inside.components import InsideState
 from components.tabs.inside.figures import share_bars
 from components.tabs.inside.recording import activation_of
 from components.tabs.inside.results import PositionTrace
+from components.tabs.inside.state import InsideState
 from components.tabs.inside.views.captions import ACTIVATIONS
 from components.tabs.inside.views.scene import Data, Draw, Scene, part_view, scene_of
 from components.text_views import strip_labels, token_lines

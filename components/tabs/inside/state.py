@@ -1,11 +1,9 @@
-"""The gradio components of the Inside tab, and its state."""
+"""The state of the Inside tab."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
-
-import gradio as gr
 
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
@@ -49,23 +47,3 @@ class InsideState:
         """Approximate memory of the results, in bytes."""
         flow = 0 if self.rollout is None else self.rollout.flow.nbytes
         return flow + (0 if self.recording is None else self.recording.n_bytes)
-
-
-@dataclass(frozen=True)
-class InsideComponents:
-    """The gradio components of the tab. parts: the tabs within it."""
-
-    film: gr.HTML
-    follow: gr.Button
-    parts: gr.Tabs
-    model: gr.Radio
-    flow: gr.HTML
-    heads: gr.HTML
-    stages: gr.HTML
-    attention_view: gr.Dropdown
-    lines: gr.HTML
-    layers: gr.HTML
-    tokens: gr.HTML
-    norms: gr.HTML
-    shares: gr.HTML
-    save: gr.Button

@@ -1,4 +1,4 @@
-"""The gradio components of the Change tab, and its state."""
+"""The state of the Change tab."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from threading import Event
 from typing import Any, Literal
-
-import gradio as gr
 
 from components.render import Lines
 from components.state.selection import NEWEST
@@ -104,7 +102,8 @@ class ChangeState:
     tried_on: a prompt of `Session.edits_on`, and the version of the Playground's text for which it is valid.
     experiment: the last chosen one, until the edits change.
     n_switched: number of handled clicks on the switches.
-    clean, corrupted, answer, other, patched: the controls of activation patching; cell: (layer, position) of its map.
+    clean, corrupted, answer, other, patched: what the controls of activation patching say; cell: (layer, position) of
+    its map.
     """
 
     effect: Effect | None = None
@@ -168,32 +167,3 @@ def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
     tried_on = s.state(ChangeState).tried_on
     stale = tried_on is not None and s.edits_on is tried_on[0] and (s.text is None or s.text.version != tried_on[1])
     return () if stale else s.edits_on
-
-
-@dataclass(frozen=True)
-class ChangeComponents:
-    """The gradio components of the tab."""
-
-    reset: gr.Button
-    switches: gr.HTML
-    activation: gr.Radio
-    positions: gr.Checkbox
-    experiments: tuple[gr.Button, ...]
-    costliest: gr.Button
-    costs_stop: gr.Button
-    both: gr.Button
-    again: gr.Button
-    stop: gr.Button
-    original: gr.HTML
-    code: gr.Textbox
-    divergence: gr.HTML
-    examples: tuple[gr.Button, ...]
-    clean: gr.Textbox
-    corrupted: gr.Textbox
-    answer: gr.Dropdown
-    other: gr.Dropdown
-    patched: gr.Radio
-    measure: gr.Button
-    patch_stop: gr.Button
-    map: gr.HTML
-    keep: gr.Button
