@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from html import escape
 from typing import Any, Literal
@@ -89,9 +89,13 @@ class Events:
             arguments = (*sent, _dict(vars(event).get("_data"))) if payload else (*sent,)
             not_set: Sequence[Block] = unset  # not set by the first frame: the browser has the person's values
             with closing(_steps_of(handler, session, arguments)) as steps:
-                for _ in steps:
+                try:
+                    for _ in steps:
+                        yield shown(session, not_set)
+                        not_set = ()
+                except gr.Error:
                     yield shown(session, not_set)
-                    not_set = ()
+                    raise
             yield shown(session, not_set)
 
         def shown(session: Session, not_set: Sequence[Block]) -> Any:
@@ -169,6 +173,14 @@ def error(problem: object, language: Language = "en") -> gr.Error:
     title = t("error.title", language)
     text, pops_up = escape(localize_error(problem, language), quote=False), not isinstance(problem, Question)
     return gr.Error(text, visible=pops_up, title=title, print_exception=False)
+
+
+def clamped_js(components: Iterable[Block]) -> str:
+    """The `js` of an event with these inputs: clamps a number typed at a slider to its range, since gradio refuses one
+    outside it."""
+    ends = [[each.minimum, each.maximum] if isinstance(each, gr.Slider) else None for each in components]
+    return f"""(...values) => {json.dumps(ends)}.map((ends, i) =>
+      ends ? Math.min(Math.max(values[i] ?? ends[0], ends[0]), ends[1]) : values[i])"""
 
 
 def clamp_js(low: float, high: float) -> str:

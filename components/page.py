@@ -47,7 +47,7 @@ from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_less
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
 from components.tabs.loss.tab import build_loss
-from components.tabs.playground.handlers.generation import write_prompt
+from components.tabs.playground.handlers.generation import prepare_prompt, written
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.handlers import set_shape
 from components.tabs.shapes.tab import build_shapes
@@ -100,7 +100,7 @@ def build_app(
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
             with tab("playground"):
-                playground_parts = build_playground(localizer, events, frame, first, uploads=uploads)
+                build_playground(localizer, events, frame, first, open_film, uploads=uploads)
             with tab("inside"):
                 build_inside(localizer, events, visitor_memory)
             with tab("reasons"), gr.Tabs(elem_id="reasons") as reasons:
@@ -119,15 +119,14 @@ def build_app(
                 with tab("compare") as compare:
                     build_compare(localizer, events, compare, name)
                 with tab("train"):
-                    build_train(localizer, events, ExamplePass, write_prompt)
+                    build_train(localizer, events, ExamplePass, written(prepare_prompt))
                 with tab("shapes"):
                     build_shapes(localizer, events, first.document)
                 with tab("loss"):
                     build_loss(localizer, events, first.document.loaded)
-        events.on(playground_parts.film.click, open_film)
         rows = (tabs, reasons, learn, lab)
         wire_tabs(events, rows, frame.saved)
-        wire_share(events, frame.link, playground_parts.files)
+        wire_share(events, frame.link)
         names = [each.id for row in rows for each in tabs_of(row) if each.id not in INNER]
         version = Text.of(first.document).version
         pages = {

@@ -135,9 +135,10 @@ def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", sh
     return _shown(Part("box", name, fixed, children=parts), show)
 
 
-def fold(name: str, title: str, *parts: Part) -> Part:
-    """Parts that a click on the title shows. title: a key of the catalogue."""
-    return Part("fold", name, words={"title": (title, {})}, children=parts)
+def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes: str = "") -> Part:
+    """Parts that a click on the title shows. title: a key of the catalogue. on: gets whether they are shown."""
+    actions = {} if on is None else {"act": Action(on, latest=True)}
+    return Part("fold", name, {"classes": classes}, {"title": (title, {})}, actions=actions, children=parts)
 
 
 # Words: sentences of the catalogue, with values for their placeholders
@@ -204,9 +205,20 @@ def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpac
     return _control("pick_list", name, options, choices=choices, most=most)
 
 
-def text_box(name: str, *, max_length: int, **options: Unpack[ControlOptions]) -> Part:
-    """A text to type, in one line or more. It sends the text with each key."""
-    return _control("text_box", name, options, max_length=max_length)
+def text_box(
+    name: str,
+    *,
+    max_length: int,
+    placeholder: str = "",
+    on_enter: Action | None = None,
+    **options: Unpack[ControlOptions],
+) -> Part:
+    """A text to type, in one line or more. It sends the text with each key. placeholder: a key of the catalogue.
+    on_enter: sends it once more when the text is entered, and so keeps it to one line."""
+    part = _control("text_box", name, options, max_length=max_length)
+    words = {"placeholder": (placeholder, {})} if placeholder else {}
+    actions = {} if on_enter is None else {"enter": on_enter}
+    return replace(part, words={**part.words, **words}, actions={**part.actions, **actions})
 
 
 def number_box(name: str, *, whole: bool = True, **options: Unpack[ControlOptions]) -> Part:
@@ -229,11 +241,12 @@ def button(
     show: Live | None = None,
     primary: bool = False,
 ) -> Part:
-    """A button. Its handler gets the session alone. queue: "stop" also cancels what runs in the tab. primary: the main
-    one of its card. label: a key of the catalogue, or a function of the snapshot that returns the words."""
+    """A button. Its handler gets the session alone. label: a key of the catalogue, or a function of the snapshot.
+    queue: "stop" also cancels what runs in the tab. primary: the main one of its card."""
     live: dict[str, Live] = {} if enabled is None else {"disabled": lambda s: not enabled(s)}
-    live |= {"label": label} if callable(label) else {}
-    words = {} if callable(label) else {"label": (label, {})}
+    words = {"label": (label, {})} if isinstance(label, str) else {}
+    if not isinstance(label, str):
+        live["label"] = label
     actions = {"act": Action(valueless(on), queue)}
     return _shown(Part("button", name, {"primary": primary}, words, live, actions), show)
 

@@ -71,10 +71,11 @@ const BUILDERS = {
     return { element };
   },
 
-  fold: ({ children = [] }, { build }) => {
-    const element = make("details", "gb-fold-card");
+  fold: ({ children = [], classes = "" }, { build, act }) => {
+    const element = make("details", `gb-fold-card ${classes}`);
     const title = make("summary");
     element.append(title, ...children.map(build));
+    element.addEventListener("toggle", () => act(element.open));
     return { element, set: ({ title: text }) => setText(title, text) };
   },
 
@@ -284,7 +285,7 @@ const BUILDERS = {
     };
   },
 
-  text_box: ({ max_length }, { act }) => {
+  text_box: ({ max_length, actions }, { act }) => {
     const box = make("textarea", "", "", { rows: "1", spellcheck: "false", maxlength: max_length });
     const { element, say } = labelled("text-box", box);
     const fit = () => {
@@ -295,10 +296,16 @@ const BUILDERS = {
       fit();
       act(box.value);
     });
+    box.addEventListener("keydown", (event) => {
+      if (!actions?.enter || event.key !== "Enter" || event.isComposing) return;
+      event.preventDefault();
+      act(box.value, "enter");
+    });
     return {
       element,
       set: (properties) => {
         say(properties);
+        box.placeholder = properties.placeholder ?? "";
         if (box.value !== properties.value) box.value = properties.value;
         fit();
       },

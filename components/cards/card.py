@@ -79,8 +79,9 @@ class Card:
 
 def add_cards(
     events: Events, tab: str, cards: Sequence[Card], views: Sequence[View] = (), analysis: Analysis | None = None
-) -> None:
-    """Show cards in a tab, and wire one event of the tab for each queue. views: of the pictures in the cards."""
+) -> dict[Queue, Any]:
+    """Show cards in a tab, and wire one event of the tab for each queue, which are returned. views: of the pictures in
+    the cards."""
     events.renderer.add(tab, [*(card.view for card in cards), *views], analysis)
     wired: dict[Queue, Any] = {}
     for queue, event in EVENTS.items():  # "stop" is the last
@@ -95,6 +96,7 @@ def add_cards(
             trigger_mode="always_last" if queue == "interactive" else "multiple",
             cancels=[each for name, each in wired.items() if name not in SHORT] if queue == "stop" else (),
         )
+    return wired
 
 
 def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> None:

@@ -51,12 +51,11 @@ def _menu(s: Snapshot, labels: Any, name: str) -> dict[str, Any]:
     return {"labels": labels(s.language), "answer": getattr(s.state(ShareState), name)}
 
 
-def wire_share(events: Events, link: gr.HTML, menu_files: gr.HTML) -> None:
-    """Wire the events of both menus."""
+def wire_share(events: Events, link: gr.HTML) -> None:
+    """Show both menus, and wire that of the frame."""
     events.renderer.add("", VIEWS[:1])
     events.renderer.add("playground", VIEWS[1:])
     events.on(link.select, answer_link, [link])
-    events.on(menu_files.select, answer_files, [menu_files], queue="model")
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:

@@ -50,7 +50,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     lessons.locator("#lesson-body .gb-lesson-go").click()
     expect(lessons.get_by_role("tab", name="Inside", exact=True)).to_have_attribute("aria-selected", "true")
     open_tab(lessons, "playground")
-    expect(lessons.locator("#layer input")).to_have_value("3")
+    expect(lessons.locator("#layer select")).to_have_value("3")
     expect(lessons.locator("#heatmap .gb-says")).to_contain_text("Layer 3, head 0")
     expect(lessons.locator("#prompt textarea")).to_have_value("The dog ran to the")
     open_tab(lessons, "lessons")

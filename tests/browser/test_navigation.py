@@ -38,7 +38,7 @@ def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of
     expect(opened.locator("#selected")).to_contain_text("position 6")
     open_tab(opened, "playground")
     expect(opened.locator(CHIPS).nth(6)).to_have_attribute("aria-selected", "true")
-    expect(opened.locator("#layer input")).to_have_value(layer)
+    expect(opened.locator("#layer select")).to_have_value(layer)
 
 
 def test_a_link_opens_an_inner_tab_and_its_row_remembers_it(page, site):

@@ -64,7 +64,7 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     assert page.evaluate(ground) != light
     page.locator("#language label", has_text="中文").click()
     expect(page.locator("#generate")).to_have_text("续写")
-    expect(page.get_by_role("tab", name="体验区")).to_be_visible()
+    expect(page.get_by_role("tab", name="写作")).to_be_visible()
     expect(says(page, "bars")).to_contain_text("之后")
     page.reload()
     expect(page.locator("#generate")).to_have_text("续写")
@@ -72,7 +72,7 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     page.goto(f"{site}?lang=en")
     expect(page.locator("#generate")).to_have_text("Write on")
     page.goto(f"{site}?tab=loss&lang=zh")  # a link in the tab of a session
-    expect(page.get_by_role("tab", name="工具", selected=True)).to_be_visible()
+    expect(page.get_by_role("tab", name="实验室", selected=True)).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "zh")
 
 
@@ -276,11 +276,11 @@ def test_a_selected_token_moves_every_picture_and_so_do_layer_head_and_settings(
     opened.keyboard.press("ArrowRight")
     opened.keyboard.press("Enter")
     expect(says(opened, "bars")).to_contain_text("After “·a”")
-    pick(opened, "layer", "2")
-    pick(opened, "head", "average")
+    opened.locator("#layer select").select_option("2")
+    opened.locator("#head select").select_option("average")
     expect(says(opened, "heatmap")).to_contain_text("Layer 2, average of heads")
-    pick(opened, "layer", "3")
-    pick(opened, "head", "2")
+    opened.locator("#layer select").select_option("3")
+    opened.locator("#head select").select_option("2")
     unfold(opened)
     set_slider(opened, "top-k", 3)
     expect(says(opened, "bars")).to_contain_text("4,093 of 4,096 tokens removed")
@@ -291,7 +291,7 @@ def test_a_selected_token_moves_every_picture_and_so_do_layer_head_and_settings(
 
 def test_presets_set_the_sliders_and_the_pipeline_follows_them_and_a_token_that_is_searched(opened):
     generate(opened, "Once upon a time", length=2)
-    opened.locator("#pipeline > button").first.click()
+    opened.locator("#pipeline > summary").click()
     lines = says(opened, "pipeline-lines")
     unfold(opened)
     opened.locator("#preset label", has_text="greedy").click()
@@ -308,7 +308,7 @@ def test_presets_set_the_sliders_and_the_pipeline_follows_them_and_a_token_that_
     expect(opened.locator("#pipeline-token tr")).to_have_count(7)
     opened.locator("#pipeline-unit label", has_text="logit").click()
     expect(opened.locator("#pipeline-lines .ytitle")).to_have_text("logit")
-    opened.locator("#pipeline > button").first.click()
+    opened.locator("#pipeline > summary").click()
 
 
 def test_another_model_writes_at_once_and_an_example_fills_the_prompt_and_writes(opened):

@@ -35,7 +35,7 @@ def press(page, menu, what):
 def unfold_bars(page):
     """Show the chart of the probabilities."""
     if not page.locator("#pipeline-bars .main-svg").first.is_visible():
-        page.locator("#pipeline > button").first.click()
+        page.locator("#pipeline > summary").click()
     expect(page.locator("#pipeline-bars .main-svg").first).to_be_visible()
 
 

@@ -1,201 +1,259 @@
-"""The Playground tab: builds and wires it."""
+"""The tab Write: builds and wires it."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import gradio as gr
 
-from components.events import Events, clamp_js
+from components.cards.card import Card, add_cards
+from components.events import Events, clamped_js
 from components.frame import Frame
 from components.i18n import t
-from components.limits import MAX_LENGTH
 from components.localized import Localizer
-from components.render import Control
+from components.parts import (
+    Action,
+    Handler,
+    Part,
+    button,
+    choice,
+    column,
+    columns,
+    fold,
+    pick_list,
+    question,
+    row,
+    section,
+    select,
+    text_box,
+    title_row,
+)
+from components.share.handlers import answer_files
+from components.share.menu import files_menu
+from components.state.selection import Shading
 from components.state.session import Session
-from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
-from components.tabs.playground import layout
-from components.tabs.playground.components import EXAMPLES, PlaygroundComponents, PlaygroundState, tail_length
+from components.tabs.playground.controls import Controls, build_controls
 from components.tabs.playground.handlers import chat, editing, generation, reason, selection, typing
-from components.tabs.playground.upload import build_upload, wire_upload
+from components.tabs.playground.state import PlaygroundState, Unit, tail_length
+from components.tabs.playground.upload import build_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
-from components.tabs.playground.views.pipeline import follow_picker, pipeline_inputs
+from components.tabs.playground.views.pipeline import followed, to_follow
 from components.text_views import AVERAGE, head_choices
-from components.widgets.composer import typed_js
+from components.widgets.chart import chart
+from components.widgets.choices import choices
+from components.widgets.composer import composer, typed_js
+from components.widgets.draw import draw
+from components.widgets.predictions import predictions
+from components.widgets.sentence import sentence
+from components.widgets.table import table
+from components.widgets.tokens import tokens
+from components.widgets.tree import tree
+from components.widgets.widget import placed
 
 NAME = "playground"
 TYPED = typed_js("prompt")
 
 
 def build_playground(
-    localizer: Localizer, events: Events, frame: Frame, session: Session, *, uploads: bool = False
-) -> PlaygroundComponents:
-    """Build and wire the tab. session: the initial session. uploads: whether to add the panel for uploaded
-    checkpoints."""
-    parts: dict[str, Any] = {}
+    localizer: Localizer,
+    events: Events,
+    frame: Frame,
+    session: Session,
+    open_film: Handler,
+    *,
+    uploads: bool = False,
+) -> None:
+    """Build and wire the tab. session: the initial session. open_film: opens the film of the model. uploads: whether to
+    add the panel for uploaded checkpoints."""
     with gr.Column(elem_classes="gb-playground"):
-        parts |= layout.prompt(localizer, session)
-        with gr.Row(elem_classes="gb-cards gb-live"):
-            with gr.Column(elem_classes="gb-card", min_width=300):
-                parts |= layout.attention(localizer, session)
-            with gr.Column(elem_classes="gb-card gb-text", min_width=300):
-                parts |= layout.text(localizer)
-        parts |= layout.pipeline(localizer)
-        upload = build_upload(localizer) if uploads else None
-    ui = PlaygroundComponents(**{field.name: parts[field.name] for field in fields(PlaygroundComponents)})
+        with gr.Column(elem_classes="gb-card gb-prompt"):
+            prompt = placed(composer(elem_id="prompt", view="box"))
+            next_token = _next(open_film)
+            controls = build_controls(localizer, session)
+        text = Card("text", row(_attention(), _text(), classes="gb-cards gb-live"), _pipeline(), classes="")
+        opened = [build_upload(localizer, events)] if uploads else []
     events.renderer.add("", SHARED_VIEWS)
-    events.renderer.add(NAME, VIEWS, reason.ANALYSIS, controls=_controls(ui))
+    events.renderer.add(NAME, controls=controls.updates())
     for _ in reason.measure(session):  # what every visitor begins with
         pass
-    begun = _wire(ui, events, frame)
-    if upload is not None:
-        begun.append(wire_upload(upload, events))
-    _wire_writing(ui, events, begun, frame)
-    return ui
+    wired = add_cards(events, NAME, [next_token, controls.examples, text], VIEWS, reason.ANALYSIS)
+    _wire(prompt, controls, events, frame, [*opened, wired["model"]])
 
 
-def _controls(ui: PlaygroundComponents) -> list[Control]:
-    """Components that the server changes."""
-
-    def enabled(button: gr.Button, test: Any) -> Control:
-        return Control(button, test, lambda s: {"interactive": test(s)})
-
-    def value(component: Any, name: str) -> Control:
-        return Control(component, lambda s: getattr(s.settings, name), lambda s: {"value": getattr(s.settings, name)})
-
-    return [
-        enabled(ui.generate, lambda s: not s.generating),
-        enabled(ui.step, lambda s: not s.generating),
-        enabled(ui.again, lambda s: not s.generating),
-        enabled(ui.stop, lambda s: s.generating),
-        enabled(ui.full_speed, lambda s: s.generating and s.settings.pace > 0),
-        enabled(ui.undo, lambda s: s.can_undo),
-        enabled(ui.redo, lambda s: s.can_redo and not s.generating),
-        enabled(ui.back, _is_earlier),
-        enabled(ui.go_on, lambda s: s.text is not None and not s.generating),
-        *(value(slider, name) for name, slider in ui.sampling.items()),
-        *(value(getattr(ui, name), name) for name in ("length", "seed", "pace")),
-        Control(
-            ui.preset, lambda s: selection.preset_of(s.settings), lambda s: {"value": selection.preset_of(s.settings)}
+def _next(open_film: Handler) -> Card:
+    """The status, and what comes next and why."""
+    return Card(
+        "next",
+        row(
+            sentence(kind="status", elem_id="status", view="status"),
+            sentence(kind="caption", elem_id="prompt-count", view="prompt-count"),
+            classes="gb-status-line",
         ),
-        Control(ui.chat, _has_chat, lambda s: {"visible": _has_chat(s)}),
-        Control(ui.chat, lambda s: s.chat, lambda s: {"value": s.chat}),
-        Control(ui.box, lambda s: s.query, lambda s: {"value": s.query}),
-        Control(ui.shading, lambda s: s.selection.shading, lambda s: {"value": s.selection.shading}),
-        Control(ui.use_tail, _tail_inputs, _tail_button),
-        Control(ui.layer, _layers, lambda s: {"choices": list(range(_layers(s)))}),
-        Control(ui.layer, lambda s: s.selection.layer, lambda s: {"value": s.selection.layer}),
-        Control(ui.head, lambda s: (_heads(s), s.language), lambda s: {"choices": head_choices(_heads(s), s.language)}),
-        Control(ui.head, lambda s: s.selection.head, lambda s: {"value": _head_value(s)}),
-        Control(ui.follow, pipeline_inputs, follow_picker),
+        sentence(kind="notice", elem_id="notice", view="notice"),
+        row(button("use-tail", _tail, generation.written(generation.prepare_tail), queue="model", show=_is_too_long)),
+        columns(
+            column(predictions(elem_id="bars", view="bars", on=editing.choose, queue="model"), grow=3),
+            column(
+                question("reason.question"),
+                sentence(kind="lead", elem_id="reason", view="reason"),
+                sentence(kind="spoken", elem_id="spoken", view="spoken"),
+                button("open-film", "film.open", open_film),
+                grow=2,
+                min_width=240,
+            ),
+            classes="gb-next gb-live",
+        ),
+        classes="",
+    )
+
+
+def _attention() -> Part:
+    """The attention heatmap."""
+    layer = select(
+        "layer",
+        lambda s: [(str(layer), layer) for layer in range(0 if s.text is None else s.text.config.n_layer)],
+        label="attention.layer",
+        value=lambda s: s.selection.layer,
+        on=selection.choose_layer,
+        beside=True,
+    )
+    head = select(
+        "head",
+        lambda s: head_choices(0 if s.text is None else s.text.config.n_head, s.language),
+        label="attention.head",
+        value=lambda s: AVERAGE if s.selection.head is None else s.selection.head,
+        on=selection.choose_head,
+        beside=True,
+    )
+    return section(
+        title_row(question("attention.question"), layer, head),
+        chart(elem_id="heatmap", clickable=True, view="heatmap", on=selection.select_row),
+        grow=1,
+    )
+
+
+def _text() -> Part:
+    """The text token by token: its strip, the edit controls, how a token was drawn, and the branches."""
+    shading = choice(
+        "shading",
+        lambda s: [(t(f"strip.shading.{kind}", s.language), kind) for kind in get_args(Shading)],
+        label="strip.shading",
+        value=lambda s: s.selection.shading,
+        on=selection.choose_shading,
+    )
+    box = text_box(
+        "box",
+        max_length=editing.MAX_TYPED_CHARS,
+        label="box",
+        placeholder="box.placeholder",
+        info="box.info",
+        value=lambda s: s.query,
+        on=editing.search,
+        on_enter=Action(editing.type_text, "model"),
+    )
+    return section(
+        question("strip.question"),
+        sentence(kind="caption", elem_id="dropped", view="dropped"),
+        tokens(elem_id="strip", view="strip", on=selection.select_token),
+        row(sentence(kind="caption", elem_id="hint", view="hint"), shading, classes="gb-strip-tools"),
+        draw(elem_id="draw", view="draw"),
+        row(
+            button("undo", "undo", editing.undo, queue="model", enabled=lambda s: s.can_undo),
+            button("redo", "redo", editing.redo, queue="model", enabled=lambda s: s.can_redo and not s.generating),
+            button("back", "back", editing.go_back, queue="model", enabled=_is_earlier),
+            button("go_on", "go_on", generation.written(generation.prepare_here), queue="model", enabled=_can_go_on),
+            button("clear", "clear", generation.clear),
+            classes="gb-small",
+        ),
+        box,
+        choices(elem_id="hits", view="hits", on=editing.choose, queue="model"),
+        tree(elem_id="tree", view="tree", on=editing.switch_branch, queue="model"),
+        fold("ids", "prompt.ids", tokens(elem_id="prompt-strip", ids=True, selectable=False, view="prompt-strip")),
+        files_menu(answer_files),
+        grow=1,
+        classes="gb-text",
+    )
+
+
+def _pipeline() -> Part:
+    """The sampling pipeline, stage by stage; collapsed, and computed while it is open."""
+    follow = pick_list(
+        "pipeline-follow", to_follow, most=1, label="pipeline.follow", value=followed, on=selection.follow_picked
+    )
+    unit = choice(
+        "pipeline-unit",
+        lambda s: [(t(f"pipeline.{unit}", s.language), unit) for unit in get_args(Unit)],
+        label="pipeline.unit",
+        value=lambda s: s.state(PlaygroundState).unit,
+        on=selection.choose_unit,
+    )
+    return fold(
+        "pipeline",
+        "pipeline",
+        sentence(kind="caption", elem_id="pipeline-lead", view="pipeline-lead"),
+        columns(
+            column(
+                table(elem_id="pipeline-stages", view="pipeline-stages"),
+                follow,
+                table(elem_id="pipeline-token", view="pipeline-token"),
+                min_width=300,
+            ),
+            column(
+                unit,
+                chart(elem_id="pipeline-lines", clickable=True, view="pipeline-lines", on=selection.follow_line),
+                min_width=300,
+            ),
+        ),
+        chart(elem_id="pipeline-bars", view="pipeline-bars", on=editing.choose, queue="model"),
+        on=selection.unfold_pipeline,
+    )
+
+
+def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, writing: list[Any]) -> None:
+    """Wire the text and gradio's controls. writing: the other events that may generate."""
+    on = events.on
+    latest = {"trigger_mode": "always_last"}
+    run = {"queue": "model"}
+    carried = [frame.saved]  # in its place the text of the box is sent
+    on(prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
+    on(prompt.select, selection.select_token, [prompt], **latest)
+    on(frame.strip.select, selection.select_token, [frame.strip])
+    on(controls.chat.input, chat.switch_chat, [controls.chat], **run)
+    on(controls.preset.input, selection.choose_preset, [controls.preset])
+    settings = list(controls.settings.values())
+    names, clamped = tuple(controls.settings), clamped_js(settings)
+    on([each.input for each in settings], partial(selection.set_values, names), settings, js=clamped, **latest)
+
+    def writes(button: gr.Button, handler: Handler) -> Any:
+        """A button that writes: the text and the settings are sent along, as their own events may be on the way."""
+        js = f"(_, ...settings) => [({TYPED})(), ...({clamped})(...settings)]"
+        return on(button.click, partial(selection.set_and, names, handler), [*carried, *settings], js=js, **run)
+
+    writes(controls.step, generation.step)
+    on(controls.full_speed.click, generation.full_speed)
+    writing += [
+        writes(controls.generate, generation.written(generation.prepare)),
+        writes(controls.again, generation.written(generation.prepare_again)),
+        on(frame.model.input, generation.written(generation.pick_model), [frame.model], **run),
     ]
+    on([controls.stop.click, frame.stop.click], generation.stop, cancels=writing)
+
+
+def _tail(s: Snapshot) -> str:
+    """The label of the button that cuts a text that is too long."""
+    n = 0 if s.loaded is None else tail_length(s.loaded.model.config.block_size)
+    return t("prompt.use_tail", s.language, n=n)
+
+
+def _is_too_long(s: Snapshot) -> bool:
+    return s.state(PlaygroundState).too_long > 0 and s.loaded is not None
 
 
 def _is_earlier(s: Snapshot) -> bool:
     return s.text is not None and s.text.framed(s.selection) < len(s.text.ids) - 1
 
 
-def _has_chat(s: Snapshot) -> bool:
-    return s.loaded is not None and s.loaded.tokenizer.is_chat
-
-
-def _tail_inputs(s: Snapshot) -> Any:
-    return s.state(PlaygroundState).too_long > 0, s.loaded, s.language
-
-
-def _tail_button(s: Snapshot) -> dict[str, Any]:
-    if not s.state(PlaygroundState).too_long or s.loaded is None:
-        return {"visible": False}
-    n = tail_length(s.loaded.model.config.block_size)
-    return {"visible": True, "value": t("prompt.use_tail", s.language, n=n)}
-
-
-def _layers(s: Snapshot) -> int:
-    return 0 if s.text is None else s.text.config.n_layer
-
-
-def _heads(s: Snapshot) -> int:
-    return 0 if s.text is None else s.text.config.n_head
-
-
-def _head_value(s: Snapshot) -> int:
-    return AVERAGE if s.selection.head is None else s.selection.head
-
-
-def _wire(ui: PlaygroundComponents, events: Events, frame: Frame) -> list[Any]:
-    """Wire all events except generation; returns those that prepare one."""
-    on = events.on
-    latest = {"trigger_mode": "always_last"}
-    run = {"queue": "model"}
-    carried = [frame.saved]  # in its place the text of the box is sent
-    on(ui.prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
-    on(ui.chat.input, chat.switch_chat, [ui.chat], **run)
-    on(ui.prompt.select, selection.select_token, [ui.prompt], **latest)
-    for name, slider in {**ui.sampling, "length": ui.length}.items():
-        low, high = (LIMITS[name].low, LIMITS[name].high) if name in LIMITS else (1, MAX_LENGTH)
-        on(slider.input, partial(_set, name), [slider], js=clamp_js(low, high), **latest)
-    for name in ("seed", "pace"):
-        on(getattr(ui, name).input, partial(_set, name), [getattr(ui, name)], **latest)
-    on(ui.preset.input, selection.choose_preset, [ui.preset])
-
-    for strip in (ui.strip, frame.strip):
-        on(strip.select, selection.select_token, [strip])
-    on(ui.heatmap.select, selection.select_row, [ui.heatmap])
-    on(ui.layer.input, selection.choose_layer, [ui.layer], **latest)
-    on(ui.head.input, selection.choose_head, [ui.head], **latest)
-    on(ui.shading.input, selection.choose_shading, [ui.shading], **latest)
-
-    for widget in (ui.bars, ui.chart_bars, ui.hits):
-        on(widget.select, editing.choose, [widget], **run)
-    on(ui.tree.select, editing.switch_branch, [ui.tree], **run)
-    on(ui.box.submit, editing.type_text, [ui.box], sets=[ui.box], **run)
-    on(ui.box.input, editing.search, [ui.box], **latest)
-
-    on(ui.pipeline.expand, selection.unfold_pipeline)
-    on(ui.pipeline.collapse, selection.fold_pipeline)
-    on(ui.unit.input, selection.choose_unit, [ui.unit], **latest)
-    on(ui.follow.input, selection.follow_token, [ui.follow], sets=[ui.follow], **latest)
-    on(ui.lines.select, selection.follow_line, [ui.lines])
-
-    typed = {"inputs": [*carried, ui.seed], "js": f"(_, seed) => [({TYPED})(), seed]", **run}
-    on(ui.step.click, generation.step, **typed)
-    on(ui.full_speed.click, generation.full_speed)
-    begun = [on(ui.generate.click, generation.prepare, **typed), on(ui.again.click, generation.prepare_again, **typed)]
-    for button, key in zip(ui.examples, EXAMPLES, strict=True):
-        filled = on(button.click, partial(_fill, key))
-        begun.append(on(filled.then, generation.prepare_prompt, **run))
-    shortened = on(ui.use_tail.click, generation.use_tail)
-    begun.append(on(shortened.then, generation.prepare_prompt, **run))
-    begun.append(on(frame.model.input, generation.pick_model, [frame.model], **run))
-    begun.append(on(ui.go_on.click, generation.prepare_here, **run))
-    return begun
-
-
-def _wire_writing(ui: PlaygroundComponents, events: Events, begun: list[Any], frame: Frame) -> None:
-    """Let generation follow each event of `begun`; the stop events end both."""
-    written = [follow(events, event) for event in begun]
-    stopped = [*begun, *written]
-    events.on([ui.stop.click, frame.stop.click], generation.stop, cancels=stopped)
-    events.on(ui.clear.click, generation.clear, cancels=stopped)
-    for button, handler in ((ui.undo, editing.undo), (ui.redo, editing.redo), (ui.back, editing.go_back)):
-        events.on(button.click, handler, queue="model", cancels=stopped)
-
-
-def follow(events: Events, begun: Any) -> Any:
-    """Let generation follow the event `begun`; returns its event."""
-    # A new text may be ready before the previous stream has noticed that it lost its turn: do not drop the event.
-    written = events.on(begun.success, generation.generate, queue="model")
-    for ended in (begun.failure, written.then, written.failure):
-        events.on(ended, generation.finish)
-    return written
-
-
-def _set(name: str, session: Session, value: object) -> None:
-    selection.set_value(session, name, value)
-
-
-def _fill(key: str, session: Session) -> None:
-    generation.fill_prompt(session, EXAMPLES[key])
+def _can_go_on(s: Snapshot) -> bool:
+    return s.text is not None and not s.generating

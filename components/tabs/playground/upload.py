@@ -20,7 +20,7 @@ from components.localized import Localizer
 from components.render import Control, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.playground.handlers.generation import prepare_prompt
+from components.tabs.playground.handlers.generation import prepare_prompt, written
 from components.widgets.sentence import sentence
 from components.widgets.table import table
 from components.widgets.widget import placed
@@ -78,8 +78,8 @@ class Upload:
     open: gr.Button
 
 
-def build_upload(localizer: Localizer) -> Upload:
-    """Build the collapsed panel."""
+def build_upload(localizer: Localizer, events: Events) -> Any:
+    """Build and wire the collapsed panel; returns the event that writes with the opened model."""
     with localizer.build(gr.Accordion, {"label": "upload"}, open=False, elem_classes="gb-card", elem_id="upload"):
         localizer.sentence("upload.says", kind="caption")
         with gr.Row():
@@ -131,11 +131,10 @@ def build_upload(localizer: Localizer) -> Upload:
             visible=False,
             elem_id="upload-layout",
         )
-    return Upload(files, n_head, activation, scale, trial, names, button)
+    return _wire(Upload(files, n_head, activation, scale, trial, names, button), events)
 
 
-def wire_upload(ui: Upload, events: Events) -> Any:
-    """Wire the panel; returns the event that opens the files and prepares a text with their model."""
+def _wire(ui: Upload, events: Events) -> Any:
     heads = Control(ui.n_head, lambda s: s.state(UploadState).heads, _head_picker)
     activation = Control(ui.activation, lambda s: s.state(UploadState).activation, _activation_picker)
     names = Control(ui.names, lambda s: s.state(UploadState).layout, _names_box)
@@ -145,7 +144,7 @@ def wire_upload(ui: Upload, events: Events) -> Any:
     asked = [ui.n_head, ui.activation, ui.names, ui.scale]
     opened = events.on(ui.open.click, open_upload, [ui.files, *asked], sets=asked, queue="model")
     events.on(ui.trial.input, try_scales, [ui.trial], sets=[ui.scale], queue="model", trigger_mode="always_last")
-    return events.on(opened.success, prepare_prompt, queue="model")
+    return events.on(opened.success, written(prepare_prompt), queue="model")
 
 
 def open_upload(

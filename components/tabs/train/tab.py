@@ -95,7 +95,7 @@ def _task() -> Card:
         "train-text",
         max_length=MAX_TEXT_BYTES,
         label="train.text",
-        info="train.text.info",
+        placeholder="train.text.placeholder",
         value=of_state(TrainState, "text"),
         on=handlers.type_text,
         show=_is_text,

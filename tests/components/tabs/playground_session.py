@@ -15,8 +15,7 @@ from gpt import Generation
 def new_session(written: Generation) -> Session:
     """A session with a copy of the text, and short runs with a fixed seed."""
     opened = opening(written.copy())
-    for name, value in {"length": 3, "seed": "1", "pace": 0}.items():
-        selection.set_value(opened, name, value)
+    selection.set_values(("length", "seed", "pace"), opened, 3, "1", 0)
     return opened
 
 
@@ -36,9 +35,7 @@ def type_in(session: Session, text: str) -> None:
 
 def write(session: Session, text: str | None) -> list[int]:
     """Type a text and write on."""
-    run(generation.prepare(session, box(session, text), session.settings.seed))
-    run(generation.generate(session))
-    generation.finish(session)
+    run(generation.written(generation.prepare)(session, box(session, text)))
     return ids(session)
 
 

@@ -134,7 +134,7 @@ def test_every_view_belongs_to_the_text_that_was_measured_while_the_next_is_writ
     turn = session.lock.begin()
     session.document.append(7)
     assert ANALYSIS.wanted(session.snapshot()) is None
-    assert "writing in the Playground" in said(session, "status")
+    assert "still writing" in said(session, "status")
     assert drawn(session, "original")["lines"] == before
     session.lock.end(turn)
     session.document.read()

@@ -130,7 +130,7 @@ def test_what_is_typed_after_an_answer_is_the_next_message(session: Session, loa
     n = len(ids(session))
     write(session, None)
     assert len(ids(session)) > n
-    run(generation.prepare_again(session, box(session, None), "1"))
+    run(generation.prepare_again(session, box(session, None)))
     assert len(ids(session)) == n
 
 

@@ -14,7 +14,7 @@ from gpt import Generation, LoadedModel, add_model, get_model
 from gpt.documents.snippets import python_snippet
 from gpt.models.registry import remove_model
 from gpt.tokenizer import prompt_ids
-from tests.components.tabs.playground_session import drawn, ids, type_in
+from tests.components.tabs.playground_session import drawn, ids, run, type_in
 from tests.gpt.models.tokenizer_families import FAMILIES, NORMALISE, save_family_model
 
 TEXT = "Hello, naïve 你好"
@@ -34,7 +34,7 @@ def session(loaded: LoadedModel) -> Session:
     session = Session(None)
     session.model, session.loaded = loaded.name, loaded
     for name, value in {"length": 3, "seed": "1", "pace": 0}.items():
-        selection.set_value(session, name, value)
+        selection.set_values((name,), session, value)
     return session
 
 
@@ -83,5 +83,5 @@ def test_the_box_takes_over_what_the_vocabulary_composes(session: Session, loade
 
 def test_the_end_of_a_long_prompt_fits(session: Session, loaded: LoadedModel) -> None:
     type_in(session, "word 你 " * 200)
-    generation.use_tail(session)
+    run(generation.prepare_tail(session))
     assert 0 < len(Generation(loaded, session.next_prompt).ids) <= loaded.model.config.block_size

@@ -14,8 +14,8 @@ from components.api.text import TextEndpoints
 from components.errors import localize_error
 from components.state.example import example
 from components.state.session import Session
-from components.tabs.playground.components import EXAMPLES, PlaygroundState
 from components.tabs.playground.handlers import editing, generation, selection
+from components.tabs.playground.state import EXAMPLES, PlaygroundState
 from components.update_rate import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
@@ -58,7 +58,7 @@ def test_what_was_made_ready_and_stopped_is_not_written(
     session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
 ) -> None:
     monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
-    run(generation.prepare(session, box(session, "The dog"), "1"))
+    run(generation.prepare(session, box(session, "The dog")))
     assert session.lock.streaming
     change(session)
     assert not session.lock.streaming
@@ -70,20 +70,19 @@ def test_what_was_made_ready_and_stopped_is_not_written(
 
 def test_a_step_adds_one_token_and_begins_anew_where_the_prompt_has_changed(session: Session) -> None:
     first = ids(session)
-    run(generation.step(session, box(session, None), "1"))
+    run(generation.step(session, box(session, None)))
     assert ids(session)[:-1] == first
-    run(generation.step(session, box(session, "The dog"), "1"))
+    run(generation.step(session, box(session, "The dog")))
     assert len(ids(session)) == session.document.n_prompt + 1
 
 
 def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(session: Session) -> None:
     first = ids(session)
-    run(generation.prepare(session, box(session, "The dog ran. " * 100), "1"))
+    run(generation.prepare(session, box(session, "The dog ran. " * 100)))
     assert "more than the 256" in drawn(session, "notice")["text"]
     assert ids(session) == first
     assert session.state(PlaygroundState).too_long > 256
-    generation.use_tail(session)
-    run(generation.prepare_prompt(session))
+    run(generation.prepare_tail(session))
     assert session.document.n_prompt <= 128
 
 
@@ -98,7 +97,7 @@ def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Sessio
 
 def test_the_end_of_a_text_leaves_the_next_one_that_has_begun_alone(session: Session) -> None:
     for _ in range(2):
-        run(generation.prepare(session, box(session, "The dog"), "1"))
+        run(generation.prepare(session, box(session, "The dog")))
     generation.finish(session)
     assert session.lock.streaming
     assert session.finish_reason is None
@@ -113,18 +112,19 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
         raise AssertionError("the model ran")
 
     monkeypatch.setattr(GPT, "hidden_states", refuse)
-    selection.unfold_pipeline(session)
-    selection.set_value(session, "top_k", 3)
+    selection.unfold_pipeline(session, True)
+    selection.set_values(("top_k",), session, 3)
     assert "4,093 of 4,096 tokens removed" in drawn(session, "bars")["text"]
     assert "3 of 4,096 tokens can be drawn" in drawn(session, "pipeline-lines")["text"]
-    selection.set_value(session, "top_k", 0)
+    selection.set_values(("top_k",), session, 0)
     assert drawn(session, "bars") == before
 
 
 @pytest.mark.parametrize("seed", ["-1", "1.5", "x"])
 def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Session, seed: str) -> None:
     first = ids(session)
-    run(generation.prepare(session, box(session, "The dog"), seed))
+    session.settings = session.settings.with_value("seed", seed)
+    run(generation.prepare(session, box(session, "The dog")))
     assert "seed" in drawn(session, "notice")["text"].lower()
     assert ids(session) == first
     assert not session.lock.streaming
@@ -133,7 +133,7 @@ def test_a_seed_that_is_no_whole_number_is_said_and_nothing_is_lost(session: Ses
 def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(generation.prepare(session, box(session, "The dog"), "1"))
+    run(generation.prepare(session, box(session, "The dog")))
 
     def overflow(*_: object) -> Iterator[None]:
         raise_overflow()
@@ -194,9 +194,10 @@ def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() ->
     text = next(iter(EXAMPLES.values()))
     for loaded, whole in ((own, False), (get_model(), True)):
         session = Session(Generation(loaded, "ab"), "ab")
-        generation.fill_prompt(session, text)
-        assert loaded.tokenizer.encode(session.next_prompt)
-        assert (session.next_prompt == text) == whole
+        run(generation.prepare_example(text, session))
+        session.drop_pending()
+        assert loaded.tokenizer.encode(session.prompt)
+        assert (session.prompt == text) == whole
 
 
 # selection
@@ -224,7 +225,7 @@ def test_what_a_browser_sends_may_be_anything(session: Session, sent: dict) -> N
     [("temperature", 9, 2.0), ("top_p", 0, 0.01), ("length", 10**9, 1024), ("pace", 7, 0)],
 )
 def test_a_setting_is_moved_into_its_limits(session: Session, name: str, value: float, expected: float) -> None:
-    selection.set_value(session, name, value)
+    selection.set_values((name,), session, value)
     assert getattr(session.settings, name) == expected
 
 
@@ -233,7 +234,7 @@ def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
     selection.choose_preset(session, "greedy")
     assert session.settings.temperature == 0
     assert selection.preset_of(session.settings) == "greedy"
-    selection.set_value(session, "top_k", 3)
+    selection.set_values(("top_k",), session, 3)
     assert selection.preset_of(session.settings) is None
 
 
@@ -266,9 +267,10 @@ def test_the_endpoint_gives_the_whole_text_in_fewer_pieces_to_a_crowd(crowd: Non
 
 @pytest.mark.parametrize("pace", [0, 50])
 def test_the_page_gets_the_whole_text_in_fewer_frames_in_a_crowd(session: Session, crowd: None, pace: int) -> None:
-    selection.set_value(session, "length", 4)
-    selection.set_value(session, "pace", pace)
-    run(generation.prepare(session, box(session, PROMPT), "3"))
+    selection.set_values(("length",), session, 4)
+    selection.set_values(("pace",), session, pace)
+    session.settings = session.settings.with_value("seed", "3")
+    run(generation.prepare(session, box(session, PROMPT)))
     assert run(generation.generate(session)) == 3  # the prompt, the first token, and the end
     assert len(ids(session)) - session.document.n_prompt == 4
     assert session.finish_reason == "max_new_tokens"

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.state.settings import LIMITS, sampling_params
-from components.tabs.playground.components import PRESETS
 from components.tabs.playground.figures import spread, stage_lines
+from components.tabs.playground.state import PRESETS
 from components.tabs.playground.views import pipeline as views
 from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import sampling_stages, token_at_stages

@@ -32,7 +32,7 @@ def full(tmp_path: Path) -> Iterator[Session]:
     list(session.document.steps(SamplingParams(temperature=0), 99))
     assert session.document.full
     for setting, value in {"length": 6, "temperature": 0, "seed": "1", "pace": 0}.items():
-        selection.set_value(session, setting, value)
+        selection.set_values((setting,), session, value)
     yield session
     remove_model(name)
 

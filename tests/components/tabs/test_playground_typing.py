@@ -114,7 +114,7 @@ def test_after_what_the_model_wrote_typing_is_a_branch_and_the_prompt_stays(sess
     assert [session.document.origin(i).kind for i in range(2, 8)] == ["sampled"] * 3 + ["typed"] * 3
     assert len(drawn(session, "tree")["lanes"]) == 0
     type_in(session, text[:-1])
-    run(generation.prepare(session, box(session, None), "1"))
+    run(generation.prepare(session, box(session, None)))
     run(generation.generate(session))
     assert session.document.n_prompt == 2
     assert len(drawn(session, "tree")["lanes"]) == 2
@@ -141,12 +141,13 @@ def test_writing_on_continues_the_text_and_again_begins_at_the_prompt_and_keeps_
     further = write(session, None)
     assert further[: len(first)] == first
     assert len(further) == len(first) + 3
-    run(generation.prepare_again(session, box(session, None), "2"))
+    session.settings = session.settings.with_value("seed", "2")
+    run(generation.prepare_again(session, box(session, None)))
     run(generation.generate(session))
     assert ids(session)[:2] == first[:2]
     assert len(ids(session)) == 5
     assert len(drawn(session, "tree")["lanes"]) == 2
-    run(generation.step(session, box(session, None), "1"))
+    run(generation.step(session, box(session, None)))
     assert len(ids(session)) == 6
 
 

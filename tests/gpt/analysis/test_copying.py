@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from components.tabs.playground.components import EXAMPLES
+from components.tabs.playground.state import EXAMPLES
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model, trace_text
 from gpt.analysis.copy_circuit import CopyCircuit, copy_circuit
 from gpt.analysis.copying import copying_heads

@@ -12,7 +12,7 @@ from components.state.chat_text import message_of
 from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import Message
-from components.tabs.playground.components import PlaygroundState
+from components.tabs.playground.state import PlaygroundState
 from gpt import Generation, LoadedModel, get_model
 
 

@@ -13,12 +13,13 @@ from components.state.selection import NEWEST
 from components.state.session import Session
 from components.state.snapshot import LastAction, Message
 from components.state.text import Text
-from components.tabs.playground.components import PlaygroundState
+from components.tabs.playground.state import PlaygroundState
 from gpt import Generation
 from gpt.errors import GPTError
 
 MAX_SHOWN_CHARS = 24  # of typed text in the status
 MAX_QUERY_CHARS = 200
+MAX_TYPED_CHARS = 2000
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:

@@ -18,8 +18,8 @@ from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
-from components.tabs.playground.components import PlaygroundState, tail_length
 from components.tabs.playground.handlers.typing import read_box, take_text
+from components.tabs.playground.state import PlaygroundState, tail_length
 from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.remote import model_seconds, polled
@@ -30,13 +30,25 @@ UPDATE_SECONDS = 0.05  # between two frames
 _END = object()
 
 
-def prepare(session: Session, box: str, seed: str) -> Iterator[None]:
+def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
+    """A handler that prepares a generation and runs it."""
+
+    def write(session: Session, *values: Any) -> Iterator[None]:
+        try:
+            yield from prepare(session, *values)
+            yield from generate(session)
+        finally:
+            finish(session)
+
+    return write
+
+
+def prepare(session: Session, box: str) -> Iterator[None]:
     """Prepare to continue the text of the box from its end; `generate` runs it. box: see `typing.read_box`."""
-    session.settings = session.settings.with_value("seed", seed)
     yield from _prepare(session, partial(_text_of_box, session, box))
 
 
-def prepare_again(session: Session, box: str, seed: str) -> Iterator[None]:
+def prepare_again(session: Session, box: str) -> Iterator[None]:
     """Prepare to continue the prompt; the tokens after it remain as a branch."""
 
     def begin(loaded: LoadedModel) -> Generation | None:
@@ -45,7 +57,6 @@ def prepare_again(session: Session, box: str, seed: str) -> Iterator[None]:
             document.go_back(n_given - 1)
         return document
 
-    session.settings = session.settings.with_value("seed", seed)
     yield from _prepare(session, begin)
 
 
@@ -71,15 +82,6 @@ def prepare_prompt(session: Session) -> Iterator[None]:
     yield from _prepare(session, lambda loaded: _start(session, loaded, session.next_prompt))
 
 
-def write_prompt(session: Session) -> Iterator[None]:
-    """`prepare_prompt`, and all that follows, in one event: for other tabs."""
-    yield from prepare_prompt(session)
-    try:
-        yield from generate(session)
-    finally:
-        finish(session)
-
-
 def pick_model(session: Session, name: str) -> Iterator[None]:
     """Prepare a generation with another model. The browser sends a choice twice, and again when the list is closed."""
     if name == session.picking or (session.document is not None and name == session.document.loaded.name):
@@ -93,12 +95,13 @@ def pick_model(session: Session, name: str) -> Iterator[None]:
         session.picking = ""
 
 
-def fill_prompt(session: Session, text: str) -> None:
-    """Put an example into the box, as far as the model can encode it."""
+def prepare_example(text: str, session: Session) -> Iterator[None]:
+    """Put an example into the box, as far as the model can encode it, and prepare to continue it."""
     document = session.document
     if document is not None and document.loaded.name == session.model:
         text = encodable_text(document.loaded, text)
     session.set_typed(text, is_current=False)
+    yield from prepare_prompt(session)
 
 
 def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]) -> Iterator[None]:
@@ -211,9 +214,8 @@ def full_speed(session: Session) -> None:
     session.settings = session.settings.with_value("pace", 0)
 
 
-def step(session: Session, box: str, seed: str) -> Iterator[None]:
+def step(session: Session, box: str) -> Iterator[None]:
     """Continue the text of the box by one token."""
-    session.settings = session.settings.with_value("seed", seed)
     params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
         yield from waiting
@@ -247,13 +249,13 @@ def clear(session: Session) -> None:
         session.change(PlaygroundState, too_long=0)
 
 
-def use_tail(session: Session) -> None:
-    """Cut a too long prompt to its last half context."""
+def prepare_tail(session: Session) -> Iterator[None]:
+    """Cut a too long prompt to its last half context, and prepare to continue it."""
     loaded = get_model(session.model)
     ids = loaded.tokenizer.encode(session.next_prompt)
     tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
     session.set_typed(tail.lstrip("\ufffd"), is_current=False)
-    session.change(PlaygroundState, too_long=0)
+    yield from prepare_prompt(session)
 
 
 def _reset(session: Session) -> None:

@@ -8,7 +8,7 @@ from components.causes import causes_of
 from components.render import Analysis
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.playground.components import Reason, ReasonState
+from components.tabs.playground.state import Reason, ReasonState
 from gpt.background import run_with_progress
 
 MULTIPLICATIONS = 4e9  # a tenth of a second or two: it is measured whenever a person pauses

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -11,7 +12,7 @@ from components.state.selection import Shading
 from components.state.session import Session
 from components.state.settings import LIMITS, Settings
 from components.state.text import Text
-from components.tabs.playground.components import PRESETS, PlaygroundState, Unit
+from components.tabs.playground.state import PRESETS, PlaygroundState, Unit
 from components.text_views import AVERAGE, heatmap_window
 from gpt.analysis.vocabulary_search import search_vocabulary
 
@@ -19,9 +20,18 @@ MAX_SEARCH_CHARS = 80
 MAX_CHOICES = 12  # maximum number of search results
 
 
-def set_value(session: Session, name: str, value: object) -> None:
-    """Set a slider, the seed or the pace."""
-    session.settings = session.settings.with_value(name, value)
+def set_values(names: Sequence[str], session: Session, *values: object) -> None:
+    """Set the sliders, the seed and the pace."""
+    for name, value in zip(names, values, strict=True):
+        session.settings = session.settings.with_value(name, value)
+
+
+def set_and(
+    names: Sequence[str], handler: Callable[..., Iterator[None]], session: Session, box: str, *values: object
+) -> Iterator[None]:
+    """Set these, then write with them. box: what `handler` gets."""
+    set_values(names, session, *values)
+    yield from handler(session, box)
 
 
 def choose_preset(session: Session, name: object) -> None:
@@ -63,13 +73,9 @@ def choose_shading(session: Session, shading: object) -> None:
         session.selection = replace(session.selection, shading=shading)
 
 
-def unfold_pipeline(session: Session) -> None:
-    """Open the pipeline card, which is computed only while it is open."""
-    session.change(PlaygroundState, pipeline_open=True)
-
-
-def fold_pipeline(session: Session) -> None:
-    session.change(PlaygroundState, pipeline_open=False)
+def unfold_pipeline(session: Session, is_open: object) -> None:
+    """Open or close the pipeline card, which is computed only while it is open."""
+    session.change(PlaygroundState, pipeline_open=is_open is True)
 
 
 def choose_unit(session: Session, unit: object) -> None:
@@ -94,6 +100,12 @@ def follow_token(session: Session, wanted: object) -> None:
         wanted = found[0]
     if type(wanted) is int and 0 <= wanted < document.loaded.model.config.vocab_size:
         session.change(PlaygroundState, followed=wanted, found=found)
+
+
+def follow_picked(session: Session, picked: object) -> None:
+    """Follow what was picked from a list or typed. picked: a list of one id or text."""
+    if isinstance(picked, list) and picked:
+        follow_token(session, picked[0])
 
 
 def follow_line(session: Session, sent: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from components.state.session import Session
 from components.state.snapshot import Message
 from components.state.text import Text
 from components.state.typed_text import kept_tokens, rest_ids
-from components.tabs.playground.components import PlaygroundState
+from components.tabs.playground.state import PlaygroundState
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.branch_cache import common_prefix_length
 from gpt.tokenizer import prompt_ids

@@ -16,8 +16,8 @@ from components.i18n import Language, has_text, t
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.playground.components import PlaygroundState, Unit
 from components.tabs.playground.figures import stage_lines
+from components.tabs.playground.state import PlaygroundState, Unit
 from components.text_views import next_token_bars
 from components.widgets.chart import chart_data
 from gpt import Generation, SamplingParams
@@ -224,12 +224,15 @@ def bars(s: Snapshot) -> dict[str, Any]:
     return next_token_bars(view.document, view.position, view.params, s.language)
 
 
-def follow_picker(s: Snapshot) -> dict[str, Any]:
-    """The choices of the token picker."""
+def to_follow(s: Snapshot) -> list[tuple[str, int]]:
+    """The tokens to choose from."""
     view = s.cached(pipeline_of)
-    if view is None:
-        return {"choices": [], "value": None}
-    return {"choices": choices(view, s.state(PlaygroundState).found), "value": view.followed}
+    return [] if view is None else choices(view, s.state(PlaygroundState).found)
+
+
+def followed(s: Snapshot) -> list[int]:
+    view = s.cached(pipeline_of)
+    return [] if view is None else [view.followed]
 
 
 def pipeline_inputs(s: Snapshot) -> tuple[Any, ...] | None:

@@ -15,7 +15,7 @@ from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Message, Snapshot
 from components.state.text import Text
-from components.tabs.playground.components import PlaygroundState
+from components.tabs.playground.state import PlaygroundState
 from components.text_views import (
     attention_shade,
     count_sentence,

@@ -1,11 +1,9 @@
-"""The gradio components of the Playground, and its state."""
+"""The state of the tab Write, its examples and presets."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
-
-import gradio as gr
 
 from components.state.example import EXAMPLE_PROMPT
 from components.state.settings import LIMITS
@@ -59,47 +57,6 @@ class ReasonState:
     """reason: the last one that was measured."""
 
     reason: Reason | None = None
-
-
-@dataclass(frozen=True)
-class PlaygroundComponents:
-    """The gradio components of the tab."""
-
-    prompt: gr.HTML
-    examples: tuple[gr.Button, ...]
-    generate: gr.Button
-    step: gr.Button
-    again: gr.Button
-    stop: gr.Button
-    chat: gr.Checkbox
-    full_speed: gr.Button
-    clear: gr.Button
-    preset: gr.Radio
-    sampling: dict[str, gr.Slider]
-    length: gr.Slider
-    seed: gr.Textbox
-    pace: gr.Dropdown
-    use_tail: gr.Button
-    strip: gr.HTML
-    undo: gr.Button
-    redo: gr.Button
-    back: gr.Button
-    go_on: gr.Button
-    shading: gr.Radio
-    tree: gr.HTML
-    files: gr.HTML
-    bars: gr.HTML
-    film: gr.Button
-    box: gr.Textbox
-    hits: gr.HTML
-    layer: gr.Dropdown
-    head: gr.Dropdown
-    heatmap: gr.HTML
-    pipeline: gr.Accordion
-    unit: gr.Radio
-    follow: gr.Dropdown
-    lines: gr.HTML
-    chart_bars: gr.HTML
 
 
 def tail_length(block_size: int) -> int:
