@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from gpt.training.tasks import TASKS, TaskDataset
-from tests.browser.playground_page import open_tab
+from tests.browser.playground_page import open_playground, open_tab
 
 PATIENT = 120_000  # ms
 CHIPS = "#strip .gb-strip [role=option]"
@@ -22,7 +22,7 @@ def hurry():
 
 @pytest.fixture
 def train(stay, site):
-    page = stay(lambda page: page.goto(site))
+    page = stay(lambda page: open_playground(page, site))
     open_tab(page, "train")
     expect(page.locator("#scaling-tokens .main-svg").first).to_be_visible()
     return page

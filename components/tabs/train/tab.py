@@ -69,7 +69,7 @@ def build_train(
         with gr.Column(min_width=0):
             with gr.Column(elem_classes="gb-card"):
                 task = _task()
-                with gr.Row(visible=False, elem_classes="gb-examples") as texts:
+                with gr.Row(visible=False, elem_classes="gb-train-own") as texts:
                     small = {"size": "sm", "min_width": 0, "type": "filepath", "elem_id": "train-file"}
                     file = localizer.build(gr.UploadButton, {"label": "train.upload"}, **small)
                     code = Card("train-own", row(button("train-code", "train.example", handlers.take_code)), classes="")
