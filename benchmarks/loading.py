@@ -103,9 +103,8 @@ def main() -> None:
     config = app.config
     kinds = Counter(each["type"] for each in config["components"])
     print(cpu_name())
-    print(
-        f"{sum(kinds.values()) - kinds['api']} components and {kinds['api']} of endpoints, {len(config['dependencies'])} events"
-    )
+    n_components, n_events = sum(kinds.values()) - kinds["api"], len(config["dependencies"])
+    print(f"{n_components} components, {kinds['api']} parameters of endpoints, {n_events} events")
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     _, empty, _ = empty_page(app).launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
     with sync_playwright() as playwright:

@@ -119,12 +119,11 @@ def build_app(
                 with tab("compare") as compare:
                     build_compare(events, compare)
                 with tab("train"):
-                    opened = build_train(localizer, events, ExamplePass)
+                    build_train(localizer, events, ExamplePass, written(prepare_prompt))
                 with tab("shapes"):
                     build_shapes(events, first.document)
                 with tab("loss"):
                     build_loss(events, first.document.loaded)
-        events.on(opened, written(prepare_prompt), queue="model")
         rows = (tabs, reasons, learn, lab)
         wire_tabs(events, rows, frame.saved)
         wire_share(events, frame.link)

@@ -231,9 +231,9 @@ def text_box(
     return replace(part, words={**part.words, **words}, actions={**part.actions, **actions})
 
 
-def number_box(name: str, **options: Unpack[ControlOptions]) -> Part:
-    """A whole number to type. It sends the number, and None for anything else."""
-    return _control("number_box", name, options)
+def number_box(name: str, *, whole: bool = True, **options: Unpack[ControlOptions]) -> Part:
+    """A number to type, a whole one unless told. It sends the number, and None for anything else."""
+    return _control("number_box", name, options, whole=whole)
 
 
 def check_box(name: str, **options: Unpack[ControlOptions]) -> Part:
@@ -264,6 +264,13 @@ def button(
 def code_text(name: str, label: str, text: Live) -> Part:
     """A program to read and to copy. text: a function of the snapshot."""
     return Part("code_text", name, words={"label": (label, {}), "copy": ("copy", {})}, live={"text": text})
+
+
+def timer(name: str, seconds: float, on: Handler, *, active: Live) -> Part:
+    """Calls the handler, which gets the session alone, again and again while it is active and its tab is open."""
+    return Part(
+        "timer", name, {"seconds": seconds}, {}, {"active": active}, {"act": Action(valueless(on), latest=True)}
+    )
 
 
 def run_buttons(

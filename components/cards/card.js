@@ -138,6 +138,23 @@ const BUILDERS = {
     };
   },
 
+  timer: ({ seconds }, { act }) => {
+    const element = make("span");
+    element.hidden = true;
+    const tick = () => {
+      if (!element.isConnected) clearInterval(timer);
+      else if (element.parentElement?.checkVisibility()) act(null);
+    };
+    /** @type {ReturnType<typeof setInterval> | undefined} */ let timer;
+    return {
+      element,
+      set: ({ active }) => {
+        clearInterval(timer);
+        timer = active ? setInterval(tick, 1000 * seconds) : undefined;
+      },
+    };
+  },
+
   slider: (_, { act }) => {
     const range = make("input", "", "", { type: "range" });
     const box = make("input", "", "", { type: "number" });
@@ -297,10 +314,11 @@ const BUILDERS = {
     };
   },
 
-  number_box: (_, { act }) => {
-    const box = make("input", "", "", { type: "number", step: "1" });
+  number_box: ({ whole }, { act }) => {
+    const box = make("input", "", "", { type: "number", step: whole ? "1" : "any" });
     const { element, say } = labelled("number-box", box);
-    box.addEventListener("input", () => act(Number.isSafeInteger(box.valueAsNumber) ? box.valueAsNumber : null));
+    const isUsable = whole ? Number.isSafeInteger : Number.isFinite;
+    box.addEventListener("input", () => act(isUsable(box.valueAsNumber) ? box.valueAsNumber : null));
     return {
       element,
       set: (properties) => {
@@ -333,15 +351,21 @@ export function card(element, trigger, props, call) {
   /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
+  /** The value of the gr.HTML, which each event sends, has them too. @param {string} queue @param {Action[]} actions */
+  function setPending(queue, actions) {
+    pending[queue] = actions;
+    const { interactive = [] } = pending;
+    const sent = Object.keys(pending).map((each) => [call.events[each], { interactive, [each]: pending[each] }]);
+    props.value = Object.fromEntries(sent);
+  }
+
   /** @param {Node} node @param {any} value @param {string} event */
   function act(node, value, event) {
     const [queue, latest] = node.actions?.[event] ?? ["", false];
     if (!queue) return;
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
-    pending[queue] = [...before, [(number += 1), name, value]];
-    const sent = { interactive: pending.interactive ?? [], [queue]: pending[queue] };
-    props.value = { ...props.value, [call.events[queue]]: sent }; // an input of the event
+    setPending(queue, [...before, [(number += 1), name, value]]);
     trigger(call.events[queue], {});
   }
 
@@ -362,7 +386,10 @@ export function card(element, trigger, props, call) {
   /** @param {Record<string, any>} data  layout, words, seen, and "live.<name>" of each part that has something live */
   function draw({ layout, words, seen, ...live }) {
     if (!layout) return;
-    for (const queue of Object.keys(pending)) pending[queue] = pending[queue].filter(([each]) => each > seen[queue]);
+    for (const [queue, actions] of Object.entries(pending)) {
+      const left = actions.filter(([each]) => each > seen[queue]);
+      if (left.length < actions.length) setPending(queue, left);
+    }
     const root = /** @type {HTMLElement} */ (element.firstElementChild);
     if (!root.firstElementChild) root.append(build(layout));
     for (const [part, entry] of parts) {

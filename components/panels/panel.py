@@ -148,7 +148,7 @@ Check = Callable[[object], Any]  # the value to store; None for an invalid value
 
 def one_of(*choices: Any) -> Check:
     """A check that accepts one of these values."""
-    return lambda value: value if value in choices else None
+    return lambda value: choices[choices.index(value)] if value in choices else None  # not 1.0 or True for 1
 
 
 def within(low: float, high: float) -> Check:

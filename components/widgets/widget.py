@@ -23,19 +23,22 @@ def widget(
     on_input: Handler | None = None,
     queue: Queue = "interactive",
     input_queue: Queue = "interactive",
+    latest: bool = False,
 ) -> Part:
     """A place that the widget `name` draws in.
 
     name: of its module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. template: its HTML, one
     element. view: the name of the view whose data it shows. options: what the module is given once, when the card is
     built. labels: its texts, until its data have others. on, on_input: get the payload of its event "select" or
-    "input", a dict of unchecked content, in the queue of each.
+    "input", a dict of unchecked content, in the queue of each. latest: of several quick ones, only the newest counts.
     """
     given = {**(options or {}), **({} if labels is None else {"labels": labels})}
     written = " ".join(("gb-widget", *classes))
     fixed = {"widget": name, "view": view, "options": given, "template": template, "classes": written}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
-    actions = {event: Action(handler, each) for event, (handler, each) in handlers.items() if handler is not None}
+    actions = {
+        event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None
+    }
     return Part("widget", elem_id or "", fixed, actions=actions)
 
 

@@ -5,8 +5,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.tasks import TASKS, TaskDataset
+from tests.browser.playground_page import open_playground, open_tab
 
 PATIENT = 120_000  # ms
 CHIPS = "#strip .gb-strip [role=option]"
@@ -22,17 +22,10 @@ def hurry():
 
 @pytest.fixture
 def train(stay, site):
-    page = stay(lambda page: page.goto(site))
-    page.get_by_role("tab", name="Train", exact=True).click()
+    page = stay(lambda page: open_playground(page, site))
+    open_tab(page, "train")
     expect(page.locator("#scaling-tokens .main-svg").first).to_be_visible()
     return page
-
-
-def open_settings(page, recipe):
-    """Fold the settings out, and wait until they are those of the task: what is typed before then is lost."""
-    if not page.locator("#train-steps").is_visible():
-        page.locator("#train-settings > button").click()
-    expect(page.locator("#train-steps input[type=number]")).to_have_value(str(recipe.steps))
 
 
 def choose(page, name, value):
@@ -48,10 +41,11 @@ def set_number(page, name, value):
 def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     choose(train, "task", "Reverse")
     expect(train.locator("#train-about")).to_contain_text("in reverse")
-    open_settings(train, LIVE_RECIPES["reverse"])
-    choose(train, "n-embd", "32")
+    train.locator("#train-settings > summary").click()
+    choose(train, "n_embd", "32")
     set_number(train, "steps", 50)
     train.locator("#train-start").click()
+    expect(train.locator("#train-curve .main-svg").first).to_be_in_viewport(ratio=1)
     expect(train.locator("#train-status")).to_contain_text("Finished after 50 steps", timeout=PATIENT)
     says, samples = train.locator("#train-curve .gb-says"), train.locator("#train-samples tr")
     expect(says).to_contain_text("Step 50: ")
@@ -85,6 +79,9 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     choose(train, "task", "Your text")
     train.locator("#train-start").click()
     expect(notice).to_contain_text("There is no text to learn from")
+    train.locator("#train-text textarea").fill("too short")
+    train.locator("#train-start").click()  # at once, and nothing of what was typed is missing
+    expect(notice).to_contain_text("The text has 9 characters; at least 260")
     (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" * 100)
     with train.expect_file_chooser() as chooser:
         train.locator("#train-file").click()
@@ -92,8 +89,7 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     expect(notice).to_contain_text("picture.txt is not UTF-8 text")
     train.locator("#train-code").click()
     expect(train.locator("#train-source")).to_contain_text("Training text: the code of this model")
-    open_settings(train, LIVE_RECIPES["text"])
-    set_number(train, "rate", 100)
+    set_number(train, "rate", 99.5)
     train.locator("#train-start").click()
     expect(train.locator("#train-status")).to_contain_text("The loss became infinite at step", timeout=PATIENT)
     expect(train.locator("#train-start")).to_be_enabled()

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator
 from components.render import Analysis
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.train.components import Machine, TrainState
 from components.tabs.train.handlers import pass_over_example
+from components.tabs.train.state import Machine, TrainState
 from components.tabs.train.views import shown_of
 from gpt.training.recorded_run import bundled_recording
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -49,35 +48,19 @@ class UploadedText:
     text: str
 
 
-def checked_recipe(kind: str, values: Mapping[str, object], language: Language) -> Recipe:
-    """The recipe of a kind with the visitor's n_layer, n_head, n_embd, dropout, steps and rate.
+def checked_recipe(kind: str, shape: Mapping[str, Any], rate: object, language: Language) -> Recipe:
+    """The recipe of a kind with the visitor's values. shape: n_layer, n_head, n_embd, dropout and steps.
 
-    Raises ValueError for invalid values.
+    Raises ValueError for a rate that is no number within RATES.
     """
-    for name, choices in SHAPE.items():
-        if values[name] not in choices:
-            allowed = ", ".join(map(str, choices))
-            raise PageError("train.error.choice", name=t(f"train.{name}", language), choices=allowed)
-    steps = checked_number("steps", values["steps"], *STEPS, language)
-    rate = checked_number("rate", values["rate"], *RATES, language)
-    recipe = LIVE_RECIPES[kind]
-    shape: dict[str, Any] = {name: choices[choices.index(values[name])] for name, choices in SHAPE.items()}
-    return replace(recipe, **shape, steps=int(steps)).with_learning_rate(rate)
-
-
-def checked_number(name: str, value: object, low: float, high: float, language: Language) -> float:
-    """A number within its limits. Raises ValueError for an invalid one."""
-    sound = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not sound or not low <= value <= high:
-        words = {"name": t(f"train.{name}", language), "low": f"{low:g}", "high": f"{high:g}"}
+    if not isinstance(rate, (int, float)) or not RATES[0] <= rate <= RATES[1]:
+        words = {"name": t("train.rate", language), "low": f"{RATES[0]:g}", "high": f"{RATES[1]:g}"}
         raise PageError("train.error.number", **words)
-    return float(value)
+    return replace(LIVE_RECIPES[kind], **shape).with_learning_rate(rate)
 
 
-def dataset_for(kind: object, text: str, language: Language) -> Dataset:
+def dataset_for(kind: str, text: str) -> Dataset:
     """The examples of a task, or batches of the text. Raises ValueError for an unusable text."""
-    if kind not in KINDS:
-        raise PageError("train.error.choice", name=t("train.task", language), choices=", ".join(KINDS))
     if kind in TASKS:
         return TaskDataset(TASKS[kind])
     if kind == SHAKESPEARE:

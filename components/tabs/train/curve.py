@@ -9,22 +9,19 @@ import numpy as np
 
 from components.i18n import Language, t
 from components.labels import percent
-from components.tabs.train.components import TrainState
 from components.tabs.train.figures import CurveNames, Share, learning_curve
-from components.tabs.train.pinned import Run, pinned_head, shares_of_next
+from components.tabs.train.shown import Shown, shares_of_next
 from components.widgets.chart import chart_data
 from gpt.analysis.copying import HeadScore
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import Evaluation, RunProgress
 from gpt.training.tasks import N_TEST_EXAMPLES
 
 GOAL = 0.99
 
 
-def curve_chart(
-    run: Run, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
-) -> dict[str, Any]:
-    """Losses and shares over the steps. evaluation: the displayed one."""
+def curve_chart(shown: Shown, language: Language) -> dict[str, Any]:
+    """Losses and shares over the steps, with the displayed one."""
+    run, progress = shown.run, shown.progress
     n_vocab = run.dataset.vocabulary.n_vocab
     keys = ("step", "loss", "training", "held_back", "copy", "rate", "shares")
     names = CurveNames(
@@ -39,21 +36,22 @@ def curve_chart(
         np.array([point.rate for point in progress.losses]),
         np.array([each.step for each in progress.evaluations]),
         np.array([each.val_loss for each in progress.evaluations]),
-        _shares(run, progress, state, language),
+        _shares(shown, language),
         copy_losses=copy_losses,
         steps=progress.steps,
         guessing=math.log(n_vocab),
-        shown=evaluation.step,
+        shown=shown.evaluation.step,
         names=names,
     )
-    told = _recorded_sentence if isinstance(run, RecordedRun) else _sentence
-    text, note = told(run, progress, evaluation, state, language)  # type: ignore[operator]
+    text, note = (
+        _recorded_sentence(shown, run, language) if isinstance(run, RecordedRun) else _sentence(shown, language)
+    )
     return chart_data(figure, text, note)
 
 
-def _shares(run: Run, progress: RunProgress, state: TrainState, language: Language) -> list[Share]:
+def _shares(shown: Shown, language: Language) -> list[Share]:
     """The lines below the losses; none for a text."""
-    layer, head = pinned_head(state, run, progress)
+    run, progress, layer, head = shown.run, shown.progress, shown.layer, shown.head
     if isinstance(run, RecordedRun):
         rows = [run.figures[each.step] for each in progress.evaluations]
         before = earlier_head(run, layer)
@@ -88,10 +86,9 @@ def earlier_head(run: RecordedRun, layer: int) -> HeadScore:
     return HeadScore(found, head, float(scores[found, head]))
 
 
-def _sentence(
-    run: Run, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
-) -> tuple[str, str]:
+def _sentence(shown: Shown, language: Language) -> tuple[str, str]:
     """What the curve says of the displayed step, and a note."""
+    run, evaluation = shown.run, shown.evaluation
     text = t(
         "train.curve.says",
         language,
@@ -101,22 +98,20 @@ def _sentence(
     )
     if evaluation.accuracy is not None:
         text += t("train.curve.says.accuracy", language, accuracy=percent(evaluation.accuracy), n=N_TEST_EXAMPLES)
-        reached = next((each.step for each in progress.evaluations if (each.accuracy or 0) >= GOAL), None)
+        reached = next((each.step for each in shown.progress.evaluations if (each.accuracy or 0) >= GOAL), None)
         if reached is not None:
             text += t("train.curve.says.goal", language, step=f"{reached:,}")
     return text, t("train.curve.note", language)
 
 
-def _recorded_sentence(
-    run: RecordedRun, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
-) -> tuple[str, str]:
-    """The loss of the displayed step, and how well the pinned head copies; when it began to."""
-    layer, head = pinned_head(state, run, progress)
-    figures = run.figures[evaluation.step]
+def _recorded_sentence(shown: Shown, run: RecordedRun, language: Language) -> tuple[str, str]:
+    """The loss of the displayed step, and how well the selected head copies; when it began to."""
+    layer, head = shown.layer, shown.head
+    figures = run.figures[shown.evaluation.step]
     text = t(
         "train.curve.says.recorded",
         language,
-        step=f"{evaluation.step:,}",
+        step=f"{shown.evaluation.step:,}",
         loss=f"{figures.loss:.2f}",
         copy=f"{figures.copy_loss:.2f}",
         layer=layer,

@@ -97,8 +97,8 @@ def _layout(names: CurveNames, steps: int, top: float, has_shares: bool, has_rat
     lowest = 0.24 if has_rates else 0.0
     layout: dict[str, Any] = {
         "template": {},
-        "height": 440 if has_shares else 340,
-        "margin": {"l": 56, "r": 12, "t": 30, "b": 40},
+        "height": 380 if has_shares else 320,
+        "margin": {"l": 56, "r": 12, "t": 8, "b": 40},
         "xaxis": GRID
         | {
             "title": {"text": names.step},

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from components.figures.palette import PALETTE, SEQUENTIAL
 from components.labels import marked
-from components.tabs.train.pinned import Run, shares_of_next
+from components.tabs.train.shown import Shown, shares_of_next
 from gpt.training.run_progress import Evaluation, RunProgress
 
 SIZE = (760, 420)  # pixels
@@ -27,16 +27,17 @@ FILE_NAME = "training.gif"
 TEXT, MUTED, LINE, ACCENT, AFTER = (PALETTE[name].light for name in ("text", "muted", "line", "accent", "after"))
 
 
-def write_film(run: Run, progress: RunProgress, layer: int, head: int, folder: Path) -> Path:
-    """Write the file to a folder. layer, head: the enlarged head."""
-    pictures = [_picture(run, progress, evaluation, layer, head) for evaluation in progress.evaluations]
+def write_film(shown: Shown, folder: Path) -> Path:
+    """Write the file to a folder, with the selected head enlarged."""
+    pictures = [_picture(shown, evaluation) for evaluation in shown.progress.evaluations]
     path = folder / FILE_NAME
     durations = [FRAME_MS] * (len(pictures) - 1) + [LAST_MS]
     pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=durations, loop=0)
     return path
 
 
-def _picture(run: Run, progress: RunProgress, evaluation: Evaluation, layer: int, head: int) -> Image.Image:
+def _picture(shown: Shown, evaluation: Evaluation) -> Image.Image:
+    run, progress, layer, head = shown.run, shown.progress, shown.layer, shown.head
     picture = Image.new("RGB", SIZE, PALETTE["card"].light)
     draw = ImageDraw.Draw(picture)
     title = f"step {evaluation.step:,} of {progress.steps:,}     loss {evaluation.val_loss:.2f} nats"

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeGuard, get_args
 
 from components.downloads import offer
 from components.errors import PageError
+from components.i18n import Language
 from components.limits import MAX_TRAINED_MODELS
 from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.train import choices
-from components.tabs.train.components import Machine, ShownPass, Source, TrainState
 from components.tabs.train.film_file import write_film
-from components.tabs.train.pinned import pinned_head
+from components.tabs.train.state import Machine, ShownPass, Source, TrainState
 from components.tabs.train.views import shown_of
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
@@ -32,14 +32,15 @@ def choose_task(session: Session, kind: object) -> None:
     session.change(TrainState, task=kind, steps=recipe.steps, rate=recipe.learning_rate, notice=None, **shape)
 
 
-def set_value(name: str, session: Session, value: object) -> None:
-    """Set a setting; it is checked when the run starts."""
-    session.change(TrainState, **{name: value})
+def set_rate(session: Session, rate: object) -> None:
+    """Set the learning rate; it is checked when the run starts."""
+    session.change(TrainState, rate=rate if _is_number(rate) else None)
 
 
-def type_text(session: Session, text: str) -> None:
+def type_text(session: Session, text: object) -> None:
     """A typed text replaces an uploaded one."""
-    session.change(TrainState, text=text, uploaded=None)
+    if isinstance(text, str):
+        session.change(TrainState, text=text, uploaded=None)
 
 
 def take_file(session: Session, path: str | None) -> None:
@@ -58,11 +59,9 @@ def take_code(session: Session) -> None:
     session.change(TrainState, uploaded=choices.own_code(), text="", notice=None)
 
 
-def start(queue: RunQueue, session: Session, text: str, rate: object) -> None:
+def start(queue: RunQueue, session: Session) -> None:
     """Start a run or queue it; errors are shown."""
-    state = session.change(TrainState, rate=rate, notice=None)
-    if text:
-        state = session.change(TrainState, text=text)
+    state = session.change(TrainState, notice=None)
     try:
         if state.busy:
             raise PageError("train.error.busy")
@@ -84,12 +83,11 @@ def _nothing_pinned(source: object) -> dict[str, Any]:
     return {"source": source, **dict.fromkeys(("step", "layer", "head", "position", "shown_pass"))}
 
 
-def _new_run(state: TrainState, language: str) -> LiveRun:
-    dataset = choices.dataset_for(state.task, state.text or (state.uploaded.text if state.uploaded else ""), language)
-    values = {name: getattr(state, name) for name in (*choices.SHAPE, "steps", "rate")}
-    recipe = choices.checked_recipe(state.task, values, language)
-    seconds = choices.checked_number("seconds", state.seconds, *choices.SECONDS, language)
-    return LiveRun(dataset, recipe, time_limit_seconds=seconds)
+def _new_run(state: TrainState, language: Language) -> LiveRun:
+    text = state.text or (state.uploaded.text if state.uploaded else "")
+    shape = {name: getattr(state, name) for name in (*choices.SHAPE, "steps")}
+    recipe = choices.checked_recipe(state.task, shape, state.rate, language)
+    return LiveRun(choices.dataset_for(state.task, text), recipe, time_limit_seconds=state.seconds)
 
 
 def pause(session: Session) -> None:
@@ -116,13 +114,8 @@ def change_rate(session: Session, factor: object) -> None:
     """Change the learning-rate multiplier, from the next step on."""
     run = session.state(TrainState).run
     if run is not None and factor in choices.FACTORS:
-        run.set_rate_factor(float(factor))  # type: ignore[arg-type]
+        run.set_rate_factor(float(factor))
         session.change(TrainState, factor=factor)
-
-
-def follow(machine: Machine, session: Session) -> None:
-    """Update the views of an active run."""
-    pass_over_example(machine, session)
 
 
 def choose_source(machine: Machine, session: Session, source: object) -> None:
@@ -145,10 +138,10 @@ def show_moment(machine: Machine, session: Session, sent: dict[str, Any]) -> Non
 def choose_step(machine: Machine, session: Session, sent: dict[str, Any]) -> None:
     """Show the clicked step of the curve."""
     step, shown = sent.get("x"), shown_of(session.snapshot())
-    if shown is None or not _is_number(step) or not 0 <= step <= shown.progress.steps:  # type: ignore[operator]
+    if shown is None or not _is_number(step) or not 0 <= step <= shown.progress.steps:
         return
-    is_newest = step >= shown.progress.evaluations[-1].step  # type: ignore[operator]
-    session.change(TrainState, step=None if is_newest else int(step))  # type: ignore[call-overload]
+    is_newest = step >= shown.progress.evaluations[-1].step
+    session.change(TrainState, step=None if is_newest else int(step))
     pass_over_example(machine, session)
 
 
@@ -161,7 +154,7 @@ def pass_over_example(machine: Machine, session: Session) -> None:
     session.change(TrainState, shown_pass=ShownPass(shown.run, shown.evaluation.step, made))
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -177,25 +170,23 @@ def select_in_machine(session: Session, sent: dict[str, Any]) -> None:
     shown = shown_of(session.snapshot())
     if shown is None:
         return
-    layer, head = pinned_head(session.state(TrainState), shown.run, shown.progress)
     config, n = shown.run.config, len(shown.run.dataset.example)
     limits = {"layer": config.n_layer, "head": config.n_head, "position": n}
     chosen = {name: at for name, limit in limits.items() if type(at := sent.get(name)) is int and 0 <= at < limit}
     if chosen:
-        session.change(TrainState, **{"layer": layer, "head": head} | chosen)
+        session.change(TrainState, **{"layer": shown.layer, "head": shown.head} | chosen)
 
 
 def save_film(session: Session) -> Iterator[None]:
     """Offer the film for download."""
-    shown, state = shown_of(session.snapshot()), session.state(TrainState)
+    shown = shown_of(session.snapshot())
     if shown is None:
         raise PageError("train.gone")
-    head = pinned_head(state, shown.run, shown.progress)
-    yield from offer(session, partial(write_film, shown.run, shown.progress, *head))
+    yield from offer(session, partial(write_film, shown))
 
 
-def open_model(session: Session) -> None:
-    """Add the model to this visitor's list, choose it, and set a prompt."""
+def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:
+    """Add the model to this visitor's list, choose it, set a prompt, and let it write. write: continues the prompt."""
     state = session.state(TrainState)
     if state.run is None:
         raise PageError("train.gone")
@@ -210,3 +201,4 @@ def open_model(session: Session) -> None:
     session.model, session.tab = name, "playground"
     session.set_typed(state.run.dataset.start, is_current=False)
     session.change(TrainState, opened=kept, notice=Message("train.opened"))
+    yield from write(session)

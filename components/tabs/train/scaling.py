@@ -7,40 +7,29 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import gradio as gr
 import numpy as np
 
+from components.cards.card import Card
 from components.errors import localize_error
-from components.events import Events
 from components.i18n import Language, t
 from components.labels import power
-from components.localized import Localizer
+from components.parts import column, columns, lead, question
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.train.figures import ScalingLine, scaling_curves
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
-from components.widgets.widget import placed
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
-AXES = ("tokens", "flops", "parameters")
 MOMENTS = 4  # points of a curve that are drawn as lines over the parameters
 FIRST = 4  # points left out at the beginning of a curve
 
 
-def build_scaling(localizer: Localizer, events: Events) -> None:
+def scaling_card() -> Card:
     """Three charts of recorded runs."""
-    with gr.Column(elem_classes="gb-card"):
-        localizer.sentence("scaling.question", kind="question")
-        localizer.sentence("scaling.lead", kind="lead")
-        with gr.Row(elem_classes="gb-columns"):
-            for axis in AXES:
-                with gr.Column(min_width=280):
-                    placed(chart(elem_id=f"scaling-{axis}", view=f"scaling-{axis}"))
-        placed(sentence(kind="caption", elem_id="scaling-honest", view="scaling-honest"))
-    pictures = zip(AXES, (by_tokens, by_flops, by_parameters), strict=True)
-    views = [View(f"scaling-{axis}", lambda s: s.language, partial(_picture, draw)) for axis, draw in pictures]
-    events.renderer.add("train", [*views, View("scaling-honest", lambda s: s.language, _limitations)])
+    charts = (column(chart(elem_id=f"scaling-{axis}", view=f"scaling-{axis}")) for axis in PICTURES)
+    honest = sentence(kind="caption", elem_id="scaling-honest", view="scaling-honest")
+    return Card("scaling", question("scaling.question"), lead("scaling.lead"), columns(*charts), honest)
 
 
 def _picture(draw: Callable[[Scaling, Language], dict[str, Any]], s: Snapshot) -> dict[str, Any]:
@@ -194,3 +183,10 @@ def short(number: float) -> str:
         if number >= size:
             return f"{float(f'{number:.2g}') / size:g}{unit}"
     return f"{number:g}"
+
+
+PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # by their horizontal axis
+SCALING_VIEWS = (
+    *(View(f"scaling-{axis}", lambda s: s.language, partial(_picture, draw)) for axis, draw in PICTURES.items()),
+    View("scaling-honest", lambda s: s.language, _limitations),
+)

@@ -2,80 +2,236 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import get_args
 
 import gradio as gr
 
-from components.events import Events, clamp_js
+from components.cards.card import Card, add_cards
+from components.events import Events
 from components.i18n import t
 from components.localized import Localizer
 from components.monitoring import TRAININGS_WAITING
+from components.panels.panel import Settings, of_state, one_of, within
+from components.parts import (
+    Choices,
+    Live,
+    button,
+    case,
+    choice,
+    column,
+    columns,
+    fold,
+    lead,
+    number_box,
+    question,
+    row,
+    section,
+    text_box,
+    timer,
+    title_row,
+)
 from components.render import Control
+from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.train import choices, handlers, layout
+from components.tabs.train import choices, handlers
 from components.tabs.train.analysis import analysis
-from components.tabs.train.components import Machine, TrainComponents, TrainState
-from components.tabs.train.scaling import build_scaling
+from components.tabs.train.scaling import SCALING_VIEWS, scaling_card
+from components.tabs.train.state import Machine, Source, TrainState
 from components.tabs.train.views import VIEWS, progress_of, shown_of
 from components.widgets.chart import chart
-from components.widgets.widget import placed
+from components.widgets.flow import flow
+from components.widgets.heads import heads
+from components.widgets.player import player
+from components.widgets.sentence import sentence
+from components.widgets.table import table
 from gpt.training.run_queue import RunQueue
+from gpt.training.text_dataset import MAX_TEXT_BYTES
 
 NAME = "train"
 TICK_SECONDS = 0.7  # between two updates of a run
+SETTINGS = Settings(
+    TrainState,
+    {name: one_of(*values) for name, values in choices.SHAPE.items()}
+    | {"steps": within(*choices.STEPS), "seconds": within(*choices.SECONDS)},
+)
 
 
-def build_train(localizer: Localizer, events: Events, machine: Machine) -> Any:
-    """Build and wire the tab. machine: makes the forward pass that the whole model is drawn from. Returns the event
-    after which a text may be generated with a trained model."""
-    parts: dict[str, Any] = {}
-    with gr.Column(elem_classes="gb-card gb-train"):
-        localizer.sentence("train.question", kind="question")
-        localizer.sentence("train.lead", kind="lead")
-        parts |= layout.build_task(localizer) | layout.build_settings(localizer) | layout.build_buttons(localizer)
-    with gr.Column(visible=False, elem_id="train-results") as parts["results"]:
-        parts |= layout.build_film(localizer)
-        with gr.Row(elem_classes="gb-cards"):
-            with gr.Column(elem_classes="gb-card", min_width=320):
-                localizer.sentence("train.curve.question", kind="question")
-                parts["curve"] = placed(chart(elem_id="train-curve", clickable=True, view="train-curve"))
-            with gr.Column(elem_classes="gb-card", min_width=320):
-                layout.build_samples(localizer)
-        parts |= layout.build_attention(localizer)
-    parts["timer"] = gr.Timer(TICK_SECONDS, active=False)
-    ui = TrainComponents(**{field.name: parts[field.name] for field in fields(TrainComponents)})
-    build_scaling(localizer, events)
-    events.renderer.add(NAME, VIEWS, analysis(machine), controls=_controls(ui))
-    return _wire(ui, events, machine)
+def build_train(
+    localizer: Localizer, events: Events, machine: Machine, write: Callable[[Session], Iterator[None]]
+) -> None:
+    """Build and wire the tab. machine: makes the forward pass that the whole model is drawn from. write: continues the
+    prompt with a trained model."""
+    queue = RunQueue()
+    TRAININGS_WAITING.set_function(lambda: queue.n_waiting)
+    with gr.Row(elem_classes="gb-cards gb-train"):
+        with gr.Column(min_width=0):
+            with gr.Column(elem_classes="gb-card"):
+                task = _task()
+                with gr.Row(visible=False, elem_classes="gb-train-own") as texts:
+                    small = {"size": "sm", "min_width": 0, "type": "filepath", "elem_id": "train-file"}
+                    file = localizer.build(gr.UploadButton, {"label": "train.upload"}, **small)
+                    code = Card("train-own", row(button("train-code", "train.example", handlers.take_code)), classes="")
+                run = _run(queue, machine, write)
+            shown = _shown()
+        loss = _loss(machine)
+    film, scaling = _film(machine), scaling_card()
+    events.on(file.upload, handlers.take_file, [file])
+    add_cards(events, NAME, [task, code, run, shown, loss, film, scaling], (*VIEWS, *SCALING_VIEWS), analysis(machine))
+    events.renderer.add(NAME, controls=[Control(texts, _is_text, lambda s: {"visible": _is_text(s)})])
 
 
-def _controls(ui: TrainComponents) -> list[Control]:
-    """Components that the server changes."""
+def _task() -> Card:
+    """The choice of a task or a text."""
+    task = choice(
+        "train-task",
+        _named("train.task", choices.KINDS),
+        label="train.task",
+        value=of_state(TrainState, "task"),
+        on=handlers.choose_task,
+    )
+    text = text_box(
+        "train-text",
+        max_length=MAX_TEXT_BYTES,
+        label="train.text",
+        placeholder="train.text.placeholder",
+        value=of_state(TrainState, "text"),
+        on=handlers.type_text,
+        show=_is_text,
+    )
+    about = sentence(kind="caption", elem_id="train-about", view="train-about")
+    return Card("train-what", question("train.question"), lead("train.lead"), task, about, text, classes="")
 
-    def control(component: Any, of: Callable[[Snapshot], Any], name: str) -> Control:
-        return Control(component, of, lambda s: {name: of(s)})
 
-    def value(name: str) -> Control:
-        return control(getattr(ui, name), lambda s: getattr(s.state(TrainState), name), "value")
+def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[None]]) -> Card:
+    """The configuration of the model and its recipe, and the buttons that control a run."""
+    rate = number_box(
+        "train-rate",
+        whole=False,
+        label="train.rate",
+        info="train.rate.info",
+        value=of_state(TrainState, "rate"),
+        on=handlers.set_rate,
+    )
+    factor = choice(
+        "train-factor",
+        _numbers(choices.FACTORS),
+        labelled=True,
+        label="train.factor",
+        value=of_state(TrainState, "factor"),
+        on=handlers.change_rate,
+        show=_has_begun,
+    )
 
-    return [
-        *(value(name) for name in (*choices.SHAPE, "steps", "rate", "text", "factor")),
-        control(ui.own, lambda s: s.state(TrainState).task == choices.TEXT, "visible"),
-        control(ui.start, lambda s: not _goes_on(s), "interactive"),
-        control(ui.pause, _has_begun, "interactive"),
-        control(ui.pause, lambda s: t("train.continue" if _is(s, "paused") else "train.pause", s.language), "value"),
-        control(ui.cancel, _goes_on, "interactive"),
-        control(ui.factor, _has_begun, "interactive"),
-        control(ui.open, lambda s: _is(s, "finished"), "visible"),
-        control(ui.download, lambda s: _is(s, "finished"), "visible"),
-        control(ui.results, lambda s: shown_of(s) is not None, "visible"),
-        control(ui.timer, _goes_on, "active"),
-        control(ui.source, lambda s: s.state(TrainState).source, "value"),
-        control(ui.source, _has_both, "visible"),
-    ]
+    def finished(s: Snapshot) -> bool:
+        return _is(s, "finished")
+
+    def pause(s: Snapshot) -> str:
+        return t("train.continue" if _is(s, "paused") else "train.pause", s.language)
+
+    return Card(
+        "train-run",
+        sentence(kind="caption", elem_id="train-source", view="train-source"),
+        fold(
+            "train-settings",
+            "train.settings",
+            column(
+                row(*(SETTINGS.choice(f"train.{name}", _numbers(values)) for name, values in choices.SHAPE.items())),
+                row(
+                    SETTINGS.slider("train.steps", *choices.STEPS, 50, info="train.steps.info"),
+                    SETTINGS.slider("train.seconds", *choices.SECONDS, 10, info="train.seconds.info"),
+                    rate,
+                ),
+            ),
+        ),
+        row(
+            button(
+                "train-start",
+                "train.start",
+                partial(handlers.start, queue),
+                enabled=lambda s: not _goes_on(s),
+                primary=True,
+            ),
+            button("train-pause", pause, handlers.pause, enabled=_has_begun),
+            button("train-cancel", "train.cancel", handlers.cancel, enabled=_goes_on),
+            button("train-open", "train.open", partial(handlers.open_model, write), queue="model", show=finished),
+            button("train-download", "train.download", handlers.download, queue="model", show=finished),
+            classes="gb-buttons gb-short",
+        ),
+        factor,
+        sentence(kind="notice", elem_id="train-notice", view="train-notice"),
+        sentence(kind="status", elem_id="train-status", view="train-status"),
+        timer("train-timer", TICK_SECONDS, partial(handlers.pass_over_example, machine), active=_goes_on),
+        classes="",
+    )
+
+
+def _shown() -> Card:
+    """Whose training the pictures are of."""
+    about = sentence(kind="lead", elem_id="train-film", view="train-film")
+    return Card(
+        "train-shown", section(question("train.film.question"), about, name="train-whose", show=_is_shown), classes=""
+    )
+
+
+def _loss(machine: Machine) -> Card:
+    """The learning curve of the visitor's training, or of the recorded one."""
+    source = choice(
+        "train-source-of-film",
+        _named("train.film.source", get_args(Source)),
+        label="train.film.source",
+        value=of_state(TrainState, "source"),
+        on=partial(handlers.choose_source, machine),
+        show=_has_both,
+    )
+    curve = chart(elem_id="train-curve", clickable=True, view="train-curve", on=partial(handlers.choose_step, machine))
+    return Card("train-loss", title_row(question("train.curve.question"), source), curve)
+
+
+def _film(machine: Machine) -> Card:
+    """The player of the steps of a training, which stays in view, and the pictures that follow it."""
+    step = player(elem_id="train-player", view="train-player", on_input=partial(handlers.show_moment, machine))
+    save = button("train-save", "train.film.save", handlers.save_film, queue="model")
+    grid = heads(elem_id="train-heads", view="train-heads", on=handlers.choose_head)
+    parts = column(
+        row(step, save, classes="gb-card gb-train-player"),
+        row(
+            section(
+                question("train.samples.question"),
+                sentence(kind="caption", elem_id="train-samples-says", view="train-samples-says"),
+                table(elem_id="train-samples", view="train-samples"),
+                sentence(kind="lead", elem_id="train-sample", view="train-sample"),
+                grow=1,
+            ),
+            section(
+                question("train.attention.question"),
+                columns(column(grid), column(chart(elem_id="train-heatmap", view="train-heatmap"))),
+                grow=2,
+            ),
+            classes="gb-train-pictures",
+        ),
+        section(
+            question("train.machine.question"),
+            lead("train.machine.lead"),
+            flow(elem_id="train-flow", view="train-flow", on=handlers.select_in_machine),
+        ),
+        classes="gb-train-film",
+    )
+    return Card("train-results", case("train-pictures", _is_shown, {True: parts}), classes="")
+
+
+def _named(prefix: str, values: tuple[str, ...]) -> Live:
+    """Choices with the labels `<prefix>.<value>` of the catalogue."""
+    return lambda s: [(t(f"{prefix}.{value}", s.language), value) for value in values]
+
+
+def _numbers(values: tuple[float, ...]) -> Choices:
+    return [(f"{value:g}", value) for value in values]
+
+
+def _is_text(s: Snapshot) -> bool:
+    return s.state(TrainState).task == choices.TEXT
 
 
 def _goes_on(s: Snapshot) -> bool:
@@ -92,35 +248,10 @@ def _is(s: Snapshot, state: str) -> bool:
     return progress is not None and progress.state == state
 
 
+def _is_shown(s: Snapshot) -> bool:
+    return shown_of(s) is not None
+
+
 def _has_both(s: Snapshot) -> bool:
     state = s.state(TrainState)
     return state.run is not None and state.recorded is not None
-
-
-def _wire(ui: TrainComponents, events: Events, machine: Machine) -> Any:
-    queue, on = RunQueue(), events.on
-    TRAININGS_WAITING.set_function(lambda: queue.n_waiting)
-    latest: Any = {"trigger_mode": "always_last"}
-    on(ui.task.input, handlers.choose_task, [ui.task], **latest)
-    for name in (*choices.SHAPE, "rate"):
-        on(getattr(ui, name).input, partial(handlers.set_value, name), [getattr(ui, name)], **latest)
-    for name, limits in (("steps", choices.STEPS), ("seconds", choices.SECONDS)):
-        slider = getattr(ui, name)
-        on(slider.input, partial(handlers.set_value, name), [slider], js=clamp_js(*limits), **latest)
-    on(ui.text.input, handlers.type_text, [ui.text], **latest)
-    on(ui.file.upload, handlers.take_file, [ui.file])
-    on(ui.code.click, handlers.take_code)
-
-    on(ui.start.click, partial(handlers.start, queue), [ui.text, ui.rate])
-    on(ui.pause.click, handlers.pause)
-    on(ui.cancel.click, handlers.cancel)
-    on(ui.download.click, handlers.download)
-    on(ui.factor.input, handlers.change_rate, [ui.factor], **latest)
-    on(ui.timer.tick, partial(handlers.follow, machine), trigger_mode="once")
-    on(ui.source.input, partial(handlers.choose_source, machine), [ui.source], **latest)
-    on(ui.player.input, partial(handlers.show_moment, machine), [ui.player], **latest)
-    on(ui.save.click, handlers.save_film)
-    on(ui.curve.select, partial(handlers.choose_step, machine), [ui.curve])
-    on(ui.heads.select, handlers.choose_head, [ui.heads])
-    on(ui.flow.select, handlers.select_in_machine, [ui.flow])
-    return on(ui.open.click, handlers.open_model).success

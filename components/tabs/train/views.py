@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,14 @@ from components.labels import marked, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
-from components.tabs.train.components import TrainState
 from components.tabs.train.curve import curve_chart
-from components.tabs.train.pinned import pinned_head, pinned_position, shares_of_next
+from components.tabs.train.shown import Shown, shares_of_next, shown_at
+from components.tabs.train.state import Run, TrainState
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
 from gpt.training.live_run import LiveRun
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import Evaluation, RunProgress
+from gpt.training.run_progress import RunProgress
 
 
 def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> str:
@@ -43,18 +43,19 @@ def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> 
     )
 
 
-def samples_sentence(evaluation: Evaluation, language: Language) -> str:
+def samples_sentence(shown: Shown, language: Language) -> dict[str, Any]:
     """The sentence above the samples."""
-    if evaluation.accuracy is None:
-        return t("train.samples.says.text", language, step=f"{evaluation.step:,}")
-    right = sum(bool(sample.correct) for sample in evaluation.samples)
-    return t("train.samples.says", language, step=f"{evaluation.step:,}", right=right, n=len(evaluation.samples))
+    step, samples = f"{shown.evaluation.step:,}", shown.evaluation.samples
+    if shown.evaluation.accuracy is None:
+        return {"text": t("train.samples.says.text", language, step=step)}
+    right = sum(bool(sample.correct) for sample in samples)
+    return {"text": t("train.samples.says", language, step=step, right=right, n=len(samples))}
 
 
-def samples_rows(evaluation: Evaluation, language: Language) -> list[list[str]]:
+def samples_rows(shown: Shown, language: Language) -> dict[str, Any]:
     """The answers of the model beside the correct ones; empty for a text."""
-    if evaluation.accuracy is None:
-        return []
+    if shown.evaluation.accuracy is None:
+        return {"rows": []}
     head = [t(f"train.samples.{key}", language) for key in ("given", "written", "expected")]
     rows = [
         [
@@ -63,58 +64,49 @@ def samples_rows(evaluation: Evaluation, language: Language) -> list[list[str]]:
             visible((sample.expected or "").removesuffix("\n")),
             t("train.samples.right" if sample.correct else "train.samples.wrong", language),
         ]
-        for sample in evaluation.samples
+        for sample in shown.evaluation.samples
     ]
-    return [[*head, ""], *rows]
+    return {"rows": [[*head, ""], *rows]}
 
 
-def sample_text(evaluation: Evaluation) -> str:
+def sample_text(shown: Shown, language: Language) -> dict[str, Any]:
     """A sample of the model trained on a text; empty for a task."""
-    if evaluation.accuracy is not None:
-        return ""
-    text = "".join(each.prompt + each.text for each in evaluation.samples)
-    return "\n".join(map(marked, text.split("\n")))
+    if shown.evaluation.accuracy is not None:
+        return {"text": ""}
+    text = "".join(each.prompt + each.text for each in shown.evaluation.samples)
+    return {"text": "\n".join(map(marked, text.split("\n")))}
 
 
-def labels(run: LiveRun | RecordedRun) -> list[str]:
+def labels(run: Run) -> list[str]:
     """The tokens of the example for the attention."""
     return [token_text(run.dataset.vocabulary, token_id) for token_id in run.dataset.example]
 
 
-def heads_labels(language: Language) -> dict[str, str]:
-    """Labels of the overview, sent with each value, since a widget that is not on the page yet keeps no others."""
-    shared = {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis")}
-    return shared | {key: t(f"train.attention.{key}", language) for key in ("hint", "keys")}
-
-
-def overview(
-    run: LiveRun | RecordedRun, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
-) -> dict[str, Any]:
+def overview(shown: Shown, language: Language) -> dict[str, Any]:
     """All heads on the example at that step."""
+    evaluation, layer, head = shown.evaluation, shown.layer, shown.head
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
     weights = evaluation.attn_weights.astype(np.float32)
     pictures = max_pooled(weights, thumbnail_side(n_layer, n_head, T))
     diagonals = [np.trace(weights, offset=-k, axis1=2, axis2=3) / (T - k) for k in (1, 0)]
     shares = np.stack([weights[:, :, 1:, 0].mean(axis=-1), *diagonals], axis=-1)
-    layer, head = pinned_head(state, run, progress)
-    share = shares_of_next(evaluation, run)[layer, head]
+    share = shares_of_next(evaluation, shown.run)[layer, head]
     text = t(
         "train.attention.heads", language, step=f"{evaluation.step:,}", layer=layer, head=head, share=percent(share)
     )
     levels = np.round(255 * pictures).astype(np.uint8)
     rows = [levels[..., row, : row + 1] for row in range(levels.shape[-1])]
     content = {"layer": layer, "head": head, "text": text, "tokens": len(rows)}
-    return heads_data(rows, shares, content) | {"labels": heads_labels(language)}
+    words = {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis")}
+    words |= {key: t(f"train.attention.{key}", language) for key in ("hint", "keys")}
+    return heads_data(rows, shares, content) | {"labels": words}
 
 
-def heatmap(
-    run: LiveRun | RecordedRun, progress: RunProgress, evaluation: Evaluation, state: TrainState, language: Language
-) -> dict[str, Any]:
+def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
     """One head on the example at that step, with the selected row framed."""
-    layer, head = pinned_head(state, run, progress)
-    names, ids, vocabulary = labels(run), run.dataset.example, run.dataset.vocabulary
+    evaluation, layer, head, row = shown.evaluation, shown.layer, shown.head, shown.position
+    names, ids, vocabulary = labels(shown.run), shown.run.dataset.example, shown.run.dataset.vocabulary
     weights = evaluation.attn_weights[layer, head].astype(np.float32)
-    row = pinned_position(state, run)
     figure = attention_heatmap(
         weights,
         names,
@@ -138,15 +130,6 @@ def heatmap(
     return chart_data(figure, text)
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What is shown of a run: its progress, and one of its evaluations."""
-
-    run: LiveRun | RecordedRun
-    progress: RunProgress
-    evaluation: Evaluation
-
-
 def progress_of(s: Snapshot) -> RunProgress | None:
     """The progress of the visitor's newest run, the same for all views of a frame."""
     return s.cached(_progress)
@@ -165,10 +148,7 @@ def _shown(s: Snapshot) -> Shown | None:
     state = s.state(TrainState)
     run, own = state.shown_run, progress_of(s)
     progress = run.progress if isinstance(run, RecordedRun) else own
-    evaluation = None if progress is None else state.shown(progress)
-    if run is None or progress is None or evaluation is None:
-        return None
-    return Shown(run, progress, evaluation)
+    return None if run is None or progress is None else shown_at(state, run, progress)
 
 
 def about(s: Snapshot) -> dict[str, Any]:
@@ -176,8 +156,10 @@ def about(s: Snapshot) -> dict[str, Any]:
 
 
 def source(s: Snapshot) -> dict[str, Any]:
-    uploaded = s.state(TrainState).uploaded
-    return {"text": "" if uploaded is None else choices.source(uploaded, s.language)}
+    state = s.state(TrainState)
+    if state.task != choices.TEXT or state.uploaded is None:
+        return {"text": ""}
+    return {"text": choices.source(state.uploaded, s.language)}
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
@@ -194,60 +176,20 @@ def status(s: Snapshot) -> dict[str, Any]:
     return {"text": status_sentence(state.run, progress, s.language)}
 
 
-def curve(s: Snapshot) -> dict[str, Any]:
-    shown = shown_of(s)
-    if shown is None:
-        return chart_data(None, "")
-    return curve_chart(shown.run, shown.progress, shown.evaluation, s.state(TrainState), s.language)
-
-
-def samples_says(s: Snapshot) -> dict[str, Any]:
-    shown = shown_of(s)
-    return {"text": "" if shown is None else samples_sentence(shown.evaluation, s.language)}
-
-
-def samples(s: Snapshot) -> dict[str, Any]:
-    shown = shown_of(s)
-    return {"rows": [] if shown is None else samples_rows(shown.evaluation, s.language)}
-
-
-def sample(s: Snapshot) -> dict[str, Any]:
-    shown = shown_of(s)
-    return {"text": "" if shown is None else sample_text(shown.evaluation)}
-
-
-def heads(s: Snapshot) -> dict[str, Any]:
-    shown = shown_of(s)
-    if shown is None:
-        return {"labels": heads_labels(s.language)}
-    return overview(shown.run, shown.progress, shown.evaluation, s.state(TrainState), s.language)
-
-
-def head(s: Snapshot) -> dict[str, Any]:
-    shown = shown_of(s)
-    if shown is None:
-        return chart_data(None, "")
-    return heatmap(shown.run, shown.progress, shown.evaluation, s.state(TrainState), s.language)
-
-
-def lead(s: Snapshot) -> dict[str, Any]:
+def lead(shown: Shown, language: Language) -> dict[str, Any]:
     """Whose training is shown."""
-    shown = shown_of(s)
-    if shown is None or not isinstance(shown.run, RecordedRun):
-        return {"text": "" if shown is None else t("train.film.own", s.language)}
+    if not isinstance(shown.run, RecordedRun):
+        return {"text": t("train.film.own", language)}
     config = shown.run.config
     values = {"parameters": f"{shown.run.n_parameters:,}", "n_layer": config.n_layer, "n_head": config.n_head}
-    return {"text": t("train.film.recorded", s.language, steps=f"{shown.progress.steps:,}", **values)}
+    return {"text": t("train.film.recorded", language, steps=f"{shown.progress.steps:,}", **values)}
 
 
-def player(s: Snapshot) -> dict[str, Any]:
+def player(shown: Shown, language: Language) -> dict[str, Any]:
     """The moments of the film, and the displayed one."""
-    shown = shown_of(s)
-    if shown is None:
-        return {"moments": 0}
     evaluations = shown.progress.evaluations
-    texts = {key: t(f"train.film.{key}", s.language) for key in ("name", "play", "pause", "back", "forward")}
-    step = t("train.film.step", s.language, step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
+    texts = {key: t(f"train.film.{key}", language) for key in ("name", "play", "pause", "back", "forward")}
+    step = t("train.film.step", language, step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
     return {"moments": len(evaluations), "moment": evaluations.index(shown.evaluation), "text": step, "labels": texts}
 
 
@@ -258,8 +200,7 @@ def machine(s: Snapshot) -> dict[str, Any]:
         return {"tokens": None, "text": ""}
     if not state.is_passed(shown.run, shown.evaluation.step):
         return {}
-    layer, head = pinned_head(state, shown.run, shown.progress)
-    return state.shown_pass.machine.draw(pinned_position(state, shown.run), layer, head, s.language)
+    return state.shown_pass.machine.draw(shown.position, shown.layer, shown.head, s.language)
 
 
 def chosen(s: Snapshot) -> tuple[Any, ...]:
@@ -281,18 +222,28 @@ def evaluated(s: Snapshot) -> tuple[Any, ...]:
     return *chosen(s), None if shown is None else (len(shown.progress.evaluations), shown.evaluation.step)
 
 
+def _of_shown(draw: Callable[[Shown, Language], dict[str, Any]], nothing: dict[str, Any]) -> Callable[..., Any]:
+    """What `draw` makes of the shown training; `nothing` before its first evaluation."""
+
+    def drawn(s: Snapshot) -> dict[str, Any]:
+        shown = shown_of(s)
+        return nothing if shown is None else draw(shown, s.language)
+
+    return drawn
+
+
 VIEWS = (
     View("train-about", chosen, about),
     View("train-source", chosen, source),
     View("train-notice", chosen, notice),
     View("train-status", running, status),
-    View("train-film", evaluated, lead),
-    View("train-player", evaluated, player),
-    View("train-curve", running, curve),
-    View("train-samples-says", evaluated, samples_says),
-    View("train-samples", evaluated, samples),
-    View("train-sample", evaluated, sample),
-    View("train-heads", evaluated, heads),
-    View("train-heatmap", evaluated, head),
+    View("train-film", evaluated, _of_shown(lead, {"text": ""})),
+    View("train-player", evaluated, _of_shown(player, {"moments": 0})),
+    View("train-curve", running, _of_shown(curve_chart, chart_data(None, ""))),
+    View("train-samples-says", evaluated, _of_shown(samples_sentence, {"text": ""})),
+    View("train-samples", evaluated, _of_shown(samples_rows, {"rows": []})),
+    View("train-sample", evaluated, _of_shown(sample_text, {"text": ""})),
+    View("train-heads", evaluated, _of_shown(overview, {})),
+    View("train-heatmap", evaluated, _of_shown(heatmap, chart_data(None, ""))),
     View("train-flow", evaluated, machine),
 )

@@ -24,4 +24,4 @@ def player(*, elem_id: str, view: str, **wired: Any) -> Part:
     Data of its view: moments (their number), moment (the displayed one), text (its name), labels (name, play, pause,
     back, forward).
     """
-    return widget("player", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("player", elem_id, template=_TEMPLATE, view=view, latest=True, **wired)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,8 @@ from components.state.session import Session
 from components.tabs.inside.example import ExamplePass
 from components.tabs.train import handlers
 from components.tabs.train.analysis import analysis
-from components.tabs.train.components import TrainState
 from components.tabs.train.figures import ZERO_AT
+from components.tabs.train.state import TrainState
 from components.tabs.train.views import VIEWS
 from gpt import GPT, GPTConfig
 from gpt.trace import Trace
@@ -157,10 +158,10 @@ def test_a_training_of_ones_own_is_shown_instead_and_the_recorded_one_on_request
     run = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=2, n_embd=8, steps=2, batch_size=2, warmup=1))
     monkeypatch.setattr(handlers, "_new_run", lambda state, language: run)
     queue = RunQueue(max_running=1)
-    handlers.start(queue, session, "", 0.02)
+    handlers.start(queue, session)
     assert run.wait(120)
     assert ANALYSIS.wanted(session.snapshot()) is not None
-    handlers.follow(ExamplePass, session)
+    handlers.pass_over_example(ExamplePass, session)
     assert ANALYSIS.wanted(session.snapshot()) is None
     own = drawn(session)
     assert (own["train-flow"]["n_layer"], own["train-player"]["moments"]) == (1, 3)
@@ -193,8 +194,7 @@ def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
     handlers.show_moment(ExamplePass, session, {"moment": 3})
     handlers.choose_step(ExamplePass, session, {"x": 3})
     handlers.select_in_machine(session, {"layer": 0})
-    with pytest.raises(PageError):
-        handlers.open_model(session)
-    with pytest.raises(PageError):
-        list(handlers.save_film(session))
+    for ask in (partial(handlers.open_model, iter), handlers.save_film):
+        with pytest.raises(PageError):
+            list(ask(session))
     assert drawn(session)["train-status"]["text"]

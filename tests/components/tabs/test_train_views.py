@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from components.tabs.train import choices, scaling, views
-from components.tabs.train.components import TrainState
 from components.tabs.train.curve import curve_chart
 from components.tabs.train.figures import ZERO_AT, Share, learning_curve, log_grouped, stairs
-from components.tabs.train.pinned import pinned_head, shares_of_next
+from components.tabs.train.shown import Shown, shares_of_next, shown_at
+from components.tabs.train.state import TrainState
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import SIZES, llama_recipe, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
@@ -31,6 +31,11 @@ def run() -> LiveRun:
     run.start()
     assert run.wait(120)
     return run
+
+
+def at(run: LiveRun, step: int | None = None, **chosen: int) -> Shown:
+    """The run at a step, the newest unless told."""
+    return shown_at(TrainState(step=step, **chosen), run, run.progress)
 
 
 def look_of(weights: np.ndarray) -> Evaluation:
@@ -58,11 +63,11 @@ def test_a_line_through_the_stairs_has_every_jump() -> None:
 
 def test_the_curve_holds_the_numbers_of_the_run(run: LiveRun) -> None:
     progress = run.progress
-    content = curve_chart(run, progress, progress.evaluations[-1], TrainState(source="own"), "en")
+    content = curve_chart(at(run), "en")
     assert f"{progress.evaluations[-1].val_loss:.3f} nats" in content["text"]
     assert f"{math.log(run.dataset.vocabulary.n_vocab):.2f}" in content["text"]
     assert "of 500 held-out examples" in content["text"]
-    early = curve_chart(run, progress, progress.evaluations[0], TrainState(source="own"), "en")
+    early = curve_chart(at(run, 0), "en")
     assert f"{progress.evaluations[0].val_loss:.3f} nats" in early["text"]
     marks = [shape for shape in early["figure"]["layout"]["shapes"] if shape["x0"] == shape["x1"]]
     assert [mark["x0"] for mark in marks] == [ZERO_AT]
@@ -96,30 +101,22 @@ def test_the_pinned_head_is_the_one_that_attends_to_what_comes_next_at_the_end(r
     for row, column in ((3, 2), (4, 1), (5, 0)):
         weights[1, 2, row] = 0
         weights[1, 2, row, column] = 1
-    example = SimpleNamespace(dataset=SimpleNamespace(example=ids, query=first))
     progress = replace(run.progress, evaluations=(before, look_of(weights)))
+    example = SimpleNamespace(dataset=SimpleNamespace(example=ids, query=first), progress=progress)
     assert shares_of_next(before, example).max() == 0
     assert shares_of_next(progress.evaluations[1], example)[1, 2] == 1
-    assert pinned_head(TrainState(step=0), example, progress) == (1, 2)
-    assert pinned_head(TrainState(layer=0, head=1), example, progress) == (0, 1)
-    assert pinned_head(TrainState(layer=3, head=0), example, progress) == (1, 2)  # of a larger model before
-
-
-def test_a_moment_shows_the_last_evaluation_until_then(run: LiveRun) -> None:
-    progress = run.progress
-    steps = [look.step for look in progress.evaluations]
-    assert TrainState().shown(progress).step == steps[-1]
-    for step in range(progress.steps + 1):
-        assert TrainState(step=step).shown(progress).step == max(each for each in steps if each <= step)
+    larger = at(example, layer=3, head=0)  # chosen in a larger model before
+    for shown, head in ((at(example, 0), (1, 2)), (at(example, layer=0, head=1), (0, 1)), (larger, (1, 2))):
+        assert (shown.layer, shown.head) == head
 
 
 def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
-    look, moment = run.progress.evaluations[0], TrainState(source="own", step=0, layer=1, head=0)
+    look = run.progress.evaluations[0]
     weights = look.attn_weights[1, 0].astype(np.float32)
     row = run.dataset.query
     assert run.dataset.test_examples[0].prompt[row] == ">"
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
-    text = views.heatmap(run, run.progress, look, moment, "en")["text"]
+    text = views.heatmap(at(run, 0, layer=1, head=0), "en")["text"]
     assert (
         f"layer 1 head 0: when predicting “{run.dataset.test_examples[0].answer[0]}”, it attends most to “{best}”"
         in text
@@ -127,9 +124,8 @@ def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
 
 
 def test_samples_say_what_is_right(run: LiveRun) -> None:
-    look = run.progress.evaluations[-1]
-    rows = (views.samples_rows(look, "en"))[1:]
-    for row, sample in zip(rows, look.samples, strict=True):
+    _, *rows = views.samples_rows(at(run), "en")["rows"]
+    for row, sample in zip(rows, run.progress.evaluations[-1].samples, strict=True):
         assert row[0] == sample.prompt
         assert row[2] == sample.expected.removesuffix("\n")
         assert row[3] == ("✓ right" if sample.text == sample.expected else "✗ wrong")
@@ -177,7 +173,7 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
     budget = min(curve.points[-1].flops for curve in found.curves[:-1])
     best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
     assert scaling.named(best, "en") in scaling.by_flops(found, "en")["text"]
-    for draw in (scaling.by_tokens, scaling.by_flops, scaling.by_parameters):
+    for draw in scaling.PICTURES.values():
         *lines, star = draw(found, "zh")["figure"]["data"]
         assert sum("Llama" in line["name"] for line in lines) == (1 if draw is scaling.by_parameters else 3)
         assert sum("Llama" not in line["name"] for line in lines) >= 3

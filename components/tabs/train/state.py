@@ -1,12 +1,10 @@
-"""The gradio components of the Train tab, and its state."""
+"""The state of the Train tab."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
-
-import gradio as gr
 
 from components.i18n import Language
 from components.state.snapshot import Message
@@ -16,13 +14,14 @@ from gpt import LoadedModel
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import Evaluation, RunProgress
+from gpt.training.run_progress import RunProgress
 from gpt.training.run_queue import RunQueue
 
 _RECIPE = LIVE_RECIPES[choices.KINDS[0]]
 
 
 Source = Literal["recorded", "own"]
+Run = LiveRun | RecordedRun
 
 
 class MachinePass(Protocol):
@@ -39,7 +38,7 @@ Machine = Callable[[LoadedModel, Sequence[int]], MachinePass]
 class ShownPass:
     """The forward pass of a run's model at a step."""
 
-    run: LiveRun | RecordedRun
+    run: Run
     step: int
     machine: MachinePass
 
@@ -48,7 +47,8 @@ class ShownPass:
 class TrainState:
     """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
-    uploaded: an uploaded text. rate: the highest learning rate. seconds: the time limit. notice: an error or a message.
+    uploaded: an uploaded text. rate: the highest learning rate as typed, None if that is no number. seconds: the time
+    limit. notice: an error or a message.
     source: whose training is shown; recorded: the one in the assets, None until
     it was looked for, and where it is not there. step: the displayed one, None for the newest;
     layer, head, position: of the example, None until chosen. shown_pass: of the displayed step, or of one before.
@@ -61,9 +61,9 @@ class TrainState:
     n_head: int = _RECIPE.n_head
     n_embd: int = _RECIPE.n_embd
     dropout: float = _RECIPE.dropout
-    steps: float = _RECIPE.steps
-    rate: float = _RECIPE.learning_rate
-    seconds: float = choices.SECONDS[1]
+    steps: int = _RECIPE.steps
+    rate: float | None = _RECIPE.learning_rate
+    seconds: int = choices.SECONDS[1]
     factor: float = 1.0
     run: LiveRun | None = None
     queue: RunQueue | None = None
@@ -95,51 +95,10 @@ class TrainState:
         return replace(self.run.progress, queue_position=self.queue.position(self.run))
 
     @property
-    def shown_run(self) -> LiveRun | RecordedRun | None:
+    def shown_run(self) -> Run | None:
         """The run that is shown."""
         return self.recorded if self.source == "recorded" else self.run
 
-    def is_passed(self, run: LiveRun | RecordedRun, step: int) -> bool:
+    def is_passed(self, run: Run, step: int) -> bool:
         """Whether `shown_pass` is that of the run at the step."""
         return self.shown_pass is not None and (self.shown_pass.run, self.shown_pass.step) == (run, step)
-
-    def shown(self, progress: RunProgress) -> Evaluation | None:
-        """The evaluation at the displayed step, or the last before it; None if there is none."""
-        if not progress.evaluations:
-            return None
-        if self.step is None:
-            return progress.evaluations[-1]
-        before = (each for each in reversed(progress.evaluations) if each.step <= self.step)
-        return next(before, progress.evaluations[0])
-
-
-@dataclass(frozen=True)
-class TrainComponents:
-    """The gradio components of the tab."""
-
-    timer: gr.Timer
-    task: gr.Radio
-    own: gr.Column
-    text: gr.Textbox
-    file: gr.UploadButton
-    code: gr.Button
-    n_layer: gr.Radio
-    n_head: gr.Radio
-    n_embd: gr.Radio
-    dropout: gr.Radio
-    steps: gr.Slider
-    rate: gr.Number
-    seconds: gr.Slider
-    start: gr.Button
-    pause: gr.Button
-    cancel: gr.Button
-    factor: gr.Radio
-    open: gr.Button
-    download: gr.Button
-    results: gr.Column
-    source: gr.Radio
-    player: gr.HTML
-    save: gr.Button
-    curve: gr.HTML
-    heads: gr.HTML
-    flow: gr.HTML

@@ -1,0 +1,49 @@
+"""What is shown of a training: one of its steps, and the head and token that stay selected while the step changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from components.tabs.train.state import Run, TrainState
+from gpt.training.run_progress import Evaluation, RunProgress
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A training at the evaluation of the displayed step.
+
+    layer, head: the chosen one, or the one that attends most to what comes next in the newest evaluation. position: of
+    the example; the chosen one, or the first that predicts a token of the answer.
+    """
+
+    run: Run
+    progress: RunProgress
+    evaluation: Evaluation
+    layer: int
+    head: int
+    position: int
+
+
+def shown_at(state: TrainState, run: Run, progress: RunProgress) -> Shown | None:
+    """The evaluation at the step of the state, or the last before it; None if there is none yet."""
+    evaluations = progress.evaluations
+    if not evaluations:
+        return None
+    until = [each for each in evaluations if state.step is None or each.step <= state.step] or evaluations
+    n_layer, n_head = evaluations[-1].attn_weights.shape[:2]
+    layer, head, position = state.layer, state.head, state.position
+    if layer is None or head is None or layer >= n_layer or head >= n_head:
+        layer, head = divmod(int(shares_of_next(evaluations[-1], run).argmax()), n_head)
+    if position is None or position >= len(run.dataset.example):
+        position = run.dataset.query
+    return Shown(run, progress, until[-1], layer, head, position)
+
+
+def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
+    """(n_layer, n_head): mean attention, in 0..1, of the answer's positions on earlier tokens that are the next one."""
+    tokens, first = np.array(run.dataset.example), run.dataset.query
+    same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j is the one after token i
+    weights = evaluation.attn_weights[:, :, first:-1].astype(np.float32)
+    return (weights * same[first:]).sum(axis=-1).mean(axis=-1)
