@@ -35,7 +35,7 @@ def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
     last = len(ids) - 1
     source = 1 + max((i for i in range(last) if ids[i] == ids[last]), default=-1)
     if source == 0:
-        raise GPTError("analysis.no_repeat")
+        raise GPTError("analysis.no_repeat", "the last token occurs nowhere before: there is nothing to copy")
     roles = head_roles(trace, ids).previous_token  # (n_layer, n_head)
     n_head = roles.shape[1]
     weights = torch.stack([layer.attn_weights[0, :, last, source] for layer in trace.layers])  # (n_layer, n_head)

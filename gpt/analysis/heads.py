@@ -81,7 +81,13 @@ def head_roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
     """Scores of all heads on one text. Raises ValueError where ids are not as many as the positions of the trace."""
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if not T == S == len(ids):
-        raise GPTError("analysis.ids_trace", n=len(ids), traced=T, total=S)
+        raise GPTError(
+            "analysis.ids_trace",
+            "{n} ids need a trace of the whole text: this one holds {traced} of {total} positions",
+            n=len(ids),
+            traced=T,
+            total=S,
+        )
     device = trace.layers[0].attn_weights.device
     text, positions = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
     earlier = positions < positions[:, None]  # (T, T), [query, key]

@@ -108,7 +108,12 @@ class DocumentCache:
     def logits(self, position: int) -> Tensor:
         """(vocab_size,) float32: logits of the token after a position."""
         if not 0 <= position < self.length:
-            raise GPTError("position.not_read", position=position, n=self.length)
+            raise GPTError(
+                "position.not_read",
+                "position {position} has not been read: only {n} have",
+                position=position,
+                n=self.length,
+            )
         newest = self._newest  # a concurrent `read` replaces it
         if newest is not None and newest[0] == position:
             return newest[1].logits

@@ -182,7 +182,11 @@ class Generation(Document):
         """Statistics of each token from position `start` on, while the positions before them were read.
         Raises ValueError for a start below 1: nothing predicts the first token."""
         if start < 1:
-            raise GPTError("generation.first_position", start=start)
+            raise GPTError(
+                "generation.first_position",
+                "start must be at least 1, not {start}: the first token has no probability",
+                start=start,
+            )
         end = max(start, min(self.n_read + 1, len(self.ids)))
         return text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
 
@@ -234,8 +238,8 @@ class Generation(Document):
 
     def remote_request(self, params: SamplingParams, max_new_tokens: int | None) -> RemoteRequest:
         """What another process needs to continue this text. Raises ValueError where the context is full."""
-        if self.full and max_new_tokens != 0:
-            raise GPTError("context.full", limit=self.block_size)
+        if max_new_tokens != 0:
+            self.check_room()
         ids, edits = self.ids[: self.block_size], plain_edits(self.edits)
         return RemoteRequest(ids, [*self.dropped], edits, params, max_new_tokens, self.n_read)
 
@@ -265,8 +269,7 @@ class Generation(Document):
     @torch.inference_mode()
     def _step(self, params: SamplingParams, *, joined: bool) -> Step:
         """joined: one action with the step before."""
-        if self.full:
-            raise GPTError("context.full", limit=self.block_size)
+        self.check_room()
         return self._cache.read(self.ids, self.path, lambda: self._sample(params, joined))
 
     def _sample(self, params: SamplingParams, joined: bool) -> Step:

@@ -191,7 +191,12 @@ class RemoteSteps(Iterator[Step]):
         if self._source is not None:
             self._source, self._losses = None, self._losses + 1
             if self._losses > MAX_LOSSES:
-                self._error, self._ended = GPTError("cluster.lost", n=MAX_LOSSES), True
+                self._ended = True
+                self._error = GPTError(
+                    "cluster.lost",
+                    "{n} replicas ended one after the other while they continued this text: see the log of the cluster",
+                    n=MAX_LOSSES,
+                )
 
     def __next__(self) -> Step:
         began = time.monotonic()
@@ -199,7 +204,10 @@ class RemoteSteps(Iterator[Step]):
             if self._source is not None:
                 began = time.monotonic()
             elif time.monotonic() - began > MAX_AWAY_SECONDS:
-                raise GPTError("cluster.away")
+                raise GPTError(
+                    "cluster.away",
+                    "the cluster that generates the text is not there: try again later; the text stays as it is",
+                )
         if not self._made or self._document.stopped:
             if self._error is not None:
                 raise self._error

@@ -10,8 +10,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from gpt.errors import GPTError
-from gpt.experiments.speed import synchronize
+from gpt.experiments.speed import check_not_empty, synchronize
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -55,8 +54,7 @@ def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[Lay
     A GPU is waited for after each part, so there a pass takes longer than in generation. Raises ValueError for an empty
     text and for one that does not fit block_size.
     """
-    if not ids:
-        raise GPTError("experiment.nothing_to_measure")
+    check_not_empty(ids)
     idx = torch.tensor([list(ids)], device=model.device)  # (1, T)
     timed_pass(model, idx)
     for _ in range(repeats):

@@ -54,9 +54,15 @@ def normalise(
 ) -> Normalised:
     """Normalise each row of (n, C). Raises ValueError for C below 2, and for eps that is not above 0."""
     if rows.dim() != 2 or rows.shape[1] < 2:
-        raise GPTError("experiment.rows", shape=tuple(rows.shape))
+        raise GPTError(
+            "experiment.rows", "rows must have shape (n, C) with C of at least 2, not {shape}", shape=tuple(rows.shape)
+        )
     if not eps > 0:
-        raise GPTError("experiment.eps", eps=eps)
+        raise GPTError(
+            "experiment.eps",
+            "eps must be above 0, not {eps:g}: a row of equal numbers would be divided by zero",
+            eps=eps,
+        )
     mean = rows.mean(dim=1)
     variance = rows.var(dim=1, unbiased=False)
     if kind == "layer":

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from gpt.checks import check_integer
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.models.meta import meta_model
 from gpt.presets import PRESETS
 
@@ -104,8 +104,7 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
     appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
     """
-    if not 0 <= position < config.block_size:
-        raise GPTError("argument.range", name="position", low=0, high=config.block_size - 1, value=position)
+    check_integer("position", position, 0, config.block_size - 1)
     width, heads = config.n_embd, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
     attention = 2 * width * (heads + config.kv_heads * config.head_size)

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
+from gpt.checks import check_integer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, flops_per_token
@@ -21,6 +22,12 @@ from gpt.trace import Trace
 
 Kernel = Literal["sdpa", "eager"]
 KERNELS: tuple[Kernel, ...] = ("sdpa", "eager")
+
+
+def check_not_empty(ids: Sequence[int]) -> None:
+    """Raise ValueError for a text without tokens."""
+    if not ids:
+        raise GPTError("experiment.nothing_to_measure", "the text is empty: there is nothing to measure")
 
 
 @dataclass(frozen=True)
@@ -99,8 +106,7 @@ def generation_passes(
     longer than the text.
     """
     check_length(config, length)
-    if not 1 <= n_prompt <= length:
-        raise GPTError("argument.range", name="n_prompt", low=1, high=length, value=n_prompt)
+    check_integer("n_prompt", n_prompt, 1, length)
     passes = []
     for end in range(n_prompt, length + 1):
         n_cached = end - 1 if cached and end > n_prompt else 0
@@ -117,8 +123,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
     Yields four rows for each length, shortest first. The text is repeated where it is too short.
     Raises ValueError for an empty text and for a length outside the context.
     """
-    if not ids:
-        raise GPTError("experiment.nothing_to_measure")
+    check_not_empty(ids)
     for length in lengths:
         check_length(model.config, length)
     longest = (list(ids) * (max(lengths) // len(ids) + 1))[: max(lengths)]
@@ -165,5 +170,4 @@ def synchronize(device: torch.device) -> None:
 
 def check_length(config: GPTConfig, length: int) -> None:
     """Raise ValueError for a length outside the context."""
-    if not 1 <= length <= config.block_size:
-        raise GPTError("argument.range", name="length", low=1, high=config.block_size, value=length)
+    check_integer("length", length, 1, config.block_size)

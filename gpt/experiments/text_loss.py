@@ -18,6 +18,16 @@ from gpt.training.evaluation import Score, windows
 TOP_K = 3
 
 
+def check_has_targets(n: int) -> None:
+    """Raise ValueError for a text of n tokens without one to predict."""
+    if n < 2:
+        raise GPTError(
+            "experiment.loss_too_short",
+            "a loss needs at least two tokens, not {n}: the first has nothing before it",
+            n=n,
+        )
+
+
 @dataclass(frozen=True)
 class TextScore:
     """The ids of a text, the losses of all but the first, and their totals.
@@ -51,8 +61,7 @@ def score_text(
     max_stride = max(1, block_size - 1)
     stride = max(1, block_size // 2) if stride is None else stride
     check_integer("stride", stride, 1, max_stride)
-    if len(ids) < 2:
-        raise GPTError("experiment.loss_too_short", n=len(ids))
+    check_has_targets(len(ids))
     pairs = windows(list(ids), max_stride, stride)  # the last token of a window is only a target
     losses: list[TokenStatistics] = []
     for done, (inputs, targets) in enumerate(pairs, start=1):

@@ -125,21 +125,25 @@ def build(
 ) -> LoadedModel:
     """Build the model of a checkpoint. untrained: with the random initial weights of seed 0 instead of its own.
 
-    trainable: with ordinary parameters; otherwise they are packed where possible (`can_pack`) and cannot be changed.
+    trainable: with ordinary parameters; otherwise they are packed where possible (`can_pack`) and cannot be trained.
     deployed: generates with the model, so that float32 weights stay in their files here: `Checkpoint.build_mapped`.
 
     Raises ValueError if there is not enough memory, the weights or the logits are not finite, or the device does not
     support the precision.
     """
     if trainable and precision == "int8":
-        raise GPTError("precision.int8_trainable")
+        raise GPTError("precision.int8_trainable", "int8 weights cannot be trained: choose fp32 or half")
     if deployed is not None and precision == "fp32" and not untrained:
         model = checkpoint.build_mapped()
-        freeze(model)
+        model.requires_grad_(False)
         return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed)
     packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
-        raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
+        raise GPTError(
+            "precision.int8_device",
+            "precision int8 is for CPUs: on {device} choose half",
+            device="ZeroGPU" if on_zero_gpu() else device,
+        )
     dtype = torch.float32 if packed else DTYPES[precision]
     if untrained:
         model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
@@ -152,12 +156,21 @@ def build(
     try:
         model.to(device)
     except torch.OutOfMemoryError:
-        raise GPTError("memory.device", model=name, device=device) from None
+        raise GPTError(
+            "memory.device",
+            "{model} does not fit in the memory of {device}: choose a smaller model",
+            model=name,
+            device=device,
+        ) from None
     if packed:
         freeze(model)
     with torch.inference_mode(), threads_for(multiplications_per_token(model)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
-            raise GPTError("checkpoint.logits_not_finite", model=name)
+            raise GPTError(
+                "checkpoint.logits_not_finite",
+                "{model} gives logits that are NaN or infinite: its training went wrong",
+                model=name,
+            )
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed)
 
 

@@ -54,15 +54,27 @@ class FolderRun:
         tokenizer = None if begin_with is None else begin_with.tokenizer
         if characters or text is None:
             if tokenizer is not None and tokenizer.eot_id is not None:
-                raise GPTError("training.begun_with_stories")
+                raise GPTError(
+                    "training.begun_with_stories",
+                    "the model to begin with has a vocabulary for stories: name the file without --characters",
+                )
             self.corpus = CharacterCorpus(text, recipe, tokenizer)
         else:
             if tokenizer is not None and tokenizer.eot_id is None:
-                raise GPTError("training.begun_with_characters")
+                raise GPTError(
+                    "training.begun_with_characters",
+                    "the vocabulary of the model to begin with has no end-of-text token to separate stories: train it "
+                    "on one text with --characters FILE",
+                )
             self.corpus = StoryCorpus(text, recipe, tokenizer or self.folder.tokenizer())
         fingerprint = self.corpus.fingerprint
         if self.saved is not None and self.saved.get("text", fingerprint) != fingerprint:
-            raise GPTError("training.other_text", text=text or "Shakespeare", folder=out)
+            raise GPTError(
+                "training.other_text",
+                "{text} is not the text that the run in {folder} was started with",
+                text=text or "Shakespeare",
+                folder=out,
+            )
 
     def train(
         self,

@@ -45,7 +45,13 @@ class LiveRun:
         self.recipe = replace(recipe, block_size=dataset.block_size)
         for name, limit in LIMITS.items():
             if (value := getattr(self.recipe, name)) > limit:
-                raise GPTError("training.too_large_to_watch", name=name, limit=limit, value=value)
+                raise GPTError(
+                    "training.too_large_to_watch",
+                    "{name} must be at most {limit} for a training to be watched, not {value}",
+                    name=name,
+                    limit=limit,
+                    value=value,
+                )
         self._model: GPT | None = self.recipe.new_model(dataset.vocabulary.n_vocab).eval()
         self.config = self._model.config
         self.n_parameters = sum(parameter.numel() for parameter in self._model.parameters())
@@ -82,7 +88,9 @@ class LiveRun:
     def set_rate_factor(self, factor: float) -> None:
         """Multiply the recipe's learning rates from the next update on. Raises ValueError outside 0 to 100."""
         if not 0 <= factor <= 100:
-            raise GPTError("training.rate_factor", factor=factor)
+            raise GPTError(
+                "training.rate_factor", "the learning rate can be multiplied by 0 to 100, not {factor:g}", factor=factor
+            )
         with self._changed:
             self._rate_factor = factor
 
@@ -151,7 +159,11 @@ class LiveRun:
         """The trained model. Raises ValueError unless the run has finished and is not closed."""
         with self._changed:
             if self._state != "finished" or self._model is None:
-                raise GPTError("training.not_finished", state=self._state)
+                raise GPTError(
+                    "training.not_finished",
+                    "this training is {state}: there is a model when it has finished",
+                    state=self._state,
+                )
             return self._as_loaded(self._model)
 
     def save(self, folder: Path | str) -> None:

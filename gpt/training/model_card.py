@@ -47,7 +47,9 @@ def write_card(
     Raises ValueError before the first evaluation.
     """
     if not folder.log():
-        raise GPTError("training.no_weights", folder=folder.path)
+        raise GPTError(
+            "training.no_weights", "{folder} has no weights yet to write a model card about", folder=folder.path
+        )
     loaded = load_model(folder.best)
     score = score_stories(loaded.model, loaded.tokenizer, corpus.held_back)
     folder.draw_curve(folder.best / "curve.png")

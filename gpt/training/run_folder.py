@@ -51,9 +51,13 @@ class RunFolder:
     def check_free(self) -> None:
         """Raise ValueError if the path exists and is not an empty folder."""
         if self.path.exists() and not self.path.is_dir():
-            raise GPTError("training.out_is_file", path=self.path)
+            raise GPTError("training.out_is_file", "{path} is a file: --out needs a folder", path=self.path)
         if self.path.exists() and any(self.path.iterdir()):
-            raise GPTError("training.out_not_empty", path=self.path)
+            raise GPTError(
+                "training.out_not_empty",
+                "{path} is not empty: continue its run (--resume) or choose another folder",
+                path=self.path,
+            )
 
     def begin(self, tokenizer: Vocabulary) -> None:
         """Create the folder, with the vocabulary and an empty log."""
@@ -69,13 +73,22 @@ class RunFolder:
         """The state that `save` wrote last. Raises ValueError if there is none or its file cannot be read."""
         path = self.path / "last.pt"
         if not path.is_file():
-            raise GPTError("training.nothing_to_resume", path=self.path, file=path.name)
+            raise GPTError(
+                "training.nothing_to_resume",
+                "{path} has no run to continue: there is no {file}",
+                path=self.path,
+                file=path.name,
+            )
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
-            raise GPTError("training.damaged_checkpoint", path=path) from None
+            raise GPTError(
+                "training.damaged_checkpoint", "{path} cannot be read: it is damaged, or not a checkpoint", path=path
+            ) from None
         if not isinstance(state, dict) or not {"model", "optimizers", "step", "best", "recipe"} <= state.keys():
-            raise GPTError("training.other_checkpoint", path=path)
+            raise GPTError(
+                "training.other_checkpoint", "{path} is a checkpoint, but not of a run of this program", path=path
+            )
         return state
 
     def save(self, state: dict[str, Any]) -> None:

@@ -34,7 +34,11 @@ def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
     if unknown := [
         f"{name}={value!r}" for name, (value, gpt2) in values.items() if name not in EXPRESSED and value != gpt2
     ]:
-        raise GPTError("layout.not_gpt2", options=", ".join(unknown))
+        raise GPTError(
+            "layout.not_gpt2",
+            "transformers' GPT-2 cannot express {options}: save this model in our own format",
+            options=", ".join(unknown),
+        )
     state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
     if config.tie_weights:
         del state["lm_head.weight"]

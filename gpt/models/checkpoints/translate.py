@@ -72,6 +72,11 @@ def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
     return ours
 
 
+def duplicate_name(name: str) -> GPTError:
+    """The error of two weights of one name."""
+    return GPTError("layout.duplicate", "two weights are named {name}", name=name)
+
+
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
     """The weights by our names, and the layout with the number of heads where names or shapes determine it.
 
@@ -82,7 +87,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     for name, tensor in named.items():
         ours, place = our_name(name, layout)
         if place in found.setdefault(ours, {}):
-            raise GPTError("layout.duplicate", name=name)
+            raise duplicate_name(name)
         found[ours][place] = tensor
     if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # blocks numbered from 1
         found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - 1}", ours): parts for ours, parts in found.items()}
@@ -102,7 +107,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
             parts |= {place: zeros for place in places if place not in biased}
         wanted = places if ".attn.c_attn." in ours else [(0, 0)]
         if missing := [their_name(ours, layout, place) for place in wanted if place not in parts]:
-            raise GPTError("layout.missing", names=", ".join(missing))
+            raise GPTError("layout.missing", "the weights do not fit; missing: {names}", names=", ".join(missing))
         weights[ours] = tuple(t for place in wanted for t in stored(parts[place], ours, layout, n_head, separate))
     return weights, layout
 
@@ -135,7 +140,7 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
         parts = tensor.chunk(3)
         return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]
     if n_head is None or len(tensor) % (3 * n_head):
-        raise HeadsUnknown("layout.heads_unknown", n_embd=len(tensor) // 3, activation=layout.activation)
+        raise HeadsUnknown(len(tensor) // 3, layout.activation)
     heads = tensor.unflatten(0, (n_head, 3, -1))
     return [heads[head, part] for part in range(3) for head in range(n_head)]
 

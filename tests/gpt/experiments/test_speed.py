@@ -125,11 +125,11 @@ def test_each_length_is_measured_with_and_without_cache_in_both_kernels(model: G
 
 def test_lengths_beyond_the_context_and_empty_texts_are_refused(model: GPT) -> None:
     for length in (0, 17):
-        with pytest.raises(ValueError, match=rf"length must be between 1 and 16, not {length}"):
+        with pytest.raises(ValueError, match=rf"length must be a whole number between 1 and 16, not {length}"):
             next(measure_speed(model, IDS, [length]))
-        with pytest.raises(ValueError, match=rf"length must be between 1 and 16, not {length}"):
+        with pytest.raises(ValueError, match=rf"length must be a whole number between 1 and 16, not {length}"):
             generation_passes(model.config, 1, length, cached=True)
-    with pytest.raises(ValueError, match="n_prompt must be between 1 and 7, not 8"):
+    with pytest.raises(ValueError, match="n_prompt must be a whole number between 1 and 7, not 8"):
         generation_passes(model.config, 8, 7, cached=True)
     with pytest.raises(ValueError, match="the text is empty"):
         next(measure_speed(model, [], [1]))

@@ -17,7 +17,7 @@ from components.tabs.compare.components import MAX_WIDTH, BeamState, CompareStat
 from components.tabs.compare.views.beam_search import picked
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
-from gpt.errors import GPTError
+from gpt.documents.prompt import check_prompt_length
 from gpt.tokenizer import plain_text, prompt_ids
 
 STEP_SECONDS = 0.2  # minimum time of one step, so that the tree grows visibly
@@ -47,9 +47,7 @@ def search(session: Session, prompt: str) -> Iterator[None]:
         state = session.state(BeamState)
         checked_text("prompt", prompt)
         loaded = yield from load_with_progress(session, session.model)
-        n, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
-        if n > limit:
-            raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
+        check_prompt_length(len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size)
         found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
         notice = None if prompt else Message("prompt.started_empty")
         session.change(BeamState, search=found, chosen=None, version=0, notice=notice)
