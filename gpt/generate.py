@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from gpt.checks import check_choice, check_integer
-from gpt.documents.generation import Generation
+from gpt.documents.generation import Generation, sliding_steps
 from gpt.documents.prompt import Prompt, token_ids
-from gpt.documents.sliding_window import sliding_steps
 from gpt.documents.step import Step
 from gpt.edits import Edits
 from gpt.errors import GPTError

@@ -303,6 +303,11 @@ class GPT(nn.Module):
         return cast(list[TransformerBlock], list(self.h))
 
     @property
+    def n_parameters(self) -> int:
+        """Numbers in all weights; a shared matrix is counted once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    @property
     def device(self) -> torch.device:
         """Where the weights are, and where idx must be."""
         return next(self.parameters()).device
@@ -410,3 +415,9 @@ class GPT(nn.Module):
 def causal_mask(T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
     """(T, S), True where the last T of S positions may attend: on and below the diagonal that ends bottom right."""
     return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
+
+
+def meta_model(config: GPTConfig) -> GPT:
+    """A model on the meta device, which has shapes and no memory."""
+    with torch.device("meta"):
+        return GPT(config)

@@ -113,6 +113,11 @@ def entropy_bits(p: Tensor) -> Tensor:
     return torch.special.entr(p).sum(dim=-1) / math.log(2)
 
 
+def rank_of(logits: Tensor, ids: Tensor) -> Tensor:
+    """The rank of one id in each row, 1 for the largest logit; equals share a rank: (..., V), (..., 1) -> (...)."""
+    return 1 + (logits > logits.gather(-1, ids)).count_nonzero(dim=-1)
+
+
 def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:
     """Equals `inverse_cdf(distribution(...).final, u)`, without the distributions of the earlier stages."""
     if params.temperature == 0:

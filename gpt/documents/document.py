@@ -20,7 +20,7 @@ class Document:
     ids: token ids of the current text. tree: all tokens and their origins; path: nodes of the current text.
     The first n_prompt_nodes nodes of the tree are the prompt; initially the text ends at `node`.
     block_size: the context length; a text may have one more token, which is predicted and never read.
-    dropped: ids before the first, which no longer fitted the context; see `gpt.documents.sliding_window`.
+    dropped: ids before the first, which no longer fitted the context; see `gpt.documents.generation`.
     key: unique among the documents of this process; another one after nodes were removed, whose numbers are used again.
     """
 

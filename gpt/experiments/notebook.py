@@ -19,9 +19,8 @@ from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.generate import generate_greedy
 from gpt.layers import LayerNorm
-from gpt.model import GPT
+from gpt.model import GPT, meta_model
 from gpt.models.memory import free_memory
-from gpt.models.meta import meta_model
 from gpt.seeding import seeded
 from gpt.tokenizer import gpt2_tokenizer
 from gpt.trace import Trace

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, cast, get_args
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -16,23 +18,24 @@ from gpt.inference.engine import MAX_TEXTS, Engine
 from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, half_dtype, multiplications_per_token, pack
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
-from gpt.model import GPT
+from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint
 from gpt.models.memory import return_free_memory
-from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 Precision = Literal["fp32", "half", "int8"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfloat16, "int8": torch.int8}
 
 _engine_lock = threading.Lock()  # since Python 3.12, cached_property does not lock
+GPU_DEVICE = "cuda"  # of ZeroGPU
+_copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
     """A model in evaluation mode with its tokenizer. Shared between users: never change it.
 
-    On a CPU its weights are packed and refuse changes; `load_model(..., trainable=True)` gives ordinary ones.
+    On a CPU its weights are packed and can only be read; `load_model(..., trainable=True)` gives ordinary ones.
     layout: the name of its checkpoint's format. deployed: the deployment that generates with it, if there is one; this
     model is then for looking inside.
     """
@@ -66,7 +69,7 @@ class LoadedModel:
 
 
 def best_device() -> torch.device:
-    """CUDA if there is one, else MPS, else the CPU. On ZeroGPU the CPU, see `gpt.models.gpu_copy`."""
+    """CUDA if there is one, else MPS, else the CPU. On ZeroGPU the CPU, see `gpt.models.loading`."""
     if on_zero_gpu():
         return torch.device("cpu")
     if torch.cuda.is_available():
@@ -86,7 +89,7 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
     """Bytes of a model in a precision, with the weights that are stored twice. deployed: as for `build`.
 
     On a CPU these are a tied matrix, packed for the head and as rows for the embedding, and in float32 the small
-    matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.gpu_copy`.
+    matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.loading`.
     """
     if deployed and precision == "fp32":
         return checkpoint.n_copied_bytes
@@ -187,3 +190,14 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
         pack(block, precision)
         return_free_memory()  # else the allocator keeps a quarter of each block
     return model
+
+
+def gpu_copy(loaded: LoadedModel) -> LoadedModel:
+    """The same model on the GPU that ZeroGPU provides during one call, copied on the first.
+
+    The shared model stays on the CPU, where a document is inspected without waiting for a GPU. The copy is made when
+    the model is loaded, because a Space must place its models on "cuda" at start-up.
+    """
+    if loaded.model not in _copies:
+        _copies[loaded.model] = deepcopy(loaded.model).to(GPU_DEVICE)
+    return replace(loaded, model=_copies[loaded.model], device=torch.device(GPU_DEVICE))

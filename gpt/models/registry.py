@@ -11,7 +11,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,15 +30,48 @@ from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import AttnScale, Hints, weight_files
 from gpt.models.checkpoints.untrusted import not_readable
-from gpt.models.gpu_copy import gpu_copy
-from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, checked_precision, memory_of
+from gpt.models.loading import (
+    DTYPES,
+    LoadedModel,
+    Precision,
+    best_device,
+    build,
+    checked_precision,
+    gpu_copy,
+    memory_of,
+)
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
-from gpt.models.pending_load import PendingLoad
 from gpt.models.sources import DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source
 
 _log = logging.getLogger(__name__)
 
 MAX_NAME_CHARS = 200  # of an unknown name in an error message
+
+
+@dataclass(eq=False)
+class PendingLoad:
+    """A load in progress, shared by all callers of `Registry.get` for the model."""
+
+    result: Future[LoadedModel] = field(default_factory=Future)
+    bytes_done: int = 0
+    bytes_total: int = 0
+    thread: threading.Thread = field(init=False)
+
+    def report(self, done: int, total: int) -> None:
+        """Store the progress of the download, in bytes."""
+        self.bytes_done, self.bytes_total = done, total
+
+    def wait(self, progress: Progress | None) -> LoadedModel:
+        """Return the model when it is loaded. progress is called ten times a second, in the waiting thread."""
+        while progress is not None and not self.result.done():
+            if self.bytes_total:
+                progress(self.bytes_done, self.bytes_total)
+            wait([self.result], timeout=0.1)
+        loaded = self.result.result()
+        self.thread.join()  # the thread references the model until it ends
+        if progress is not None and self.bytes_total:
+            progress(self.bytes_total, self.bytes_total)
+        return loaded
 
 
 class Registry:

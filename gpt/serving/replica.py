@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 from gpt.cache import KVCache
-from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.document_cache import common_prefix_length
 from gpt.documents.generation import Generation
 from gpt.documents.remote import RemoteReply, RemoteRequest, edits_of, replies
 from gpt.edits import Edits

@@ -13,9 +13,9 @@ from components.tabs.train.components import TrainState
 from components.tabs.train.figures import CurveNames, Share, learning_curve
 from components.tabs.train.pinned import Run, pinned_head, shares_of_next
 from components.widgets.chart import chart_data
-from gpt.analysis.copying import HeadScore
+from gpt.analysis.heads import HeadScore
+from gpt.training.live_run import Evaluation, RunProgress
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import Evaluation, RunProgress
 from gpt.training.tasks import N_TEST_EXAMPLES
 
 GOAL = 0.99

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from components.tabs.train.components import TrainState
-from gpt.training.live_run import LiveRun
+from gpt.training.live_run import Evaluation, LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import Evaluation, RunProgress
 
 Run = LiveRun | RecordedRun
 

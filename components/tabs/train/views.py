@@ -19,9 +19,8 @@ from components.tabs.train.curve import curve_chart
 from components.tabs.train.pinned import pinned_head, pinned_position, shares_of_next
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
-from gpt.training.live_run import LiveRun
+from gpt.training.live_run import Evaluation, LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import Evaluation, RunProgress
 
 
 def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> str:

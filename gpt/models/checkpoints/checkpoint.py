@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.model import GPT
+from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.detection import detect_layout
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
 from gpt.models.checkpoints.stated import INFER, Hints
@@ -24,7 +24,6 @@ from gpt.models.checkpoints.translate import Weights
 from gpt.models.checkpoints.untrusted import damaged, not_readable, open_weights, read_json
 from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
-from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"

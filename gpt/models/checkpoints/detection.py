@@ -15,9 +15,9 @@ from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
+from gpt.model import meta_model
 from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
 from gpt.models.checkpoints.family_options import check_config, find_family, read_family_options
-from gpt.models.checkpoints.family_weights import is_written_by_transformers, translate_family
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     BARE,
@@ -49,14 +49,15 @@ from gpt.models.checkpoints.translate import (
     Weights,
     duplicate_name,
     is_named,
+    is_written_by_transformers,
     our_name,
     role_of,
     strip_wrappers,
     their_name,
     translate,
+    translate_family,
     with_half_pairs,
 )
-from gpt.models.meta import meta_model
 
 GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
 GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}

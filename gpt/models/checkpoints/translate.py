@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
+from gpt.models.checkpoints.families import Family
 from gpt.models.checkpoints.layouts import CUSTOM, HeadsUnknown, Layout
 
 Weights = dict[str, tuple[Tensor, ...]]  # by our names, the stored tensors that are concatenated along the first axis
@@ -163,3 +165,72 @@ def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
                 parts += [rotated[0::2], rotated[1::2], rest]
         turned[name] = (*parts, v)
     return turned
+
+
+def is_written_by_transformers(named: Mapping[str, Tensor], family: Family) -> bool:
+    """Return whether weights have the family's names and the orientation in which transformers stores them.
+
+    Other projects use GPT-2's names as well, but only transformers stores its matrices as (in, out).
+    """
+    if not family.layout.transposed:
+        return True
+    qkv = named.get("h.0.attn.c_attn.weight")
+    return qkv is not None and qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]
+
+
+def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mapping[str, Any]) -> tuple[Weights, Layout]:
+    """Return the weights of a model of FAMILIES by our names, and their layout.
+
+    All weights stay views of what is stored, except those of norms that store none.
+
+    Args:
+        named: Stored weights by their names without wrappers.
+        stated: Options from config.json, by the names of GPTConfig.
+    """
+    layout = replace(family.layout, n_head=stated["n_head"])
+    prefix = strip_wrappers(family.prefix)
+    named = split({name.removeprefix(prefix): tensor for name, tensor in named.items()}, family.split)
+    weights, layout = translate(named, layout, None)
+    for role, n_rows in family.skip_rows.items():
+        if (name := f"{role}.weight") in weights:
+            weights[name] = tuple(tensor[n_rows:] if tensor.dim() else tensor for tensor in weights[name])
+    if family.plain_norms:
+        add_plain_norms(weights, stated)
+    return share(weights, layout), layout
+
+
+def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> dict[str, Tensor]:
+    """Return the weights with those that contain several others, one below the other, taken apart."""
+    found = dict(named)
+    for fused, names in parts.items():
+        for name in (name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()):
+            rows = found.pop(name).chunk(len(names))
+            found |= {name.replace(fused, part): tensor for part, tensor in zip(names, rows, strict=False)}
+    return found
+
+
+def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:
+    """Add ones, and zeros where the model has biases, for norms without weights."""
+    blocks = {name.rpartition(".attn.")[0] for name in weights if ".attn." in name}
+    dtype = next(iter(weights.values()))[0].dtype
+    for norm in (*(f"{block}.{each}" for block in blocks for each in ("ln_1", "ln_2")), "ln_f"):
+        weights.setdefault(f"{norm}.weight", (torch.ones(stated["n_embd"], dtype=dtype),))
+        if stated.get("bias", True):
+            weights.setdefault(f"{norm}.bias", (torch.zeros(stated["n_embd"], dtype=dtype),))
+
+
+def share(weights: Weights, layout: Layout) -> Weights:
+    """Return the weights with those of roles that have the stored name of another role."""
+    first: dict[str, str] = {}
+    copies = {role: first.setdefault(theirs, role) for role, theirs in layout.names.items()}
+    found = dict(weights)
+    for role, source in copies.items():
+        if role != source:
+            named = {name: part for name, part in weights.items() if role_of(name).startswith(f"{source}.")}
+            found |= {name.replace(last(source), last(role)): part for name, part in named.items()}
+    return found
+
+
+def last(role: str) -> str:
+    """Return the part of a role after the number of the block."""
+    return role.rpartition("{n}")[2]

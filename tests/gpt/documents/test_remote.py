@@ -12,8 +12,8 @@ import torch
 from gpt import Edits, Generation, Hook, Patch, SamplingParams, Step, generate
 from gpt.documents import remote
 from gpt.documents.comparison import paired_steps
+from gpt.documents.generation import sliding_steps
 from gpt.documents.remote import RemoteSteps, edits_of, plain_edits, polled
-from gpt.documents.sliding_window import sliding_steps
 from tests.gpt.documents.fake_cluster import deployed
 from tests.gpt.documents.fresh_document import WARM, assert_equals_fresh
 from tests.gpt.fake_models import tiny_model
