@@ -116,8 +116,8 @@ def test_what_to_do_when_full_is_checked(loaded):
 
 def test_zero_gpu_gives_the_same_documents(loaded, monkeypatch):
     monkeypatch.setattr(loading, "GPU_DEVICE", "cpu")
-    remote = zero_gpu.on_gpu(inspect.unwrap(generation._zero_gpu_replies))
-    monkeypatch.setattr(generation, "_zero_gpu_replies", remote)
+    remote = zero_gpu.on_gpu(inspect.unwrap(generation.zero_gpu_replies))
+    monkeypatch.setattr(generation, "zero_gpu_replies", remote)
     expected = list(sliding_steps(Generation(loaded, PROMPT), WARM, 15))
     monkeypatch.setattr(generation, "on_zero_gpu", lambda: True)
     for (document, step), (alone, same) in zip(
