@@ -26,5 +26,7 @@ def localize_error(problem: object, language: Language) -> str:
         name: localize_error(value, language) if isinstance(value, GPTError) else value
         for name, value in problem.values.items()
     }
-    key = problem.key if isinstance(problem, PageError) else f"error.{problem.key}"
+    if isinstance(problem, PageError):
+        return t(problem.key, language, **values)
+    key = f"error.{problem.key}"
     return t(key, language, **values) if key in CATALOGUES[language] else problem.sentence.format(**values)
