@@ -26,7 +26,7 @@ PROMPT = "Once upon a time there was a"
 def visit(loaded: Any, seed: int, tokens: int, expected: list[int]) -> tuple[float, float]:
     """Seconds to the first and to the last token of one visitor."""
     from gpt import Generation, SamplingParams
-    from gpt.documents.remote import polled
+    from gpt.documents.backends import polled
 
     began, times = time.perf_counter(), []
     document = Generation(loaded, PROMPT)

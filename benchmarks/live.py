@@ -16,9 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from gpt.training.live_run import LiveRun
+from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recipe import LIVE_RECIPES
-from gpt.training.run_progress import RunProgress
 from gpt.training.tasks import TASKS, TaskDataset
 
 GOAL = 0.99

@@ -10,9 +10,8 @@ from gpt.errors import GPTError
 class PageError(GPTError):
     """An error of the page itself; its key is a catalogue key."""
 
-    @staticmethod
-    def template(key: str) -> str:
-        return CATALOGUES[FALLBACK][key]
+    def __init__(self, key: str, /, **values: object) -> None:
+        super().__init__(key, CATALOGUES[FALLBACK][key], **values)
 
 
 class Question(PageError):
@@ -27,4 +26,7 @@ def localize_error(problem: object, language: Language) -> str:
         name: localize_error(value, language) if isinstance(value, GPTError) else value
         for name, value in problem.values.items()
     }
-    return t(problem.key if isinstance(problem, PageError) else f"error.{problem.key}", language, **values)
+    if isinstance(problem, PageError):
+        return t(problem.key, language, **values)
+    key = f"error.{problem.key}"
+    return t(key, language, **values) if key in CATALOGUES[language] else problem.sentence.format(**values)

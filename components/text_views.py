@@ -19,7 +19,7 @@ from components.state.token_statistics import TokenStatisticsCache
 from components.widgets.chart import Rows, chart_data
 from components.widgets.tokens import Kind, shade_value, token_line
 from gpt import Generation, SamplingParams, Tokenizer, distribution
-from gpt.analysis.text_statistics import TokenStatistics
+from gpt.analysis.predictions import TokenStatistics
 from gpt.tokenizer import IncrementalDecoder
 
 AVERAGE = -1  # the choice of a head picker for the average of all heads

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from gpt.checks import check_integer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.layers import attention_scores
@@ -31,10 +32,8 @@ class KVCache:
         keep_queries: bool = False,
     ) -> None:
         self.max_length = config.block_size if max_length is None else max_length
-        if not 1 <= self.max_length <= config.block_size:
-            raise GPTError("argument.range", name="max_length", low=1, high=config.block_size, value=self.max_length)
-        if batch_size < 1:
-            raise GPTError("argument.minimum", name="batch_size", low=1, value=batch_size)
+        check_integer("max_length", self.max_length, 1, config.block_size)
+        check_integer("batch_size", batch_size, 1)
         self.config = config
         heads = 2 * config.kv_heads + (config.n_head if keep_queries else 0)  # of each layer: queries, keys, values
         shape = (config.n_layer, batch_size, heads, self.max_length, config.head_size)
@@ -92,7 +91,12 @@ class KVCache:
     def check_room(self, count: int) -> None:
         """Raise ValueError unless there is room for `count` more positions."""
         if self.length + count > self.max_length:
-            raise GPTError("cache.full", n=self.length + count, limit=self.max_length)
+            raise GPTError(
+                "cache.full",
+                "{n} positions do not fit a cache of {limit}",
+                n=self.length + count,
+                limit=self.max_length,
+            )
 
     def advance(self, count: int) -> None:
         """Count `count` more positions, stored in every layer."""
@@ -100,8 +104,7 @@ class KVCache:
 
     def crop(self, length: int) -> None:
         """Drop everything from position `length` on."""
-        if not 0 <= length <= self.length:
-            raise GPTError("argument.range", name="length", low=0, high=self.length, value=length)
+        check_integer("length", length, 0, self.length)
         self.n_crops += length < self.length
         self.length = length
 
@@ -125,7 +128,7 @@ class KVCache:
         for a cache that keeps queries and was filled without a padding mask.
         """
         if self.q is None:
-            raise GPTError("cache.no_queries")
+            raise GPTError("cache.no_queries", "this cache keeps no queries: make it with keep_queries=True")
         S = self.length if stop is None else stop
         q, k = self.q[layer, :, :, start:S].float(), self.k[layer, :, :, :S].float()
         k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # (B, nh, S, hs)

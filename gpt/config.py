@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Literal, get_args
 
-from gpt.checks import check_choice, check_integer, check_number, check_switch
+from gpt.checks import (
+    check_above,
+    check_below_one,
+    check_choice,
+    check_head_width,
+    check_integer,
+    check_number,
+    check_switch,
+)
 from gpt.errors import GPTError
 
 Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
@@ -34,9 +42,7 @@ class RotaryScaling:
         check_number("factor", self.factor, 1.0)
         check_number("low_freq_factor", self.low_freq_factor, 0.0)
         check_number("high_freq_factor", self.high_freq_factor, 0.0)
-        if not self.high_freq_factor > self.low_freq_factor:
-            low, value = self.low_freq_factor, self.high_freq_factor
-            raise GPTError("argument.above", name="high_freq_factor", low=low, value=value)
+        check_above("high_freq_factor", self.high_freq_factor, self.low_freq_factor)
         check_integer("original_context", self.original_context, 1)
 
     @classmethod
@@ -45,7 +51,11 @@ class RotaryScaling:
         if value is None or isinstance(value, RotaryScaling):
             return value
         if not isinstance(value, dict) or not {"kind", "factor"} <= set(value) <= {each.name for each in fields(cls)}:
-            raise GPTError("config.rotary_scaling", value=value)
+            raise GPTError(
+                "config.rotary_scaling",
+                "rotary_scaling must be None or have a kind and a factor, not {value!r}",
+                value=value,
+            )
         return cls(**value)
 
 
@@ -134,27 +144,34 @@ class GPTConfig:
                 getattr(self, field.name) is not None or field.type == "bool"
             ):
                 check_switch(field.name, getattr(self, field.name))
-        if self.head_dim is None and self.n_embd % self.n_head:
-            raise GPTError("config.head_width", n_embd=self.n_embd, n_head=self.n_head)
+        if self.head_dim is None:
+            check_head_width(self.n_embd, self.n_head)
         check_integer("n_head x head_dim", self.n_head * self.head_size, 1, MAX_WIDTH)
         if self.n_head % self.kv_heads:
-            raise GPTError("config.kv_heads", n_head=self.n_head, n_kv_head=self.kv_heads)
-        if not isinstance(self.dropout, (int, float)) or not 0.0 <= self.dropout < 1.0:
-            raise GPTError("argument.below_one", name="dropout", value=self.dropout)
+            raise GPTError(
+                "config.kv_heads",
+                "n_head ({n_head}) must be divisible by n_kv_head ({n_kv_head}): each serves as many heads",
+                n_head=self.n_head,
+                n_kv_head=self.kv_heads,
+            )
+        check_below_one("dropout", self.dropout)
         check_choice("activation", self.activation, get_args(Activation))
         check_choice("position", self.position, get_args(Position))
         check_choice("norm", self.norm, get_args(Norm))
-        if self.qk_norm not in (False, True, "full"):
-            raise GPTError("argument.choice", name="qk_norm", choices="False, True, full", value=self.qk_norm)
+        check_choice("qk_norm", self.qk_norm, (False, True, "full"))
         caps = ("attn_softcap", "logit_softcap")
         for name in ("norm_eps", "attn_scale", "embedding_scale", "rotary_base", "window_rotary_base", *caps):
             if getattr(self, name) is not None:
                 check_number(name, getattr(self, name), 0.0, MAX_FACTOR)
-                if name in caps and not getattr(self, name) > 0:
-                    raise GPTError("argument.above", name=name, low=0, value=getattr(self, name))
+                if name in caps:
+                    check_above(name, getattr(self, name), 0)
         check_number("rotary_share", self.rotary_share, 0.0, 1.0)
         if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
-            raise GPTError("config.rotary_head_width", width=self.rotary_size)
+            raise GPTError(
+                "config.rotary_head_width",
+                "rotary positions rotate pairs of numbers: {width} numbers of a head are not pairs",
+                width=self.rotary_size,
+            )
         object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
         for name in ("qkv_bias", "proj_bias", "mlp_bias"):
             if getattr(self, name) == self.bias:
@@ -162,7 +179,9 @@ class GPTConfig:
         for name in ("full_layers", "unrotated_layers"):
             layers = getattr(self, name)
             if not isinstance(layers, tuple | list):
-                raise GPTError("config.layers", name=name, value=layers)
+                raise GPTError(
+                    "config.layers", "{name} must be a list of layers, not {value!r}", name=name, value=layers
+                )
             for layer in layers:
                 check_integer(name, layer, 0, self.n_layer - 1)
             object.__setattr__(self, name, tuple(layers))

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from gpt.checks import check_choice, check_head, check_layer, is_integer, is_number
+from gpt.checks import check_choice, check_head, check_layer, check_switch, is_integer, is_number
 from gpt.config import Activation, GPTConfig
-from gpt.errors import GPTError
+from gpt.errors import GPTError, quoted
 
 PATCHABLE = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 HOOKABLE = (*PATCHABLE, "attn_q", "attn_k", "attn_v", "attn_weights", "mlp_pre", "mlp_up", "mlp_post")
@@ -35,7 +35,9 @@ class Patch:
     def __post_init__(self) -> None:
         check_patchable(self.name)
         if not isinstance(self.value, Tensor):
-            raise GPTError("patch.not_a_tensor", type=type(self.value))
+            raise GPTError(
+                "patch.not_a_tensor", "what is patched in must be a tensor, not {type}", type=type(self.value)
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Patch):
@@ -50,12 +52,26 @@ class Patch:
 def check_patchable(name: str) -> None:
     """Raise ValueError for a name that is not one of PATCHABLE."""
     if name not in PATCHABLE:
-        raise GPTError("patch.part", choices=", ".join(PATCHABLE), name=name)
+        raise GPTError(
+            "patch.part", "only {choices} can be patched, not {name!r}", choices=", ".join(PATCHABLE), name=name
+        )
 
 
 def same_tensor(left: Tensor, right: Tensor) -> bool:
     """Return whether two tensors have the same type, shape and numbers, on any device; a tensor equals itself."""
     return left is right or (left.dtype == right.dtype and torch.equal(left, right.to(left.device)))
+
+
+def check_layer_name(value: object) -> None:
+    """Raise ValueError unless value is a number, as a layer is named."""
+    if not is_integer(value):
+        raise GPTError("edits.layer", "a layer is named by its number, not {value!r}", value=quoted(value))
+
+
+def check_head_name(value: object) -> None:
+    """Raise ValueError unless value is (layer, head), as a head is named."""
+    if not (isinstance(value, tuple) and len(value) == 2 and all(map(is_integer, value))):
+        raise GPTError("edits.head", "a head is named by its layer and its number, not {value!r}", value=quoted(value))
 
 
 @dataclass(frozen=True)
@@ -88,15 +104,33 @@ class Hook:
 
     def __post_init__(self) -> None:
         if self.name not in HOOKABLE + HOOKABLE_OUTSIDE:
-            raise GPTError("hook.name", choices=", ".join(HOOKABLE + HOOKABLE_OUTSIDE), name=self.name)
+            raise GPTError(
+                "hook.name",
+                "only {choices} can be hooked, not {name!r}",
+                choices=", ".join(HOOKABLE + HOOKABLE_OUTSIDE),
+                name=self.name,
+            )
         if self.name in HOOKABLE_OUTSIDE and self.layer is not None:
-            raise GPTError("hook.outside", name=self.name, layer=self.layer)
-        if self.name in HOOKABLE and not is_integer(self.layer):
-            raise GPTError("edits.layer", value=self.layer)
+            raise GPTError(
+                "hook.outside",
+                "{name} is outside the layers: its hook needs the layer None, not {layer!r}",
+                name=self.name,
+                layer=self.layer,
+            )
+        if self.name in HOOKABLE:
+            check_layer_name(self.layer)
         if not callable(self.function):
-            raise GPTError("hook.function", value=self.function)
+            raise GPTError(
+                "hook.function",
+                "a hook needs a function that takes and returns a tensor, not {value!r}",
+                value=self.function,
+            )
         if self.position is not None and not is_integer(self.position):
-            raise GPTError("hook.position", value=self.position)
+            raise GPTError(
+                "hook.position",
+                "the position of a hook must be a whole number or None, not {value!r}",
+                value=self.position,
+            )
 
     def apply(self, value: Tensor, start: int) -> Tensor:
         """Return an activation (..., T, width) as changed by the function, whole or at the hook's position.
@@ -116,7 +150,13 @@ class Hook:
         result = self.function(given.clone())
         if not isinstance(result, Tensor) or result.shape != given.shape:
             found = tuple(result.shape) if isinstance(result, Tensor) else type(result).__name__
-            raise GPTError("hook.result", name=self.name, expected=tuple(given.shape), found=found)
+            raise GPTError(
+                "hook.result",
+                "the function hooked to {name} must return a tensor of shape {expected}, not {found}",
+                name=self.name,
+                expected=tuple(given.shape),
+                found=found,
+            )
         return result.to(given)
 
 
@@ -146,20 +186,21 @@ class Edits:
     def __post_init__(self) -> None:
         if self.activation is not None:
             check_choice("activation", self.activation, get_args(Activation))
-        if not isinstance(self.drop_positions, bool):
-            raise GPTError("edits.drop_positions", value=self.drop_positions)
+        check_switch("drop_positions", self.drop_positions)
         for head in self.head_scale:
-            if not (isinstance(head, tuple) and len(head) == 2 and all(map(is_integer, head))):
-                raise GPTError("edits.head", value=head)
+            check_head_name(head)
         for layer in (*self.attn_scale, *self.mlp_scale):
-            if not is_integer(layer):
-                raise GPTError("edits.layer", value=layer)
+            check_layer_name(layer)
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
             if not is_number(factor):
-                raise GPTError("edits.factor", value=factor)
+                raise GPTError(
+                    "edits.factor", "a part can be multiplied by a finite number, not {value!r}", value=factor
+                )
         for hook in self.hooks:
             if not isinstance(hook, Hook):
-                raise GPTError("edits.hook", value=hook)
+                raise GPTError(
+                    "edits.hook", "hooks must be made of Hook(name, layer, function), not {value!r}", value=hook
+                )
 
     def check(self, config: GPTConfig) -> None:
         """Raise ValueError for a layer, head, position, activation or width of a patch that the model does not have."""
@@ -172,16 +213,31 @@ class Edits:
         for hook in self.hooks:
             lacks = {"mlp_up": not config.gated, "position_embedding": config.position != "learned"}
             if lacks.get(hook.name, False):
-                raise GPTError("hook.lacks", name=hook.name)
+                raise GPTError("hook.lacks", "this model has no {name} to hook", name=hook.name)
             if hook.position is not None and not 0 <= hook.position < config.block_size:
-                raise GPTError("hook.context", position=hook.position, last=config.block_size - 1)
+                raise GPTError(
+                    "hook.context",
+                    "position {position} cannot be hooked: the context has positions 0 to {last}",
+                    position=hook.position,
+                    last=config.block_size - 1,
+                )
         for patch in self.patches:
             if not 0 <= patch.position < config.block_size:
                 last = config.block_size - 1
-                raise GPTError("patch.position", position=patch.position, last=last)
+                raise GPTError(
+                    "patch.position",
+                    "position {position} cannot be patched: the context has positions 0 to {last}",
+                    position=patch.position,
+                    last=last,
+                )
             if patch.value.dim() not in (1, 2) or patch.value.shape[-1] != config.n_embd:
                 shape = tuple(patch.value.shape)
-                raise GPTError("patch.shape", shape=shape, n=config.n_embd)
+                raise GPTError(
+                    "patch.shape",
+                    "a patch of shape {shape} does not fit: each text needs {n} numbers",
+                    shape=shape,
+                    n=config.n_embd,
+                )
 
     def fitting(self, config: GPTConfig) -> Edits:
         """The edits without those that `check` refuses for this model."""
@@ -213,7 +269,11 @@ class Edits:
     def check_portable(self) -> None:
         """Raise ValueError for hooks, whose functions can't be saved or sent to another process."""
         if self.hooks:
-            raise GPTError("edits.hooks_stay", name=self.hooks[0].name)
+            raise GPTError(
+                "edits.hooks_stay",
+                "the hook on {name} is a Python function, which cannot be saved or sent to another process",
+                name=self.hooks[0].name,
+            )
 
     def scale_heads(self, layer: int, y: Tensor) -> Tensor:
         """Scale the outputs y (B, nh, T, hs) of the heads of one layer."""
@@ -236,7 +296,12 @@ class Edits:
             value = value.clone()
             for patch in patches:
                 if patch.value.dim() == 2 and len(patch.value) != len(value):
-                    raise GPTError("patch.batch_size", n=len(patch.value), batch_size=len(value))
+                    raise GPTError(
+                        "patch.batch_size",
+                        "a patch for {n} texts does not fit a batch of {batch_size}",
+                        n=len(patch.value),
+                        batch_size=len(value),
+                    )
                 if 0 <= patch.position - start < value.shape[1]:
                     value[:, patch.position - start] = patch.value.to(value)
         for hook in self.hooks:

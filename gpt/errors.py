@@ -1,37 +1,28 @@
-"""The errors of this package: each has a key, the values of its placeholders, and an English sentence made of them."""
+"""The errors of this package: each has a key, an English sentence, and the values of its placeholders."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
-from string import Formatter
 
-from gpt.messages import MESSAGES
+MAX_QUOTED_CHARS = 40  # of an invalid value
 
 
 class GPTError(ValueError):
-    """An error with a message key. `key` is one of MESSAGES, `values` fill its placeholders, `str` is in English.
+    """An error that can be said in other languages.
 
-    Values that are not numbers, strings, None or errors are stored as strings, so that every error can be pickled.
-    Raises KeyError for an unknown key and TypeError for missing or additional values.
+    key: names the sentence for translations. sentence: in English, with placeholders as of `str.format`, which the
+    values fill. Values that are not numbers, strings, None or errors are stored as strings, so that every error can be
+    pickled.
     """
 
-    def __init__(self, key: str, /, **values: object) -> None:
-        template = self.template(key)
-        expected = {name for _, name, _, _ in Formatter().parse(template) if name}
-        if values.keys() != expected:
-            raise TypeError(f"{key} needs the values {sorted(expected)}, not {sorted(values)}")
-        self.key = key
+    def __init__(self, key: str, sentence: str, /, **values: object) -> None:
+        self.key, self.sentence = key, sentence
         self.values = {name: _picklable(value) for name, value in values.items()}
-        super().__init__(template.format(**self.values))
-
-    @staticmethod
-    def template(key: str) -> str:
-        """The English sentence of a key, with placeholders."""
-        return MESSAGES[key]
+        super().__init__(sentence.format(**self.values))
 
     def __reduce__(self) -> tuple[Callable[..., GPTError], tuple[object, ...]]:
-        return _restore, (type(self), self.key, self.values)
+        return _restore, (type(self), self.key, self.sentence, self.values)
 
 
 class Verbatim(str):
@@ -41,11 +32,18 @@ class Verbatim(str):
         return str(self)
 
 
+def quoted(value: object) -> Verbatim:
+    """The beginning of how Python writes a value."""
+    return Verbatim(repr(value)[:MAX_QUOTED_CHARS])
+
+
 def _picklable(value: object) -> object:
     if value is None or isinstance(value, (str, Number, GPTError)):
         return value
     return Verbatim(value.__name__ if isinstance(value, type) else value)
 
 
-def _restore(kind: type[GPTError], key: str, values: dict[str, object]) -> GPTError:
-    return kind(key, **values)
+def _restore(kind: type[GPTError], key: str, sentence: str, values: dict[str, object]) -> GPTError:
+    error = kind.__new__(kind)
+    GPTError.__init__(error, key, sentence, **values)
+    return error

@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from gpt.checks import check_choice, check_integer
-from gpt.documents.generation import Generation
+from gpt.documents.generation import Generation, sliding_steps
 from gpt.documents.prompt import Prompt, token_ids
-from gpt.documents.sliding_window import sliding_steps
 from gpt.documents.step import Step
 from gpt.edits import Edits
 from gpt.errors import GPTError
@@ -69,7 +68,7 @@ def generate_batch(
     with the same seed. Raises ValueError as `generate`, before any token is generated.
     """
     if isinstance(prompts, str):
-        raise GPTError("prompt.not_a_list")
+        raise GPTError("prompt.not_a_list", "prompts must be a list of texts or of token ids, not one text")
     loaded = as_loaded(model)
     streams = [generate(loaded, prompt, params, max_new_tokens) for prompt in prompts]
     with ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="generate_batch") as pool:
@@ -95,5 +94,9 @@ def as_loaded(model: LoadedModel | str | Path) -> LoadedModel:
     if isinstance(model, LoadedModel):
         return model
     if not isinstance(model, (str, Path)):
-        raise GPTError("model.not_loaded", type=type(model))
+        raise GPTError(
+            "model.not_loaded",
+            "give a model as a name, a path, or the result of load_model or get_model, not as {type}",
+            type=type(model),
+        )
     return get_model(model) if model in list_models() else load_model(model)

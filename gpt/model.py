@@ -291,13 +291,21 @@ class GPT(nn.Module):
     def train(self, mode: bool = True) -> GPT:
         """Set the mode. Raises ValueError for training packed weights, see `gpt.inference.packed_linear`."""
         if mode and not isinstance(self.lm_head, nn.Linear):
-            raise GPTError("model.packed_train")
+            raise GPTError(
+                "model.packed_train",
+                "packed weights cannot be trained: load the model with load_model(..., trainable=True)",
+            )
         return super().train(mode)
 
     @property
     def blocks(self) -> list[TransformerBlock]:
         """The modules of `h` with their type, which nn.ModuleList does not keep."""
         return cast(list[TransformerBlock], list(self.h))
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers in all weights; a shared matrix is counted once."""
+        return sum(parameter.numel() for parameter in self.parameters())
 
     @property
     def device(self) -> torch.device:
@@ -346,12 +354,18 @@ class GPT(nn.Module):
         Raises ValueError if idx has another shape or the text does not fit block_size.
         """
         if idx.dim() != 2:
-            raise GPTError("context.shape", shape=tuple(idx.shape))
+            raise GPTError(
+                "context.shape",
+                "idx must have shape (batch, tokens), not {shape}: one text is idx[None]",
+                shape=tuple(idx.shape),
+            )
         B, T = idx.shape
         start = 0 if cache is None else cache.length
         S = start + T
         if T == 0 or S > self.config.block_size:
-            raise GPTError("context.length", n=S, limit=self.config.block_size)
+            raise GPTError(
+                "context.length", "{n} tokens do not fit a context of 1 to {limit}", n=S, limit=self.config.block_size
+            )
         if edits is not None:
             edits.check(self.config)
         if trace is not None:
@@ -360,7 +374,12 @@ class GPT(nn.Module):
         is_causal, attn_mask = T > 1 and start == 0, None
         if attention_mask is not None:
             if attention_mask.shape != (B, S):
-                raise GPTError("attention_mask.shape", expected=(B, S), shape=tuple(attention_mask.shape))
+                raise GPTError(
+                    "attention_mask.shape",
+                    "attention_mask must have shape {expected}, not {shape}",
+                    expected=(B, S),
+                    shape=tuple(attention_mask.shape),
+                )
             real = attention_mask.bool()
             positions = (real.cumsum(dim=1) - 1).clamp(min=0)[:, start:]  # (B, T)
             is_causal, attn_mask = False, causal_mask(T, S, idx.device) & real[:, None, None, :]  # (B, 1, T, S)
@@ -396,3 +415,9 @@ class GPT(nn.Module):
 def causal_mask(T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
     """(T, S), True where the last T of S positions may attend: on and below the diagonal that ends bottom right."""
     return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
+
+
+def meta_model(config: GPTConfig) -> GPT:
+    """A model on the meta device, which has shapes and no memory."""
+    with torch.device("meta"):
+        return GPT(config)

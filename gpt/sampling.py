@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gpt.checks import check_integer, check_number, check_token_id, is_number
+from gpt.checks import check_above, check_below_one, check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
 
 LIKELY = 4096  # largest logits among which the edge of top-p is looked for before the whole vocabulary is sorted
@@ -53,12 +53,13 @@ class SamplingParams:
         if self.top_k is not None:
             check_integer("top_k", self.top_k, 1)
         if self.top_p is not None and not (is_number(self.top_p) and 0 < self.top_p <= 1):
-            raise GPTError("sampling.top_p", value=self.top_p)
+            raise GPTError(
+                "sampling.top_p", "top_p must be a number above 0 and at most 1, not {value!r}", value=self.top_p
+            )
         if self.min_p is not None:
             check_number("min_p", self.min_p, 0, 1)
-        penalty = self.repetition_penalty
-        if penalty is not None and not (is_number(penalty) and penalty > 0):
-            raise GPTError("argument.above", name="repetition_penalty", low=0, value=penalty)
+        if self.repetition_penalty is not None:
+            check_above("repetition_penalty", self.repetition_penalty, 0)
         if self.seed is not None:
             check_integer("seed", self.seed, 0)
 
@@ -66,7 +67,7 @@ class SamplingParams:
 def with_seed(params: SamplingParams) -> SamplingParams:
     """The same settings, with a fresh random seed where seed is None. Raises ValueError for what is no settings."""
     if not isinstance(params, SamplingParams):
-        raise GPTError("sampling.params", type=type(params))
+        raise GPTError("sampling.params", "params must be SamplingParams(...), not {type}", type=type(params))
     return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
 
 
@@ -112,6 +113,11 @@ def entropy_bits(p: Tensor) -> Tensor:
     return torch.special.entr(p).sum(dim=-1) / math.log(2)
 
 
+def rank_of(logits: Tensor, ids: Tensor) -> Tensor:
+    """The rank of one id in each row, 1 for the largest logit; equals share a rank: (..., V), (..., 1) -> (...)."""
+    return 1 + (logits > logits.gather(-1, ids)).count_nonzero(dim=-1)
+
+
 def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:
     """Equals `inverse_cdf(distribution(...).final, u)`, without the distributions of the earlier stages."""
     if params.temperature == 0:
@@ -133,8 +139,7 @@ def inverse_cdf(final: Tensor, u: float) -> int:
 
     final: (vocab_size,) probabilities. Ties go by id. Sums are float64; no token of probability 0 is drawn.
     """
-    if not 0 <= u < 1:
-        raise GPTError("argument.below_one", name="u", value=u)
+    check_below_one("u", u)
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
     for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough
@@ -162,10 +167,16 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
 def check_logits(logits: Tensor) -> np.ndarray:
     """logits (vocab_size,) as float32 on the CPU. Raises ValueError for another shape, +inf, NaN or only -inf."""
     if logits.dim() != 1 or len(logits) == 0:
-        raise GPTError("sampling.logits_shape", shape=tuple(logits.shape))
+        raise GPTError(
+            "sampling.logits_shape",
+            "logits must be one row, a number per token, not of shape {shape}",
+            shape=tuple(logits.shape),
+        )
     raw = logits.detach().to("cpu", torch.float32).numpy()
     if not np.isfinite(raw.max()):
-        raise GPTError("sampling.logits_not_finite")
+        raise GPTError(
+            "sampling.logits_not_finite", "logits must be finite or -inf: these contain +inf or NaN, or only -inf"
+        )
     return raw
 
 
@@ -175,7 +186,7 @@ def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous
         return logits
     ids = np.asarray(previous_ids)
     if ids.dtype.kind not in "iu":
-        raise GPTError("sampling.previous_ids")
+        raise GPTError("sampling.previous_ids", "previous_ids must be token ids, whole numbers")
     for token_id in (ids.min(), ids.max()):
         check_token_id(token_id, len(logits))
     penalised = logits.copy()
@@ -183,7 +194,11 @@ def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous
         previous, factor = logits[ids], np.float32(penalty)
         penalised[ids] = np.where(previous < 0, previous * factor, previous / factor)
     if not np.isfinite(penalised.max()):
-        raise GPTError("sampling.penalty_overflow", value=penalty)
+        raise GPTError(
+            "sampling.penalty_overflow",
+            "repetition_penalty {value!r} takes these logits beyond the range of a float",
+            value=penalty,
+        )
     return penalised
 
 

@@ -24,6 +24,11 @@ GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|
 NEVER_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 
 
+def no_chat_template() -> GPTError:
+    """The error of a model without a chat template."""
+    return GPTError("chat.none", "this model has no chat template: it continues texts, but was not trained on messages")
+
+
 class Vocabulary(ABC):
     """The interface of every model's tokenizer.
 
@@ -60,7 +65,7 @@ class Vocabulary(ABC):
         Names of control tokens in them are encoded as characters. Raises ValueError without a template, for what it
         refuses, and if it fails.
         """
-        raise GPTError("chat.none")
+        raise no_chat_template()
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
         """What the tokens before and after a user's message read, control tokens by their names.
@@ -68,11 +73,11 @@ class Vocabulary(ABC):
         first: of the first message; otherwise of one after an answer, from the end of the assistant's turn on. Raises
         ValueError as `encode_chat`.
         """
-        raise GPTError("chat.none")
+        raise no_chat_template()
 
     def encode_message(self, text: str, *, first: bool = True) -> list[int]:
         """Token ids of a user's message in its `chat_frame`."""
-        raise GPTError("chat.none")
+        raise no_chat_template()
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:
@@ -218,7 +223,7 @@ def as_token_ids(ids: Any) -> list[int]:
             raise TypeError
         return [index(token_id) for token_id in values]
     except TypeError:
-        raise GPTError("prompt.type") from None
+        raise GPTError("prompt.type", "a prompt must be text, or token ids, which are whole numbers") from None
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
@@ -231,7 +236,12 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     data = path.read_bytes()
     ranks = parse_ranks(gzip.decompress(data) if path.suffix == ".gz" else data, path.name)
     if missing := missing_bytes(ranks):
-        raise GPTError("vocabulary.missing_byte", file=path.name, byte=missing[0])
+        raise GPTError(
+            "vocabulary.missing_byte",
+            "{file} cannot spell every text: it has no token for byte {byte}",
+            file=path.name,
+            byte=missing[0],
+        )
     return tiktoken_tokenizer(ranks)
 
 
@@ -241,9 +251,16 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
         lines = [line.split() for line in data.splitlines() if line]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
     except ValueError as error:
-        raise GPTError("vocabulary.tiktoken", file=name, reason=error) from None
+        raise GPTError(
+            "vocabulary.tiktoken", "{file} is not a tiktoken vocabulary: {reason}", file=name, reason=error
+        ) from None
     if sorted(ranks.values()) != list(range(len(lines))):
-        raise GPTError("vocabulary.tiktoken_ids", file=name, last=len(lines) - 1)
+        raise GPTError(
+            "vocabulary.tiktoken_ids",
+            "{file} is not a tiktoken vocabulary: its ids are not 0 to {last}, each once",
+            file=name,
+            last=len(lines) - 1,
+        )
     return ranks
 
 

@@ -26,7 +26,9 @@ class _Activations:
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
         if value is NOT_RECORDED:
-            raise GPTError("trace.not_recorded", name=name)
+            raise GPTError(
+                "trace.not_recorded", "{name} was not recorded: model(idx, trace=Trace()) records it", name=name
+            )
         return value
 
 
@@ -128,9 +130,11 @@ class Trace(_Activations):
                     if name in archive.files:
                         setattr(owner, attribute, torch.from_numpy(archive[name]))
         except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):
-            raise GPTError("trace.not_a_trace") from None
+            raise GPTError("trace.not_a_trace", "this file is not a trace written by Trace.save") from None
         if vars(trace)["final_norm"] is NOT_RECORDED:
-            raise GPTError("trace.incomplete")
+            raise GPTError(
+                "trace.incomplete", "this file does not hold the trace of a whole pass: final_norm is missing"
+            )
         return trace
 
     def _tensors(self) -> Iterator[tuple[str, Trace | LayerTrace, str]]:

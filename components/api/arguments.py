@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from components.errors import PageError
 from components.state.settings import checked_number
-from gpt import Generation, LoadedModel, get_model, list_models
-from gpt.checks import is_integer
+from gpt import Generation, LoadedModel, get_model
 from gpt.documents import prompt as prompts
-from gpt.errors import GPTError, Verbatim
+from gpt.edits import check_head_name, check_layer_name
 
 MAX_CHARACTERS = 100_000
 MAX_SCORED_TOKENS = 4096
-MAX_QUOTED_CHARS = 40  # of an invalid value, in an error message
 
 
 class Endpoints:
@@ -22,9 +22,7 @@ class Endpoints:
 
     def find_model(self, name: object) -> LoadedModel:
         """The shared model of that name, including models trained by visitors."""
-        if not isinstance(name, str):
-            raise GPTError("model.unknown", name=name, models=", ".join(list_models()))
-        return get_model(name or self.default_model)
+        return get_model(str(name) or self.default_model)
 
 
 def read(loaded: LoadedModel, prompt: object) -> Generation:
@@ -72,11 +70,11 @@ def checked_token_id(name: str, value: object, loaded: LoadedModel) -> int:
 
 def checked_heads(value: object) -> list[tuple[int, int]]:
     """Pairs (layer, head) from a list of lists, None for none; whether a model has them is not checked."""
-    heads = []
+    heads: list[Any] = []
     for head in _checked_list("heads", value):
-        if not (isinstance(head, list) and len(head) == 2 and all(map(is_integer, head))):
-            raise GPTError("edits.head", value=Verbatim(str(head)[:MAX_QUOTED_CHARS]))
-        heads.append((head[0], head[1]))
+        pair = tuple(head) if isinstance(head, list) else head
+        check_head_name(pair)
+        heads.append(pair)
     return heads
 
 
@@ -84,8 +82,7 @@ def checked_layers(name: str, value: object) -> list[int]:
     """Numbers of layers from a list, None for none; whether a model has them is not checked."""
     layers = _checked_list(name, value)
     for layer in layers:
-        if not is_integer(layer):
-            raise GPTError("edits.layer", value=Verbatim(str(layer)[:MAX_QUOTED_CHARS]))
+        check_layer_name(layer)
     return layers
 
 

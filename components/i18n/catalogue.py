@@ -2,8 +2,8 @@
 
 Another language is another file with the keys of `en.json`; a missing key is shown in English. Placeholders are
 `{name}` of `str.format`. Two keys describe the language itself: `language.name` is its label in the language switch,
-and `language.spacing` is "cjk" if words are not separated by spaces. The English texts of errors are those of
-`gpt.errors`, under the key `error.` and theirs.
+and `language.spacing` is "cjk" if words are not separated by spaces. Errors of gpt state their English sentence
+themselves; in another language it stands under `error.` and their key.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-from gpt.messages import MESSAGES
-
 Language = str  # a key of LANGUAGES
 FALLBACK: Language = "en"
 FOLDER = Path(__file__).parent
@@ -23,9 +21,7 @@ FOLDER = Path(__file__).parent
 def load_catalogues(folder: Path = FOLDER) -> dict[Language, dict[str, str]]:
     """The catalogues of a folder by language, English first."""
     paths = sorted(folder.glob("*.json"), key=lambda path: (path.stem != FALLBACK, path.stem))
-    catalogues = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
-    catalogues[FALLBACK] |= {f"error.{key}": sentence for key, sentence in MESSAGES.items()}
-    return catalogues
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
 
 CATALOGUES = load_catalogues()

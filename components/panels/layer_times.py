@@ -18,7 +18,7 @@ from components.parts import caption
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from gpt.experiments.layer_times import LayerTimes, measure_layers
+from gpt.experiments.speed import LayerTimes, measure_layers
 
 N_PASSES = 25
 MAX_SECONDS = 10.0

@@ -25,7 +25,7 @@ from components.parts import caption, column, columns, row
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.chart import chart, chart_data
-from gpt.experiments.norm_placement import PLACEMENTS, DepthProfile, depth_profile
+from gpt.experiments.normalisation import PLACEMENTS, DepthProfile, depth_profile
 
 RANGES = {"layers": (2, 48, 1), "seed": (0, 100, 1)}
 CHARTS = ("straight_gradients", "weight_gradients", "lengths")  # fields of DepthProfile

@@ -26,8 +26,7 @@ from components.widgets.sentence import sentence
 from components.widgets.table import table
 from gpt import PRESETS, GPTConfig, LoadedModel
 from gpt.analysis.embeddings import nearest_tokens
-from gpt.experiments.shapes import UNTIED_124M
-from gpt.experiments.tying import EmbeddingEffects, embedding_effects, tied_and_untied
+from gpt.experiments.shapes import UNTIED_124M, EmbeddingEffects, embedding_effects, tied_and_untied
 
 PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}

@@ -9,7 +9,6 @@ from typing import Any
 from components.share.link import Run
 from components.state.settings import LIMITS
 from gpt import Generation, SamplingParams, Step
-from gpt.errors import GPTError
 from gpt.tokenizer import plain_text, prompt_text
 
 
@@ -19,8 +18,7 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
     The seed is that of `params`, else that of the last draw, so that continuing from the link repeats it. Raises
     ValueError for a text with dropped tokens.
     """
-    if document.dropped:
-        raise GPTError("document.dropped")
+    document.check_whole()
     positions = range(document.n_prompt, len(document.ids))
     runs = [(origin, [*run]) for origin, run in groupby(positions, key=document.origin)]
     drawn = [origin.params for origin, _ in runs if origin.params is not None]
@@ -51,8 +49,7 @@ def replay(document: Generation, runs: Sequence[Run], params: SamplingParams) ->
         else:
             left = run.count
             while left > 0:  # a run may continue after an end-of-text token
-                if document.full:
-                    raise GPTError("context.full", limit=document.block_size)
+                document.check_room()
                 for step in document.steps(run.params or params, left):
                     left -= 1
                     yield step

@@ -22,8 +22,8 @@ from components.state.settings import LIMITS, Settings, sampling_params, samplin
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured
 from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, encode_prompt, list_models, with_seed
+from gpt.documents.backends import model_seconds, polled
 from gpt.documents.edit_text import parse_edits
-from gpt.documents.remote import model_seconds, polled
 
 UPDATE_SECONDS = 0.1  # between two frames while the text is generated
 

@@ -9,6 +9,7 @@ from typing import Any
 from components.errors import PageError
 from components.limits import MAX_LENGTH
 from gpt import SamplingParams, with_seed
+from gpt.checks import out_of_range
 from gpt.errors import GPTError, Verbatim
 
 
@@ -54,14 +55,8 @@ def checked_number(name: str, value: object, low: float, high: float = math.inf)
 
 
 def _out_of_range(name: str, value: object, low: float, high: float) -> GPTError:
-    least, most = f"{low:g}", f"{high:g}"
-    if math.isfinite(high):
-        if name in INTEGERS:
-            return GPTError("argument.whole_number_range", name=name, low=least, high=most, value=value)
-        return GPTError("argument.number_range", name=name, low=least, high=most, value=value)
-    if name in INTEGERS:
-        return GPTError("argument.whole_number_min", name=name, low=least, value=value)
-    return GPTError("argument.number_min", name=name, low=least, value=value)
+    most = f"{high:g}" if math.isfinite(high) else None
+    return out_of_range(name, value, f"{low:g}", most, whole=name in INTEGERS)
 
 
 def clamped(name: str, value: object) -> object:

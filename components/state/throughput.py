@@ -35,8 +35,8 @@ def measured(
 ) -> Iterator[T]:
     """Pass the steps of a generation on, calling `report` with the current throughput before each one.
 
-    steps: None among them is no step, see `gpt.documents.remote.polled`. began: start time of the request, by
-    time.perf_counter(). model_seconds: as of `gpt.documents.remote`; None counts the time that each step is waited for.
+    steps: None among them is no step, see `gpt.documents.backends.polled`. began: start of the request, by
+    time.perf_counter(). model_seconds: as of `gpt.documents.backends`; None: what each step is waited for.
     """
     count, seconds, first, end = 0, 0.0, 0.0, object()
     while True:

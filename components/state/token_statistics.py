@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gpt import Generation, Step
-from gpt.analysis.text_statistics import TokenStatistics
+from gpt.analysis.predictions import TokenStatistics
 from gpt.documents.token_tree import Token
 
 

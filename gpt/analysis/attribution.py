@@ -85,7 +85,11 @@ def direct_logit_attribution(
     contribution, scale = contribution_to_logit(model, trace, position, token, against)
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if edits is not None and any(patch.position == S - T + position for patch in edits.patches):
-        raise GPTError("position.patched", position=position)
+        raise GPTError(
+            "position.patched",
+            "position {position} was patched: its logits are not the sum of what the parts add",
+            position=position,
+        )
 
     w = head_difference(model.lm_head.weight, token, against)  # (C,)
     heads, attn_bias, mlp = [], [], []

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from gpt.analysis.attribution import added_by_heads, direct_logit_attribution
 from gpt.analysis.predictions import log_probabilities
-from gpt.analysis.saliency import leave_one_out, log_p_next
+from gpt.analysis.saliency import leave_one_out, log_p_next, too_short
 from gpt.analysis.tracing import single_sequence, to_float32, trace_window
 from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
-from gpt.errors import GPTError
 from gpt.model import GPT
 
 MIN_FALL = 0.001  # relative; a smaller one may be rounding
@@ -104,7 +103,7 @@ def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: E
         check_position(position, len(ids))
     kept = [position for position in range(len(ids)) if position not in ablation.tokens]
     if not kept:
-        raise GPTError("analysis.leave_one_out", n=0)
+        raise too_short(0)
     rest, last = [ids[position] for position in kept], len(kept) - 1
     edits = (edits or Edits()).for_any_text()
     edits = replace(edits, head_scale={**edits.head_scale, **dict.fromkeys(ablation.heads, 0.0)})

@@ -1,4 +1,4 @@
-"""Views of the attention weights, and the roles of heads measured on a text."""
+"""Views of the attention weights, the roles of heads measured on a text, and how well a model copies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from gpt.analysis.tracing import single_sequence, to_float32
 from gpt.checks import check_layer
@@ -14,6 +15,8 @@ from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.trace import Trace, for_query_heads
+
+N_SEQUENCES = 8
 
 
 @torch.inference_mode()
@@ -81,7 +84,13 @@ def head_roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
     """Scores of all heads on one text. Raises ValueError where ids are not as many as the positions of the trace."""
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if not T == S == len(ids):
-        raise GPTError("analysis.ids_trace", n=len(ids), traced=T, total=S)
+        raise GPTError(
+            "analysis.ids_trace",
+            "{n} ids need a trace of the whole text: this one holds {traced} of {total} positions",
+            n=len(ids),
+            traced=T,
+            total=S,
+        )
     device = trace.layers[0].attn_weights.device
     text, positions = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
     earlier = positions < positions[:, None]  # (T, T), [query, key]
@@ -116,3 +125,102 @@ def repeated_random_ids(
     half = torch.randperm(config.vocab_size, generator=generator, device=generator.device).tolist()
     half = [token for token in half if token != start][:length]
     return [*front, *half, *half]
+
+
+@dataclass(frozen=True)
+class CopyCircuit:
+    """The heads, each (layer, head), that write the token at `source` after the last one.
+
+    source: the position after the newest earlier occurrence of the last token.
+    induction: the head with the largest weight from the last position on `source`.
+    previous_token: the head of an earlier layer with the highest previous-token score, or of layer 0.
+    """
+
+    source: int
+    induction: tuple[int, int]
+    previous_token: tuple[int, int]
+
+
+@torch.inference_mode()
+def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
+    """The heads of a text (T,) whose last token occurred before. Raises ValueError where it did not.
+
+    Source: Olsson et al., "In-context Learning and Induction Heads" (2022), arXiv 2209.11895.
+    """
+    last = len(ids) - 1
+    source = 1 + max((i for i in range(last) if ids[i] == ids[last]), default=-1)
+    if source == 0:
+        raise GPTError("analysis.no_repeat", "the last token occurs nowhere before: there is nothing to copy")
+    roles = head_roles(trace, ids).previous_token  # (n_layer, n_head)
+    weights = torch.stack([layer.attn_weights[0, :, last, source] for layer in trace.layers])  # (n_layer, n_head)
+    return CopyCircuit(source, *_best_pair(weights, roles))
+
+
+@dataclass(frozen=True)
+class HeadScore:
+    """A head and its mean attention weight, in 0..1, on what defines its role."""
+
+    layer: int
+    head: int
+    score: float
+
+
+@dataclass(frozen=True)
+class CopyingHeads:
+    """induction: the head with the highest prefix-matching score. previous_token: the best previous-token head of an
+    earlier layer, of layer 0 if the other is there. loss: of the second copy from its second token on, in nats."""
+
+    induction: HeadScore
+    previous_token: HeadScore
+    loss: float
+
+
+@dataclass(frozen=True)
+class CopyingScores:
+    """induction, previous_token: (n_layer, n_head), the scores of every head. loss: as in `CopyingHeads`."""
+
+    induction: Tensor
+    previous_token: Tensor
+    loss: float
+
+
+@torch.inference_mode()
+def copying_scores(model: GPT, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingScores:
+    """Measure all heads on N_SEQUENCES sequences of `length` random tokens, twice.
+
+    start: an id in front of each, such as end-of-text. Source of the scores: Olsson et al. (2022), arXiv 2209.11895.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    roles, losses = [], []
+    for _ in range(N_SEQUENCES):
+        ids = repeated_random_ids(model.config, generator, length=length, start=start)
+        trace = Trace()
+        logits = model(torch.tensor([ids], device=model.device), trace=trace)[0]
+        roles.append(head_roles(trace, ids))
+        n = (len(ids) - (start is not None)) // 2
+        losses.append(float(cross_entropy(logits[-n:-1].float(), torch.tensor(ids[1 - n :], device=logits.device))))
+    induction = torch.stack([role.induction for role in roles]).mean(dim=0)
+    return CopyingScores(
+        induction, torch.stack([role.previous_token for role in roles]).mean(dim=0), sum(losses) / len(losses)
+    )
+
+
+def copying_heads(model: GPT, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
+    """The heads that copy, measured as in `copying_scores`."""
+    return best_heads(copying_scores(model, start, length, seed=seed))
+
+
+def best_heads(scores: CopyingScores) -> CopyingHeads:
+    """The heads with the highest scores."""
+    induction, previous_token = _best_pair(scores.induction, scores.previous_token)
+    return CopyingHeads(
+        HeadScore(*induction, float(scores.induction[induction])),
+        HeadScore(*previous_token, float(scores.previous_token[previous_token])),
+        scores.loss,
+    )
+
+
+def _best_pair(induction: Tensor, previous_token: Tensor) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The best heads by both scores (n_layer, n_head), the second of a layer before the first, or of layer 0."""
+    layer, head = divmod(int(induction.argmax()), induction.shape[1])
+    return (layer, head), divmod(int(previous_token[: max(1, layer)].argmax()), induction.shape[1])

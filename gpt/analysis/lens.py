@@ -17,7 +17,7 @@ from gpt.analysis.tracing import check_traced, single_sequence, to_float32
 from gpt.checks import check_choice, check_layer, check_token_id
 from gpt.errors import GPTError
 from gpt.model import GPT
-from gpt.sampling import entropy_bits
+from gpt.sampling import entropy_bits, rank_of
 from gpt.trace import Trace
 
 LensPoint = Literal["resid_mid", "resid_post"]  # after a layer's attention, after its feed-forward part
@@ -95,7 +95,9 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
         return None
     ids = [chosen] * n if isinstance(chosen, int) else list(chosen)
     if len(ids) != n:
-        raise GPTError("analysis.chosen_tokens", n=n, given=len(ids))
+        raise GPTError(
+            "analysis.chosen_tokens", "{n} positions need as many chosen tokens, not {given}", n=n, given=len(ids)
+        )
     for token in set(ids):
         check_token_id(token, model.config.vocab_size)
     return ids
@@ -112,7 +114,7 @@ def _predictions(model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | No
         probability, token = p.max(dim=-1)
         values = [token, probability, entropy_bits(p)]
         if chosen is not None:
-            own = log_p.gather(1, chosen[rows, None])  # (n, 1)
-            values += [own[:, 0].exp(), 1 + (log_p > own).sum(dim=-1)]
+            ids = chosen[rows, None]  # (n, 1)
+            values += [log_p.gather(1, ids)[:, 0].exp(), rank_of(log_p, ids)]
         chunks.append(values)
     return [torch.cat(values) for values in zip(*chunks, strict=True)]

@@ -43,7 +43,12 @@ def patch_from(model: GPT, ids: Sequence[int], name: str, layer: int, position: 
     """
     check_patchable(name)
     if not 0 < len(ids) <= model.config.block_size:
-        raise GPTError("patch.text_length", limit=model.config.block_size, n=len(ids))
+        raise GPTError(
+            "patch.text_length",
+            "a patch comes from a text of 1 to {limit} tokens, not {n}",
+            limit=model.config.block_size,
+            n=len(ids),
+        )
     check_position(position, len(ids))
     check_layer(layer, model.config.n_layer)
     for token in ids:
@@ -96,7 +101,12 @@ def patch_sweep(
     check_patchable(name)
     T = len(clean)
     if T != len(corrupted):
-        raise GPTError("patch.lengths_differ", clean=T, corrupted=len(corrupted))
+        raise GPTError(
+            "patch.lengths_differ",
+            "both texts must have the same number of tokens, not {clean} and {corrupted}",
+            clean=T,
+            corrupted=len(corrupted),
+        )
     for token in (answer, other):
         check_token_id(token, model.config.vocab_size)
     weight = to_float32(model.lm_head.weight[[answer, other]])  # (2, C)
@@ -109,7 +119,11 @@ def patch_sweep(
     traces = [trace_text(model, ids) for ids in (clean, corrupted)]
     best, worst = (difference(trace.final_norm[0, -1:]) for trace in traces)  # (1,) each
     if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
-        raise GPTError("patch.no_difference", difference=best.item())
+        raise GPTError(
+            "patch.no_difference",
+            "both texts give the logit difference {difference:.3f}: there is nothing to recover",
+            difference=best.item(),
+        )
 
     size = max(1, MAX_BATCH_TOKENS // T)
     first = next(position for position in range(T) if clean[position] != corrupted[position])

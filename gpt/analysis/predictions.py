@@ -1,9 +1,10 @@
-"""Log-probabilities of final-norm states, and the Kullback-Leibler divergence between two predictions."""
+"""What final-norm states predict: log-probabilities, the divergence of two predictions, and statistics of tokens."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from gpt.analysis.tracing import to_float32
 from gpt.errors import GPTError
 from gpt.layers import softcap
 from gpt.model import GPT
+from gpt.sampling import entropy_bits, rank_of
 
 MAX_CHUNK_LOGITS = 2**23  # 32 MB in float32
 
@@ -72,4 +74,74 @@ def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
 def check_shapes(states: Tensor, other_states: Tensor) -> None:
     """Raise ValueError unless both shapes are the same."""
     if states.shape != other_states.shape:
-        raise GPTError("analysis.state_shapes", shape=tuple(states.shape), other=tuple(other_states.shape))
+        raise GPTError(
+            "analysis.state_shapes",
+            "states of shape {shape} cannot be compared with {other}",
+            shape=tuple(states.shape),
+            other=tuple(other_states.shape),
+        )
+
+
+@dataclass(frozen=True)
+class TokenStatistics:
+    """One token, by the raw softmax that predicts it.
+
+    probability; rank (1 = best); entropy: of the softmax, bits; surprisal: -log2 probability, bits.
+    top: (id, probability) of the most likely tokens, best first.
+    """
+
+    probability: float
+    rank: int
+    entropy: float
+    surprisal: float
+    top: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def nats(self) -> float:
+        """Surprisal in nats: the cross-entropy loss of this token."""
+        return self.surprisal * math.log(2)
+
+
+@dataclass(frozen=True)
+class TextStatistics:
+    """The tokens of a text, and their mean surprisal and perplexity."""
+
+    tokens: tuple[TokenStatistics, ...]
+
+    @property
+    def mean_surprisal(self) -> float:
+        """Bits per token; NaN for no token."""
+        return math.fsum(token.surprisal for token in self.tokens) / len(self.tokens) if self.tokens else math.nan
+
+    @property
+    def perplexity(self) -> float:
+        """2^mean_surprisal; infinite beyond the largest float."""
+        return torch.tensor(self.mean_surprisal, dtype=torch.float64).exp2().item()
+
+
+@torch.inference_mode()
+def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int = 0) -> TextStatistics:
+    """Statistics of n ids from the final-norm states (n, C) before them, each with its top_k most likely tokens.
+
+    The head runs in the model's dtype, in chunks of at most MAX_CHUNK_LOGITS logits.
+    """
+    targets = torch.tensor(list(ids), dtype=torch.long, device=states.device)[:, None]  # (n, 1)
+    n = max(1, MAX_CHUNK_LOGITS // model.config.vocab_size)
+    tokens: list[TokenStatistics] = []
+    for chunk, target in zip(states.split(n), targets.split(n), strict=True):
+        logits = model.logits(chunk).float()  # (n, vocab_size)
+        log_p = logits.log_softmax(dim=1)
+        own = log_p.gather(1, target)  # (n, 1)
+        top = log_p.topk(min(top_k, log_p.shape[1]), dim=1)
+        columns = (
+            own[:, 0].exp().tolist(),
+            rank_of(logits, target).tolist(),
+            entropy_bits(log_p.exp()).tolist(),
+            [-nats / math.log(2) for nats in own[:, 0].tolist()],
+            [
+                tuple(zip(*pair, strict=True))
+                for pair in zip(top.indices.tolist(), top.values.exp().tolist(), strict=True)
+            ],
+        )
+        tokens += [TokenStatistics(*row) for row in zip(*columns, strict=True)]
+    return TextStatistics(tuple(tokens))

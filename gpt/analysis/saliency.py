@@ -47,7 +47,7 @@ def leave_one_out(
     check_token_id(token, model.config.vocab_size)
     T = len(ids)
     if T < 2:
-        raise GPTError("analysis.leave_one_out", n=T)
+        raise too_short(T)
     for position in positions:
         check_position(position, T)
     idx, weight = torch.tensor([list(ids)], device=model.device), to_float32(model.lm_head.weight)
@@ -69,3 +69,8 @@ def leave_one_out(
 def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = None) -> Tensor:
     """(B,) nats: log p(`token` comes next) after the last of the final-norm states (B, T, C)."""
     return torch.cat([log_p[:, token] for _, log_p in log_probabilities(model, states[:, -1], weight)])
+
+
+def too_short(n: int) -> GPTError:
+    """The error of a text of n tokens, where leaving one out leaves none."""
+    return GPTError("analysis.leave_one_out", "leaving a token out needs a text of at least 2 tokens, not {n}", n=n)

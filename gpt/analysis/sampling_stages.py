@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from gpt.checks import check_token_id
-from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, stage_logits, top_ids
+from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, rank_of, stage_logits, top_ids
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,8 @@ def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: i
 
 def _token(stage: StageName | Literal["raw"], logits: Tensor, log_p: Tensor, token_id: int) -> TokenAtStage:
     logit, nats = logits[token_id].item(), log_p[token_id].item()
-    rank = None if logit == -math.inf else rank_of(logits, token_id)
+    rank = None if logit == -math.inf else int(rank_of(logits, torch.tensor([token_id])))
     return TokenAtStage(stage, logit, math.exp(nats), nats, rank)
-
-
-def rank_of(logits: Tensor, token_id: int) -> int:
-    """1 for the largest logit; equals share a rank."""
-    return 1 + int((logits > logits[token_id]).sum())
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ def to_float32(x: Tensor) -> Tensor:
 def single_sequence(x: Tensor) -> Tensor:
     """(1, ...) -> (...) in float32 or float64. Raises ValueError for a batch of several texts."""
     if x.shape[0] != 1:
-        raise GPTError("analysis.one_text", n=x.shape[0])
+        raise GPTError("analysis.one_text", "an analysis is of one text: this trace holds {n}", n=x.shape[0])
     return to_float32(x[0])
 
 
@@ -64,4 +64,9 @@ def check_traced(trace: Trace, position: int) -> None:
     """Raise ValueError for a position that is not in the trace; 0 is its first."""
     T = trace.final_norm.shape[1]
     if not 0 <= position < T:
-        raise GPTError("position.not_traced", position=position, last=T - 1)
+        raise GPTError(
+            "position.not_traced",
+            "position {position} was not traced: the trace has positions 0 to {last}",
+            position=position,
+            last=T - 1,
+        )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gpt.analysis.sampling_stages import rank_of
+from gpt.sampling import rank_of
 from gpt.tokenizer import Vocabulary
 
 
@@ -42,6 +42,5 @@ def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, lim
 
     p = scores.double().softmax(dim=0)
     found = sorted(ids, key=order)[:limit]
-    return [
-        VocabularyMatch(token_id, texts[token_id], p[token_id].item(), rank_of(scores, token_id)) for token_id in found
-    ]
+    ranks = [int(rank_of(scores, torch.tensor([token_id]))) for token_id in found]
+    return [VocabularyMatch(i, texts[i], p[i].item(), rank) for i, rank in zip(found, ranks, strict=True)]

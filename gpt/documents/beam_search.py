@@ -66,8 +66,7 @@ class BeamSearch:
         check_integer("max_new_tokens", max_new_tokens, 1)
         check_number("length_penalty", length_penalty, -10, 10)
         block_size = document.loaded.model.config.block_size
-        if document.full:
-            raise GPTError("context.full", limit=block_size)
+        document.check_room()
         self.document, self.width, self.length_penalty = document, width, length_penalty
         self.max_depth = min(max_new_tokens, block_size + 1 - len(document.ids))
         self.candidates: list[Candidate] = []
@@ -82,7 +81,7 @@ class BeamSearch:
     def best(self) -> Beam:
         """The best finished text. Raises ValueError while there is none."""
         if not self.finished:
-            raise GPTError("beam.none_finished")
+            raise GPTError("beam.none_finished", "no beam is finished yet")
         return self.finished[0]
 
     def run(self) -> Beam:
@@ -103,7 +102,7 @@ class BeamSearch:
         Raises ValueError when the search is done.
         """
         if self.done:
-            raise GPTError("beam.search_finished")
+            raise GPTError("beam.search_finished", "the search has finished")
         log_p = self._logits().log_softmax(dim=1).cpu()  # (beams, vocab_size)
         totals = log_p + self._totals[:, None]
         count = min(2 * self.width, totals.numel())

@@ -10,7 +10,7 @@ from itertools import zip_longest
 import torch
 
 from gpt.analysis.predictions import kl_divergence
-from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.document_cache import common_prefix_length
 from gpt.documents.generation import Generation
 from gpt.documents.step import Step
 from gpt.edits import Edits

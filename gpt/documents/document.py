@@ -20,7 +20,7 @@ class Document:
     ids: token ids of the current text. tree: all tokens and their origins; path: nodes of the current text.
     The first n_prompt_nodes nodes of the tree are the prompt; initially the text ends at `node`.
     block_size: the context length; a text may have one more token, which is predicted and never read.
-    dropped: ids before the first, which no longer fitted the context; see `gpt.documents.sliding_window`.
+    dropped: ids before the first, which no longer fitted the context; see `gpt.documents.generation`.
     key: unique among the documents of this process; another one after nodes were removed, whose numbers are used again.
     """
 
@@ -153,13 +153,31 @@ class Document:
         self._history.push(node, joined=joined)
         return self._go_to(node)
 
+    def check_room(self, n: int = 1, after: int | None = None) -> None:
+        """Raise ValueError where n tokens do not fit after position `after`, by default the last."""
+        room = self.block_size - (len(self.ids) - 1 if after is None else after)
+        if n > room == 0:
+            raise GPTError("context.full", "the context of {limit} tokens is full", limit=self.block_size)
+        if n > room:
+            raise GPTError(
+                "context.no_room",
+                "{n} tokens do not fit: the context of {limit} has room for {room}",
+                n=n,
+                limit=self.block_size,
+                room=room,
+            )
+
+    def check_whole(self) -> None:
+        """Raise ValueError if the first tokens have been dropped."""
+        if self.dropped:
+            raise GPTError(
+                "document.dropped",
+                "the first tokens of this text have left the context: save the document as a file instead",
+            )
+
     def _check(self, ids: Sequence[int], node: int) -> None:
         """Raise ValueError where the tokens do not fit after a node, or do not exist."""
-        room = self.block_size - self.tree.depths[node]
-        if room == 0 and ids:
-            raise GPTError("context.full", limit=self.block_size)
-        if len(ids) > room:
-            raise GPTError("context.no_room", n=len(ids), limit=self.block_size, room=room)
+        self.check_room(len(ids), self.tree.depths[node])
         for token_id in ids:
             self.tokenizer.token_bytes(token_id)  # raises for an id that does not exist
         self.tree.check_room(len(ids))

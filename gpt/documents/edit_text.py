@@ -54,7 +54,12 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
     checked: see `Edits.check` and `Edits.fitting`.
     """
     if len(text) > MAX_TEXT_CHARS:
-        raise GPTError("edit_text.too_long", limit=MAX_TEXT_CHARS, n=len(text))
+        raise GPTError(
+            "edit_text.too_long",
+            "a text of edits has at most {limit:,} characters, not {n:,}",
+            limit=MAX_TEXT_CHARS,
+            n=len(text),
+        )
     heads: dict[tuple[int, int], float] = {}
     branches: dict[str, dict[int, float]] = {"a": {}, "f": {}}
     activation: Activation | None = None
@@ -68,16 +73,23 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
             scales: dict[Any, float] = heads if head else branches[branch]
             key = (int(layer), int(head)) if head else int(branch_layer)
             if key in scales:
-                raise GPTError("edit_text.duplicate", part=quoted)
+                raise _duplicate(quoted)
             scales[key] = float(factor)
             if abs(scales[key]) > MAX_FACTOR:
-                raise GPTError("edit_text.factor", part=quoted, limit=MAX_FACTOR)
+                raise GPTError(
+                    "edit_text.factor", "{part!r} has a factor beyond {limit:g}", part=quoted, limit=MAX_FACTOR
+                )
         elif model is not None and (patch := _PATCH.fullmatch(part)) is not None:
             place = patch[1], int(patch[2]), int(patch[3])
             if place in patches:
-                raise GPTError("edit_text.duplicate", part=quoted)
+                raise _duplicate(quoted)
             if len(patches) == MAX_PATCHES:
-                raise GPTError("edit_text.too_many_patches", part=quoted, limit=MAX_PATCHES)
+                raise GPTError(
+                    "edit_text.too_many_patches",
+                    "{part!r} is one of more than {limit} patches",
+                    part=quoted,
+                    limit=MAX_PATCHES,
+                )
             patches[place] = patch_from(model, [int(token) for token in patch[4].split("-")], *place)
         elif part == "nopos" and not drop_positions:
             drop_positions = True
@@ -85,10 +97,10 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
             name = part.removeprefix("act=")
             if name not in get_args(Activation):
                 choices = ", ".join(get_args(Activation))
-                raise GPTError("edit_text.activation", part=quoted, choices=choices)
+                raise GPTError("edit_text.activation", "{part!r} is not one of {choices}", part=quoted, choices=choices)
             activation = cast(Activation, name)
         else:
-            raise GPTError("edit_text.unknown", part=quoted)
+            raise GPTError("edit_text.unknown", "{part!r} is not an edit, or appears twice", part=quoted)
     return Edits(heads, branches["a"], branches["f"], activation, drop_positions, tuple(patches.values()))
 
 
@@ -114,15 +126,26 @@ def edits_as_python(edits: Edits) -> str:
     return f"Edits({', '.join(parts)})"
 
 
+def _duplicate(part: str) -> GPTError:
+    return GPTError("edit_text.duplicate", "{part!r} appears twice", part=part)
+
+
 def _source(patch: Patch) -> tuple[int, ...]:
     """Token ids of the text that a patch is from."""
     if not patch.ids:
-        raise GPTError("edit_text.patch_without_text")
+        raise GPTError(
+            "edit_text.patch_without_text", "a patch that does not come from a text cannot be written as a short text"
+        )
     return patch.ids
 
 
 def _number(factor: float) -> str:
     """The shortest text that parses to this number; 0, not 0.0."""
     if not math.isfinite(factor) or abs(factor) > MAX_FACTOR:
-        raise GPTError("edit_text.number", factor=factor, limit=MAX_FACTOR)
+        raise GPTError(
+            "edit_text.number",
+            "a factor of {factor} cannot be written: it may be between -{limit:g} and {limit:g}",
+            factor=factor,
+            limit=MAX_FACTOR,
+        )
     return repr(float(factor)).removesuffix(".0")

@@ -5,29 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
-from functools import partial
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from gpt.analysis.text_statistics import TextStatistics, text_statistics
+from gpt.analysis.predictions import TextStatistics, text_statistics
 from gpt.cache import KVCache
 from gpt.checks import check_head, check_layer
-from gpt.documents.branch_cache import common_prefix_length
-from gpt.documents.document import Document
-from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache
-from gpt.documents.edit_text import format_edits
-from gpt.documents.prompt import Prompt, encode_prompt
-from gpt.documents.remote import (
-    RemoteReply,
-    RemoteRequest,
-    RemoteSteps,
-    edits_of,
-    from_iterator,
-    plain_edits,
+from gpt.documents.backends import (
+    THIS_PROCESS,
+    Backend,
+    IteratorSource,
+    Steps,
+    StreamReply,
+    StreamRequest,
     replies,
     rows_between,
 )
+from gpt.documents.document import Document
+from gpt.documents.document_cache import MAX_BRANCH_BYTES, DocumentCache, common_prefix_length
+from gpt.documents.edit_text import format_edits
+from gpt.documents.prompt import Prompt, encode_prompt
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.step import FinishReason, Step, sample_step
 from gpt.documents.token_tree import TYPED, Origin, TokenTree
@@ -35,8 +34,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost, DeployedModel
 from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
-from gpt.models.gpu_copy import gpu_copy
-from gpt.models.loading import LoadedModel
+from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import get_model
 from gpt.sampling import SamplingParams, with_seed
 
@@ -137,7 +135,7 @@ class Generation(Document):
 
     def _read_remotely(self, deployed: DeployedModel) -> None:
         with suppress(ConnectionLost, GPTError):
-            stream = deployed.stream(self.remote_request(SamplingParams(), 0))
+            stream = deployed.stream(self.request(SamplingParams(), 0))
             with closing(stream):
                 if (reply := stream.next(READ_SECONDS)) is not None:
                     self._add_rows(reply, len(self.ids))
@@ -182,71 +180,71 @@ class Generation(Document):
         """Statistics of each token from position `start` on, while the positions before them were read.
         Raises ValueError for a start below 1: nothing predicts the first token."""
         if start < 1:
-            raise GPTError("generation.first_position", start=start)
+            raise GPTError(
+                "generation.first_position",
+                "start must be at least 1, not {start}: the first token has no probability",
+                start=start,
+            )
         end = max(start, min(self.n_read + 1, len(self.ids)))
         return text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
 
     def step(self, params: SamplingParams) -> Step:
         """Read what is unread, then sample and append one token, with a draw that depends on seed and position only.
         Raises ValueError where the context is full."""
-        params = with_seed(params)
-        if self.loaded.deployed is not None:
-            return next(RemoteSteps(self, self.loaded.deployed.stream, params, None))
-        return self.local_step(params)
+        return next(Steps(self, self.loaded.deployed or THIS_PROCESS, with_seed(params), None))
 
-    def local_step(self, params: SamplingParams) -> Step:
-        """`step` in this process. params: with a seed."""
-        return self._step(params, joined=False)
-
-    def steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
+    def steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
         """Up to max_new_tokens steps as one action for `undo`; the last carries its finish_reason.
 
         They end without one when `stopped`.
         On ZeroGPU all of them run in one call on the GPU; a replica begins with those of a deployed model at once.
         """
-        params = with_seed(params)
-        if on_zero_gpu():
-            return RemoteSteps(self, from_iterator(partial(zero_gpu_replies, self.loaded)), params, max_new_tokens)
-        if self.loaded.deployed is not None:
-            return RemoteSteps(self, self.loaded.deployed.stream, params, max_new_tokens)
-        return self.local_steps(params, max_new_tokens)
+        return Steps(self, self._backend, with_seed(params), max_new_tokens)
+
+    def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
+        """`steps` in this process, on the model's own device."""
+        return Steps(self, THIS_PROCESS, with_seed(params), max_new_tokens)
+
+    @property
+    def _backend(self) -> Backend:
+        return ZeroGPU(self.loaded) if on_zero_gpu() else self.loaded.deployed or THIS_PROCESS
 
     @property
     def stopped(self) -> bool:
         """Whether texts end before their next token, because the server ends."""
         return self.loaded.engine.stopped
 
-    def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Iterator[Step]:
-        """`steps` in this process, on the model's own device. params: with a seed."""
-        last = None
-        for count in range(1, max_new_tokens + 1):
-            if self.stopped:
-                return
-            step = self._step(params, joined=self.path[-1] == last)
-            last = self.path[-1]
-            if step.finish_reason is None and count == max_new_tokens:
-                step = replace(step, finish_reason="max_new_tokens")
-            if step.finish_reason in ("max_new_tokens", "context_full"):
-                step = replace(step, text=step.text + self.incomplete_text())
-            yield step
-            if step.finish_reason is not None:
-                return
+    def request(self, params: SamplingParams, max_new_tokens: int | None, *, slides: bool = False) -> StreamRequest:
+        """What a backend needs to continue this text. Raises ValueError where the context is full."""
+        if max_new_tokens != 0:
+            self.check_room()
+        ids, n_read = self.ids[: self.block_size], self.n_read
+        return StreamRequest(ids, [*self.dropped], self.edits, params, max_new_tokens, n_read, slides)
 
-    def remote_request(self, params: SamplingParams, max_new_tokens: int | None) -> RemoteRequest:
-        """What another process needs to continue this text. Raises ValueError where the context is full."""
-        if self.full and max_new_tokens != 0:
-            raise GPTError("context.full", limit=self.block_size)
-        ids, edits = self.ids[: self.block_size], plain_edits(self.edits)
-        return RemoteRequest(ids, [*self.dropped], edits, params, max_new_tokens, self.n_read)
+    @torch.inference_mode()
+    def take_step(self, step: Step | None, params: SamplingParams, reply: StreamReply, *, joined: bool) -> Step:
+        """Append a step that another process made, with the activations of the positions read so far, or sample it.
 
-    def add_step(self, step: Step, params: SamplingParams, reply: RemoteReply, *, joined: bool = False) -> None:
-        """Append a step that another process made, with the activations of the positions read so far."""
+        joined: one action with the step before.
+        """
+        if step is None:
+            self.check_room()
+            return self._cache.read(self.ids, self.path, lambda: self._append(self._sample(params), params, joined))
         self._add_rows(reply, len(self.ids))
-        self._add([step.token_id], Origin("sampled", params), joined=joined)
+        taken = self._append(step, params, joined)
         if step is reply.steps[-1]:
             self._add_rows(reply, len(self.ids))
+        return taken
 
-    def _add_rows(self, reply: RemoteReply, end: int) -> None:
+    def _sample(self, params: SamplingParams) -> Step:
+        predicted = self._cache.distribution(len(self.ids) - 1)
+        return sample_step(predicted, params, len(self.dropped) + len(self.ids), self.ids)
+
+    def _append(self, step: Step, params: SamplingParams, joined: bool) -> Step:
+        text = self._add([step.token_id], Origin("sampled", params), joined=joined)
+        return replace(step, text=text, finish_reason=self._finish_reason(step.token_id))
+
+    def _add_rows(self, reply: StreamReply, end: int) -> None:
         end = min(end, reply.start + reply.rows[0].shape[-2])
         if end > self.n_read:
             self.loaded.engine.n_tokens += end - self.n_read
@@ -261,19 +259,6 @@ class Generation(Document):
         text = self._decoder.finish()
         self._restart_decoder()  # a later token may complete the character
         return text
-
-    @torch.inference_mode()
-    def _step(self, params: SamplingParams, *, joined: bool) -> Step:
-        """joined: one action with the step before."""
-        if self.full:
-            raise GPTError("context.full", limit=self.block_size)
-        return self._cache.read(self.ids, self.path, lambda: self._sample(params, joined))
-
-    def _sample(self, params: SamplingParams, joined: bool) -> Step:
-        predicted = self._cache.distribution(len(self.ids) - 1)
-        step = sample_step(predicted, params, len(self.dropped) + len(self.ids), self.ids)
-        text = self._add([step.token_id], Origin("sampled", params), joined=joined)
-        return replace(step, text=text, finish_reason=self._finish_reason(step.token_id))
 
     def _go_to(self, node: int) -> str:
         self._cache.store_branch(self.path, self.tree.shared_length(node, self.path))
@@ -292,7 +277,33 @@ class Generation(Document):
 
 
 @on_gpu
-def zero_gpu_replies(loaded: LoadedModel, request: RemoteRequest) -> Iterator[RemoteReply]:
+def zero_gpu_replies(loaded: LoadedModel, request: StreamRequest) -> Iterator[StreamReply]:
     """The replies to a request, in one ZeroGPU call."""
-    edits = edits_of(request.edits)
-    yield from replies(Generation(gpu_copy(loaded), request.ids, edits=edits, dropped=request.dropped), request)
+    document = Generation(gpu_copy(loaded), request.ids, edits=request.edits, dropped=request.dropped)
+    yield from replies(document, request)
+
+
+class ZeroGPU:
+    """The GPU that a call gets on ZeroGPU."""
+
+    def __init__(self, loaded: LoadedModel) -> None:
+        self.loaded = loaded
+
+    def stream(self, request: StreamRequest) -> IteratorSource:
+        """Run the request in one call."""
+        return IteratorSource(zero_gpu_replies(self.loaded, request))
+
+
+def sliding_steps(
+    document: Generation, params: SamplingParams, max_new_tokens: int
+) -> Iterator[tuple[Generation, Step]]:
+    """As `Generation.steps`, beyond a full context: before each further token, the first one is dropped.
+
+    As in `gpt.generate_greedy`, each step then reads a full context anew: every token has moved one position back, so
+    no key or value of the cache remains valid.
+    Yields each step with the document that it was appended to: the given one until its context is full, then a new one
+    for each token. The last step carries its finish_reason: end_of_text or max_new_tokens.
+    """
+    steps = Steps(document, document._backend, with_seed(params), max_new_tokens, slides=True)
+    for step in steps:
+        yield cast(Generation, steps.document), step

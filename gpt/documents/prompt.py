@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpt.errors import GPTError, Verbatim
+from gpt.errors import GPTError, quoted
 from gpt.models.loading import LoadedModel
 from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids, start_ids
-
-MAX_QUOTED_CHARS = 40  # of an invalid message, in an error message
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
@@ -18,12 +16,25 @@ def encode_prompt(loaded: LoadedModel, prompt: Prompt) -> list[int]:
     tokenizer, block_size = loaded.tokenizer, loaded.model.config.block_size
     ids = token_ids(tokenizer, prompt) or start_ids(tokenizer)
     if not ids:
-        raise GPTError("prompt.empty")
-    if len(ids) > block_size:
-        raise GPTError("context.prompt_too_long", n=len(ids), excess=len(ids) - block_size, limit=block_size)
+        raise GPTError(
+            "prompt.empty", "this vocabulary has no end-of-text token to start from: the prompt must not be empty"
+        )
+    check_prompt_length(len(ids), block_size)
     for token_id in ids:
         tokenizer.token_bytes(token_id)  # raises for an id that does not exist
     return ids
+
+
+def check_prompt_length(n: int, limit: int) -> None:
+    """Raise ValueError for a prompt of more tokens than the context has."""
+    if n > limit:
+        raise GPTError(
+            "context.prompt_too_long",
+            "the prompt has {n} tokens, {excess} more than the context of {limit}",
+            n=n,
+            excess=n - limit,
+            limit=limit,
+        )
 
 
 def token_ids(tokenizer: Vocabulary, prompt: Prompt) -> list[int]:
@@ -43,12 +54,23 @@ def is_chat(prompt: object) -> bool:
 def checked_messages(messages: object) -> list[dict[str, str]]:
     """The messages {"role", "content"} of a chat. Raises ValueError if they are anything else."""
     if not isinstance(messages, list | tuple) or not messages:
-        raise GPTError("chat.messages", value=Verbatim(repr(messages)[:MAX_QUOTED_CHARS]))
+        raise GPTError(
+            "chat.messages",
+            "messages must be a list of at least one {{role, content}}, not {value}",
+            value=quoted(messages),
+        )
     checked = []
     for number, message in enumerate(messages, start=1):
-        if not (isinstance(message, Mapping) and set(message) == {"role", "content"}):
-            raise GPTError("chat.message", number=number, value=Verbatim(repr(message)[:MAX_QUOTED_CHARS]))
-        if not all(isinstance(value, str) for value in message.values()):
-            raise GPTError("chat.message", number=number, value=Verbatim(repr(message)[:MAX_QUOTED_CHARS]))
+        if not (
+            isinstance(message, Mapping)
+            and set(message) == {"role", "content"}
+            and all(isinstance(value, str) for value in message.values())
+        ):
+            raise GPTError(
+                "chat.message",
+                "message {number} must be {{role, content}} with texts, not {value}",
+                number=number,
+                value=quoted(message),
+            )
         checked.append({"role": message["role"], "content": message["content"]})
     return checked

@@ -11,7 +11,6 @@ from gpt.documents.edit_text import edits_as_python
 from gpt.documents.generation import Generation
 from gpt.documents.token_tree import Origin
 from gpt.edits import Edits
-from gpt.errors import GPTError
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import given_options
 from gpt.models.sources import MODELS
@@ -25,8 +24,7 @@ def python_snippet(document: Generation, trial_edits: Edits | None = None, trial
     A model that is not listed is loaded by its path. trial_edits: for a second text, generated from the prompt or from
     the tokens `trial_ids`. Raises ValueError for a patch without ids, and for a text with dropped tokens.
     """
-    if document.dropped:
-        raise GPTError("document.dropped")
+    document.check_whole()
     edits, trial_edits = document.edits or Edits(), trial_edits or Edits()
     changed, has_trial = edits != Edits(), trial_edits != Edits()
     n_prompt = document.n_prompt

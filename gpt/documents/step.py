@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
+import torch
 
 from gpt.inference.engine import NextTokenDistribution
 from gpt.inference.threads import threads_for
-from gpt.sampling import SamplingParams, sample_token, uniform_draw
+from gpt.sampling import SamplingParams, rank_of, sample_token, uniform_draw
 
 FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped"]
 
@@ -45,13 +45,11 @@ def sample_step(
     draw = uniform_draw(params.seed, position)
     with threads_for(len(logits)):
         token_id = sample_token(logits, params, draw, previous_ids=previous_ids)
-    scores = logits.numpy()
-    score = scores[token_id]
     return Step(
         token_id=token_id,
         text="",
-        probability=math.exp(float(score) - predicted.log_sum),
-        rank=1 + int(np.count_nonzero(scores > score)),
+        probability=math.exp(logits[token_id].item() - predicted.log_sum),
+        rank=int(rank_of(logits, torch.tensor([token_id]))),
         entropy=predicted.entropy,
         position=position,
         draw=draw,

@@ -28,7 +28,7 @@ class Origin:
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(OriginKind))
         if (self.kind == "sampled") != (self.params is not None and self.params.seed is not None):
-            raise GPTError("document.token_params")
+            raise GPTError("document.token_params", "a sampled token has settings with a seed, and no other token has")
 
 
 TYPED, CHOSEN = Origin("typed"), Origin("chosen")
@@ -110,20 +110,39 @@ class TokenTree:
     def check(self, node: int) -> None:
         """Raise ValueError for a node that does not exist."""
         if not 0 <= node < len(self.tokens):
-            raise GPTError("document.token_unknown", number=node, last=len(self.tokens) - 1)
+            raise GPTError(
+                "document.token_unknown",
+                "there is no token number {number}: the document has 0 to {last}",
+                number=node,
+                last=len(self.tokens) - 1,
+            )
 
     def check_room(self, count: int) -> None:
         """Raise ValueError where `count` more nodes exceed MAX_TOKENS."""
         if len(self.tokens) + count > MAX_TOKENS:
-            raise GPTError("document.too_large", limit=MAX_TOKENS)
+            raise GPTError(
+                "document.too_large",
+                "a document holds at most {limit:,} tokens in all its branches: start a new one",
+                limit=MAX_TOKENS,
+            )
 
     def _append(self, token: Token) -> None:
         self.check_room(1)
         number = len(self.tokens)
         if number == 0 and token.parent is not None:
-            raise GPTError("document.first_token_parent", parent=token.parent)
+            raise GPTError(
+                "document.first_token_parent",
+                "the first token has none before it, but is marked as following {parent}",
+                parent=token.parent,
+            )
         if number > 0 and (token.parent is None or not 0 <= token.parent < number):
-            raise GPTError("document.token_parent", number=number, last=number - 1, parent=token.parent)
+            raise GPTError(
+                "document.token_parent",
+                "token number {number} must follow one of 0 to {last}, not {parent}",
+                number=number,
+                last=number - 1,
+                parent=token.parent,
+            )
         self.tokens.append(token)
         self.depths.append(0 if token.parent is None else self.depths[token.parent] + 1)
         self._children.append([])
@@ -159,13 +178,13 @@ class History:
     def undo(self) -> int:
         """The last node before the latest action. Raises ValueError if there was none."""
         if not self.can_undo:
-            raise GPTError("document.nothing_to_undo")
+            raise GPTError("document.nothing_to_undo", "there is nothing to undo")
         self._current -= 1
         return self._nodes[self._current]
 
     def redo(self) -> int:
         """The last node after the action undone last. Raises ValueError if there is none."""
         if not self.can_redo:
-            raise GPTError("document.nothing_to_redo")
+            raise GPTError("document.nothing_to_redo", "there is nothing to redo")
         self._current += 1
         return self._nodes[self._current]

@@ -15,9 +15,9 @@ from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
 from gpt.checks import check_integer, check_layer
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.experiments.masks import total_variation
 from gpt.experiments.shapes import cache_numbers
+from gpt.experiments.text_loss import check_has_targets
 from gpt.layers import LayerNorm
 from gpt.model import GPT, ForwardContext
 
@@ -135,8 +135,7 @@ def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
 
     Raises ValueError for a text of fewer than two tokens.
     """
-    if len(ids) < 2:
-        raise GPTError("experiment.loss_too_short", n=len(ids))
+    check_has_targets(len(ids))
     biases = {name: value for name, value in model.named_parameters() if name.endswith(".bias")}
     idx, targets = torch.tensor([list(ids[:-1])], device=model.device), torch.tensor(list(ids[1:]), device=model.device)
     zeros = {name: torch.zeros_like(value) for name, value in biases.items()}

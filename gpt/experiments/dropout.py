@@ -9,8 +9,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from gpt.model import GPT
-from gpt.models.meta import meta_model
+from gpt.model import GPT, meta_model
 from gpt.seeding import seeded
 from gpt.trace import Trace
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from gpt.analysis.residual import stream_norms
@@ -85,3 +85,11 @@ def random_ids(config: GPTConfig, seed: int) -> list[int]:
     generator = torch.Generator().manual_seed(seed)
     n = min(config.block_size, MAX_TOKENS) + 1
     return list(torch.randint(config.vocab_size, (n,), generator=generator).tolist())
+
+
+def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
+    """The layer that `nn.Linear(n_in, n_out)` makes when torch's global generator is in the same state."""
+    layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
+    nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
+    nn.init.uniform_(layer.bias, -1 / math.sqrt(n_in), 1 / math.sqrt(n_in), generator=generator)
+    return layer

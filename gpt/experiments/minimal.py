@@ -13,8 +13,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from gpt.checks import check_head_width
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
 from gpt.layers import LayerNorm, RMSNorm
 from gpt.model import GPT, CausalSelfAttention, FeedForward, TransformerBlock
 
@@ -242,5 +242,4 @@ class Config:
     n_embd: int = 768  # width
 
     def __post_init__(self) -> None:
-        if self.n_embd % self.n_head:
-            raise GPTError("config.head_width", n_embd=self.n_embd, n_head=self.n_head)
+        check_head_width(self.n_embd, self.n_head)

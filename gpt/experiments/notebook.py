@@ -13,15 +13,14 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from gpt.errors import GPTError
 from gpt.experiments.normalisation import linear_relu_rows, normalise
+from gpt.experiments.random_models import MemoryInUse
 from gpt.experiments.shapes import UNTIED_124M, count_parameters
 from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.generate import generate_greedy
 from gpt.layers import LayerNorm
-from gpt.model import GPT
-from gpt.models.memory import format_bytes, free_memory
-from gpt.models.meta import meta_model
+from gpt.model import GPT, meta_model
+from gpt.models.memory import free_memory
 from gpt.seeding import seeded
 from gpt.tokenizer import gpt2_tokenizer
 from gpt.trace import Trace
@@ -88,7 +87,7 @@ def run_notebook() -> Iterator[PrintedValue]:
     n_bytes = 4 * n_parameters
     yield value("mebibytes", round(n_bytes / 2**20, 2))
     if free_memory() < 1.25 * n_bytes:
-        raise GPTError("memory.shape_in_use", need=format_bytes(n_bytes))
+        raise MemoryInUse(n_bytes)
     with torch.inference_mode():
         with seeded(SEED):
             model = default_initialised_124m().train()

@@ -71,7 +71,11 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
     """Read the file that the command writes. Raises ValueError if there is none."""
     path = Path(path)
     if not path.is_file():
-        raise GPTError("experiment.no_results", file=path.name)
+        raise GPTError(
+            "experiment.no_results",
+            "there is no file {file}: python -m gpt.experiments.scaling writes it",
+            file=path.name,
+        )
     found = json.loads(path.read_text(encoding="utf-8"))
     curves, llama = (
         tuple(
@@ -145,7 +149,9 @@ def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]
     if state is None:
         return []
     if state["recipe"] != asdict(trainer.recipe):
-        raise GPTError("experiment.other_recipe", path=path)
+        raise GPTError(
+            "experiment.other_recipe", "{path} is of a run with another recipe: delete it to start again", path=path
+        )
     trainer.load(state)
     return [ScalingPoint(**point) for point in state["points"]]
 

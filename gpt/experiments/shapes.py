@@ -1,14 +1,17 @@
-"""Parameters, KV-cache size and operations of a GPT, computed from its configuration."""
+"""Parameters, KV-cache size and operations of a GPT, computed from its configuration, and what tied weights change."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import torch
+
+from gpt.checks import check_integer
 from gpt.config import GPTConfig
-from gpt.errors import GPTError
-from gpt.models.meta import meta_model
+from gpt.model import GPT, meta_model
 from gpt.presets import PRESETS
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
@@ -104,8 +107,7 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
     appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
     """
-    if not 0 <= position < config.block_size:
-        raise GPTError("argument.range", name="position", low=0, high=config.block_size - 1, value=position)
+    check_integer("position", position, 0, config.block_size - 1)
     width, heads = config.n_embd, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
     attention = 2 * width * (heads + config.kv_heads * config.head_size)
@@ -114,3 +116,45 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
         matrices=2 * (blocks * per_block + width * config.vocab_size),
         attention=4 * blocks * heads * (position + 1),
     )
+
+
+@dataclass(frozen=True)
+class ParameterCounts:
+    """Parameters of one shape with tied and with untied weights."""
+
+    tied: int
+    untied: int
+
+    @property
+    def saved(self) -> int:
+        """vocab_size x n_embd."""
+        return self.untied - self.tied
+
+
+@dataclass(frozen=True)
+class EmbeddingEffects:
+    """Embedding and head of an untrained model; each number is a share of the vocabulary, 0 to 1.
+
+    own_token_best: tokens whose embedding, multiplied by the head, gives that token the highest logit.
+    rows_with_gradient: rows of the embedding with a gradient for a text: all if tied, else those of its tokens.
+    """
+
+    own_token_best: float
+    rows_with_gradient: float
+
+
+def tied_and_untied(config: GPTConfig) -> ParameterCounts:
+    """The parameters of one shape, tied and untied."""
+    return ParameterCounts(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
+
+
+def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> EmbeddingEffects:
+    """Measure an untrained model, tied or not as `config` says; for small models."""
+    model = GPT(config, generator=torch.Generator().manual_seed(seed))
+    embedding, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
+    best = (embedding @ head.T).argmax(dim=1)  # (vocab_size,)
+    own = (best == torch.arange(config.vocab_size)).float().mean()
+    text = torch.tensor([list(ids)])
+    with torch.enable_grad():
+        (gradient,) = torch.autograd.grad(model.loss(text[:, :-1], text[:, 1:]), model.wte.weight)
+    return EmbeddingEffects(own.item(), gradient.any(dim=1).float().mean().item())

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from gpt.checks import check_integer
 from gpt.config import Activation
 from gpt.experiments.activations import check_activation
-from gpt.experiments.linear import linear
+from gpt.experiments.initialisation import linear
 from gpt.layers import ACTIVATIONS
 
 

@@ -1,18 +1,20 @@
-"""The cost of tokens with and without a KV cache, counted pass by pass, and measured with both attention kernels."""
+"""The cost of tokens with and without a KV cache, counted pass by pass, and measured part by part."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, field
+from itertools import pairwise, product
 from statistics import median
+from time import perf_counter
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from gpt.cache import KVCache
+from gpt.checks import check_integer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
 from gpt.experiments.shapes import cache_numbers, flops_per_token
@@ -21,6 +23,12 @@ from gpt.trace import Trace
 
 Kernel = Literal["sdpa", "eager"]
 KERNELS: tuple[Kernel, ...] = ("sdpa", "eager")
+
+
+def check_not_empty(ids: Sequence[int]) -> None:
+    """Raise ValueError for a text without tokens."""
+    if not ids:
+        raise GPTError("experiment.nothing_to_measure", "the text is empty: there is nothing to measure")
 
 
 @dataclass(frozen=True)
@@ -99,8 +107,7 @@ def generation_passes(
     longer than the text.
     """
     check_length(config, length)
-    if not 1 <= n_prompt <= length:
-        raise GPTError("argument.range", name="n_prompt", low=1, high=length, value=n_prompt)
+    check_integer("n_prompt", n_prompt, 1, length)
     passes = []
     for end in range(n_prompt, length + 1):
         n_cached = end - 1 if cached and end > n_prompt else 0
@@ -117,8 +124,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
     Yields four rows for each length, shortest first. The text is repeated where it is too short.
     Raises ValueError for an empty text and for a length outside the context.
     """
-    if not ids:
-        raise GPTError("experiment.nothing_to_measure")
+    check_not_empty(ids)
     for length in lengths:
         check_length(model.config, length)
     longest = (list(ids) * (max(lengths) // len(ids) + 1))[: max(lengths)]
@@ -165,5 +171,62 @@ def synchronize(device: torch.device) -> None:
 
 def check_length(config: GPTConfig, length: int) -> None:
     """Raise ValueError for a length outside the context."""
-    if not 1 <= length <= config.block_size:
-        raise GPTError("argument.range", name="length", low=1, high=config.block_size, value=length)
+    check_integer("length", length, 1, config.block_size)
+
+
+@dataclass(frozen=True)
+class LayerTimes:
+    """Seconds of one forward pass; their sum is the whole pass.
+
+    embedding: token and position embeddings. attention, feed_forward: of each block, with the norm before and the
+    addition to the residual stream after it, n_layer numbers. head: the final norm and the logits after the last token.
+    """
+
+    embedding: float
+    attention: tuple[float, ...]
+    feed_forward: tuple[float, ...]
+    head: float
+
+    @property
+    def total(self) -> float:
+        """The time of the whole pass."""
+        return self.embedding + sum(self.attention) + sum(self.feed_forward) + self.head
+
+
+@dataclass
+class Clock(Trace):
+    """Notes when each block starts, is past its attention, and ends; stores no activation."""
+
+    attention: bool = False
+    times: list[float] = field(default_factory=list)
+
+    def record(self, layer: int | None, name: str, value: Tensor) -> None:
+        if name in ("resid_pre", "resid_mid") or (name == "resid_post" and layer == len(self.layers) - 1):
+            synchronize(value.device)
+            self.times.append(perf_counter())
+
+
+@torch.inference_mode()
+def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[LayerTimes]:
+    """Time forward passes that read a whole text and predict the next token, after one that is not counted.
+
+    A GPU is waited for after each part, so there a pass takes longer than in generation. Raises ValueError for an empty
+    text and for one that does not fit block_size.
+    """
+    check_not_empty(ids)
+    idx = torch.tensor([list(ids)], device=model.device)  # (1, T)
+    timed_pass(model, idx)
+    for _ in range(repeats):
+        yield timed_pass(model, idx)
+
+
+def timed_pass(model: GPT, idx: Tensor) -> LayerTimes:
+    """The times of one pass over a text (1, T)."""
+    clock = Clock()
+    synchronize(idx.device)
+    began = perf_counter()
+    model.logits(model.hidden_states(idx, trace=clock)[:, -1])
+    synchronize(idx.device)
+    marks = [began, *clock.times, perf_counter()]
+    seconds = [after - before for before, after in pairwise(marks)]
+    return LayerTimes(seconds[0], tuple(seconds[1:-1:2]), tuple(seconds[2:-1:2]), seconds[-1])

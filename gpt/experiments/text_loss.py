@@ -5,17 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 
-from gpt.analysis.text_statistics import TokenStatistics, text_statistics
+from gpt.analysis.predictions import TokenStatistics, text_statistics
 from gpt.background import Progress
 from gpt.checks import check_integer
 from gpt.errors import GPTError
+from gpt.models.checkpoints import SCALES
 from gpt.models.loading import LoadedModel
+from gpt.models.registry import folder_of
+from gpt.models.sources import load_model
+from gpt.tokenizer import prompt_ids
 from gpt.training.evaluation import Score, windows
 
 TOP_K = 3
+
+
+def check_has_targets(n: int) -> None:
+    """Raise ValueError for a text of n tokens without one to predict."""
+    if n < 2:
+        raise GPTError(
+            "experiment.loss_too_short",
+            "a loss needs at least two tokens, not {n}: the first has nothing before it",
+            n=n,
+        )
 
 
 @dataclass(frozen=True)
@@ -51,8 +67,7 @@ def score_text(
     max_stride = max(1, block_size - 1)
     stride = max(1, block_size // 2) if stride is None else stride
     check_integer("stride", stride, 1, max_stride)
-    if len(ids) < 2:
-        raise GPTError("experiment.loss_too_short", n=len(ids))
+    check_has_targets(len(ids))
     pairs = windows(list(ids), max_stride, stride)  # the last token of a window is only a target
     losses: list[TokenStatistics] = []
     for done, (inputs, targets) in enumerate(pairs, start=1):
@@ -69,3 +84,22 @@ def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> 
     model, n_known = loaded.model, targets.count(-100)
     states = model.hidden_states(torch.tensor([inputs], device=model.device))[0, n_known:]  # (n, C)
     return text_statistics(model, states, targets[n_known:], TOP_K).tokens
+
+
+def losses_by_scale(files: Sequence[str | Path], text: str, **hints: Any) -> dict[str, float]:
+    """Return the mean loss of a text in nats per token for each of SCALES: the lower one is that of the training.
+
+    Args:
+        files: The weights and the files beside them.
+        text: A text of the kind that the model was trained on.
+        hints: Other facts about the checkpoint, as for `gpt.load_model`.
+
+    Raises:
+        ValueError: The text has fewer than two tokens, or the files cannot be read.
+    """
+    losses = {}
+    with folder_of(files) as folder:
+        for scale in SCALES:
+            loaded = load_model(folder, device="cpu", attn_scale=scale, **hints)  # type: ignore[arg-type]
+            losses[scale] = score_text(loaded, prompt_ids(loaded.tokenizer, text)).score.loss
+    return losses

@@ -74,7 +74,12 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     Source: Sennrich et al., arXiv 1508.07909, on bytes as in GPT-2.
     """
     if len(found := split_words(tokenizer, word)) != 1:
-        raise GPTError("experiment.several_words", text=word, n=len(found))
+        raise GPTError(
+            "experiment.several_words",
+            "{text!r} is cut into {n} words before any merge: give one of them",
+            text=word,
+            n=len(found),
+        )
     ranks = tokenizer.encoding._mergeable_ranks
     parts = tuple(bytes([byte]) for byte in found[0].encode())
     steps: list[MergeStep] = []
@@ -89,7 +94,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
     """Length of a text in a vocabulary. Raises ValueError for an empty text."""
     if not text:
-        raise GPTError("experiment.nothing_to_count")
+        raise GPTError("experiment.nothing_to_count", "the text is empty: there is nothing to count")
     return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))
 
 

@@ -57,7 +57,7 @@ class AdmissionQueue:
     def check_open(self) -> None:
         """Raise GPTError if the queue is closed."""
         if self.closed:
-            raise GPTError("admission.closed")
+            raise GPTError("admission.closed", "the server is about to restart: try again in a minute")
 
     def join(self, place: Place) -> None:
         """Put a place at the end of the queue, unless it is in the queue."""

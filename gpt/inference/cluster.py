@@ -112,7 +112,7 @@ class Cluster:
     def start(self) -> None:
         """Connect, and connect again whenever the connection is lost, in a thread. Raises ValueError without Ray."""
         if find_spec("ray") is None:
-            raise GPTError("cluster.no_ray")
+            raise GPTError("cluster.no_ray", "a cluster needs Ray: pip install -r requirements-cluster.txt")
         threading.Thread(target=self._run, name="cluster", daemon=True).start()
 
     @property

@@ -6,7 +6,6 @@ its own; those that come meanwhile are run by a worker thread, one for all model
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -28,6 +27,7 @@ from gpt.inference.decode_cache import MAX_ROWS, DecodeCache
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import SMALL_WORK, threads_for
 from gpt.model import GPT
+from gpt.sampling import entropy_bits
 
 MAX_TEXTS = MAX_ROWS  # generated at the same time
 CHUNK_TOKENS = 32  # of a prompt in one round with several requests
@@ -292,7 +292,7 @@ class Engine:
         """One for each of the states (B, C)."""
         logits = self.model.logits(states).float()
         log_sum = logits.logsumexp(dim=-1)
-        entropy = torch.special.entr(logits.softmax(dim=-1)).sum(dim=-1) / math.log(2)
+        entropy = entropy_bits(logits.softmax(dim=-1))
         rows = (row.clone() for row in logits)  # a view would keep the logits of the whole round in memory
         return [NextTokenDistribution(*each) for each in zip(rows, log_sum.tolist(), entropy.tolist(), strict=True)]
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils._pytree import tree_map_only
 
 from gpt.errors import GPTError
-from gpt.inference.read_only import ReadOnlyModule, ReadOnlyParameter
 
 Packing = Literal["fp32", "half", "int8"]
 EXPECTED_ROWS = 512  # batch rows for which oneDNN chooses the format; as fast for fewer rows
@@ -26,7 +27,74 @@ MAX_BFLOAT16_ROWS = 32  # batch rows above which torch's bfloat16 product is slo
 SMALL_WEIGHT = 2**18  # elements of a matrix (1 MB) up to which F.linear is faster than oneDNN for a single row
 
 
-class PackedLinear(ReadOnlyModule, ABC):
+class PackedWeight(Tensor):
+    """The weight of a packed layer as a parameter: it has shape and type, and is unpacked by every computation.
+
+    It takes no memory of its own, and cannot be changed in place.
+    """
+
+    unpack: Callable[[], Tensor]
+    _is_param = True  # isinstance(weight, nn.Parameter)
+
+    @staticmethod
+    def __new__(cls, unpack: Callable[[], Tensor], shape: torch.Size) -> PackedWeight:
+        made = Tensor._make_wrapper_subclass(cls, shape, dtype=torch.float32)
+        made.unpack = unpack
+        return made
+
+    def __init__(self, unpack: Callable[[], Tensor], shape: torch.Size) -> None:
+        super().__init__()
+
+    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
+        return f"PackedWeight({self.unpack()!r})"
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if function._schema.is_mutable:
+            raise GPTError(
+                "model.read_only",
+                "packed weights cannot be changed: load the model with load_model(..., trainable=True), or change one "
+                "pass with Edits",
+            )
+        args, kwargs = tree_map_only(PackedWeight, lambda weight: weight.unpack(), (args, kwargs or {}))
+        return function(*args, **kwargs)
+
+
+class PackedLayer(nn.Module, ABC):
+    """A layer with a packed weight, which stays where and as it is."""
+
+    @abstractmethod
+    def unpack(self) -> Tensor:
+        """(out, in) float32: the weight as it is used."""
+
+    @property
+    def weight(self) -> Tensor:
+        """(out, in) float32, unpacked at each access."""
+        return self.unpack()
+
+    @property
+    @abstractmethod
+    def weight_shape(self) -> torch.Size:
+        """(out, in), without unpacking."""
+
+    def list_weight(self) -> None:
+        """Make the weight one of `parameters()`."""
+        holder = object.__new__(type(self))  # has what unpack needs, and no reference back to the parameter
+        holder.__dict__.update(self.__dict__, _parameters={})
+        self._parameters["weight"] = PackedWeight(holder.unpack, self.weight_shape)  # type: ignore[assignment]
+
+    def _apply(self, *_: Any, **__: Any) -> PackedLayer:
+        return self
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        destination[f"{prefix}weight"] = self.weight.detach()
+        if (bias := self._parameters.get("bias")) is not None:
+            destination[f"{prefix}bias"] = bias.detach()
+
+
+class PackedLinear(PackedLayer):
     """nn.Linear with a packed weight, for inference; only the gradient of its input can be computed.
 
     embedding: the embedding whose weight this layer shares (a tied head), or None.
@@ -42,10 +110,14 @@ class PackedLinear(ReadOnlyModule, ABC):
         """(B, in) -> (B, out)"""
 
     @property
-    def weight(self) -> Tensor:  # type: ignore[override]
+    def weight(self) -> Tensor:
         """(out, in) float32, unpacked at each access unless the layer is tied."""
         (embedding,) = self._embedding
-        return ReadOnlyParameter(self.unpack()) if embedding is None else embedding.weight
+        return self.unpack() if embedding is None else embedding.weight
+
+    def list_weight(self) -> None:
+        if self._embedding == (None,):  # else it is that of the embedding
+            super().list_weight()
 
     @property
     def weight_shape(self) -> torch.Size:
@@ -170,7 +242,7 @@ class Int8Linear(PackedLinear):
         return _rebuild, (Int8Linear, self.unpack(), self.bias)
 
 
-class PackedEmbedding(ReadOnlyModule):
+class PackedEmbedding(PackedLayer):
     """nn.Embedding with its rows in bfloat16, or in int8 with a scale for each, returned in float32."""
 
     rows: Tensor  # (n, C)
@@ -187,11 +259,6 @@ class PackedEmbedding(ReadOnlyModule):
 
     def unpack(self) -> Tensor:
         return self.rows.float() if self.scale is None else self.rows * self.scale
-
-    @property
-    def weight(self) -> Tensor:  # type: ignore[override]
-        """(n, C) float32."""
-        return ReadOnlyParameter(self.unpack())
 
     @property
     def weight_shape(self) -> torch.Size:
@@ -221,16 +288,11 @@ def pack(model: nn.Module, packing: Packing) -> None:
 
 
 def freeze(model: nn.Module) -> None:
-    """Make the parameters of a packed model read-only, and list the weights of packed layers among them."""
-    frozen: dict[Tensor, ReadOnlyParameter] = {}
+    """Exclude the parameters of a packed model from gradients, and list the weights of packed layers among them."""
+    model.requires_grad_(False)
     for module in model.modules():
-        for name, parameter in module._parameters.items():
-            if parameter is not None:
-                module._parameters[name] = frozen.setdefault(parameter, ReadOnlyParameter(parameter))
-    for module in model.modules():
-        if isinstance(module, ReadOnlyModule):
-            (embedding,) = getattr(module, "_embedding", (None,))
-            module.list_weight(None if embedding is None else embedding._parameters["weight"])
+        if isinstance(module, PackedLayer):
+            module.list_weight()
 
 
 def pack_linear(
@@ -247,9 +309,13 @@ def pack_linear(
 def check_packing(packing: Packing) -> None:
     """Raise ValueError where this computer has no kernels for a packing."""
     if not torch.backends.mkldnn.is_available():
-        raise GPTError("precision.onednn", precision=packing)
+        raise GPTError(
+            "precision.onednn",
+            "precision {precision} needs oneDNN, which this build of torch does not have: choose fp32",
+            precision=packing,
+        )
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
-        raise GPTError("precision.int8_cpu")
+        raise GPTError("precision.int8_cpu", "precision int8 needs an x86 CPU: choose fp32 or half")
 
 
 def multiplications_per_token(model: nn.Module) -> int:

@@ -88,31 +88,54 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         if not (folder / TOKENIZER_JSON).is_file():
             folder = fetch_files(repo_id, *PAIR)
             if n_vocab not in GPT2_SIZES and not all((folder / name).is_file() for name in PAIR):
-                raise GPTError("hub.format", name=repo_id, file=wanted)
+                raise lacks(repo_id, wanted)
         if is_integer(n_vocab) and not all((folder / name).is_file() for name in weights):
             find_vocabulary(folder, n_vocab)
         fetch_weights(repo_id, weights, progress)
         return fetch_files(repo_id, *weights, *INDEXES)
     except GatedRepoError:
-        raise GPTError("hub.gated", name=repo_id) from None
+        raise GPTError(
+            "hub.gated",
+            "{name} is open only to those who agreed to its licence: do so on huggingface.co/{name}, log in on this "
+            "computer with hf auth login, and choose it again",
+            name=repo_id,
+        ) from None
     except (RepositoryNotFoundError, HFValidationError):
-        raise GPTError("hub.unknown", name=repo_id) from None
+        raise GPTError(
+            "hub.unknown", "there is no public model {name!r} on the Hugging Face hub", name=repo_id
+        ) from None
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
-            raise GPTError("hub.format", name=repo_id, file=wanted) from None
-        reason: object = GPTError("hub.no_network")
+            raise lacks(repo_id, wanted) from None
+        reason = network_reason(error)
     except NETWORK_ERRORS as error:
         reason = network_reason(error)
     if (folder := cached_folder(repo_id)) is not None:
         return folder
-    raise HubUnreachable("hub.unreachable", name=repo_id, reason=reason)
+    raise HubUnreachable(
+        "hub.unreachable",
+        "{name} could not be fetched from the Hugging Face hub ({reason}): connect to the internet and choose it "
+        "again; the download continues where it stopped. The bundled model needs no network",
+        name=repo_id,
+        reason=reason,
+    )
+
+
+def lacks(repo_id: str, file: str) -> GPTError:
+    """The error of a repository without a file that is needed."""
+    return GPTError(
+        "hub.format",
+        "{name} has no {file} on the hub: other formats, such as GGUF, are not fetched",
+        name=repo_id,
+        file=file,
+    )
 
 
 def network_reason(error: Exception) -> object:
     """Return why a download failed. An address that cannot be found or reached means that there is no network."""
     reason = str(error).strip().split("\n")[0]
-    if isinstance(error, UNREACHED) or reason.startswith("[Errno"):
-        return GPTError("hub.no_network")
+    if isinstance(error, (*UNREACHED, LocalEntryNotFoundError)) or reason.startswith("[Errno"):
+        return GPTError("hub.no_network", "no network")
     return reason or type(error).__name__
 
 
@@ -150,7 +173,7 @@ def weight_names(repo_id: str) -> list[str]:
                 raise
         else:
             return cached_weights(Path(hf_hub_download(repo_id, name))) if name in INDEXES else [name]
-    raise GPTError("hub.format", name=repo_id, file=WEIGHTS)
+    raise lacks(repo_id, WEIGHTS)
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:

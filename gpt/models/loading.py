@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, cast, get_args
+from weakref import WeakKeyDictionary
 
 import torch
 
@@ -16,23 +18,24 @@ from gpt.inference.engine import MAX_TEXTS, Engine
 from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, half_dtype, multiplications_per_token, pack
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
-from gpt.model import GPT
+from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint
 from gpt.models.memory import return_free_memory
-from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 Precision = Literal["fp32", "half", "int8"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfloat16, "int8": torch.int8}
 
 _engine_lock = threading.Lock()  # since Python 3.12, cached_property does not lock
+GPU_DEVICE = "cuda"  # of ZeroGPU
+_copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
     """A model in evaluation mode with its tokenizer. Shared between users: never change it.
 
-    On a CPU its weights are packed and refuse changes; `load_model(..., trainable=True)` gives ordinary ones.
+    On a CPU its weights are packed and can only be read; `load_model(..., trainable=True)` gives ordinary ones.
     layout: the name of its checkpoint's format. deployed: the deployment that generates with it, if there is one; this
     model is then for looking inside.
     """
@@ -66,7 +69,7 @@ class LoadedModel:
 
 
 def best_device() -> torch.device:
-    """CUDA if there is one, else MPS, else the CPU. On ZeroGPU the CPU, see `gpt.models.gpu_copy`."""
+    """CUDA if there is one, else MPS, else the CPU. On ZeroGPU the CPU, see `gpt.models.loading`."""
     if on_zero_gpu():
         return torch.device("cpu")
     if torch.cuda.is_available():
@@ -86,7 +89,7 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
     """Bytes of a model in a precision, with the weights that are stored twice. deployed: as for `build`.
 
     On a CPU these are a tied matrix, packed for the head and as rows for the embedding, and in float32 the small
-    matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.gpu_copy`.
+    matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.loading`.
     """
     if deployed and precision == "fp32":
         return checkpoint.n_copied_bytes
@@ -125,21 +128,25 @@ def build(
 ) -> LoadedModel:
     """Build the model of a checkpoint. untrained: with the random initial weights of seed 0 instead of its own.
 
-    trainable: with ordinary parameters; otherwise they are packed where possible (`can_pack`) and cannot be changed.
+    trainable: with ordinary parameters; otherwise they are packed where possible (`can_pack`) and cannot be trained.
     deployed: generates with the model, so that float32 weights stay in their files here: `Checkpoint.build_mapped`.
 
     Raises ValueError if there is not enough memory, the weights or the logits are not finite, or the device does not
     support the precision.
     """
     if trainable and precision == "int8":
-        raise GPTError("precision.int8_trainable")
+        raise GPTError("precision.int8_trainable", "int8 weights cannot be trained: choose fp32 or half")
     if deployed is not None and precision == "fp32" and not untrained:
         model = checkpoint.build_mapped()
-        freeze(model)
+        model.requires_grad_(False)
         return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed)
     packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
-        raise GPTError("precision.int8_device", device="ZeroGPU" if on_zero_gpu() else device)
+        raise GPTError(
+            "precision.int8_device",
+            "precision int8 is for CPUs: on {device} choose half",
+            device="ZeroGPU" if on_zero_gpu() else device,
+        )
     dtype = torch.float32 if packed else DTYPES[precision]
     if untrained:
         model = GPT(checkpoint.config, generator=torch.Generator().manual_seed(0)).eval().to(dtype)
@@ -152,12 +159,21 @@ def build(
     try:
         model.to(device)
     except torch.OutOfMemoryError:
-        raise GPTError("memory.device", model=name, device=device) from None
+        raise GPTError(
+            "memory.device",
+            "{model} does not fit in the memory of {device}: choose a smaller model",
+            model=name,
+            device=device,
+        ) from None
     if packed:
         freeze(model)
     with torch.inference_mode(), threads_for(multiplications_per_token(model)):
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
-            raise GPTError("checkpoint.logits_not_finite", model=name)
+            raise GPTError(
+                "checkpoint.logits_not_finite",
+                "{model} gives logits that are NaN or infinite: its training went wrong",
+                model=name,
+            )
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed)
 
 
@@ -174,3 +190,14 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
         pack(block, precision)
         return_free_memory()  # else the allocator keeps a quarter of each block
     return model
+
+
+def gpu_copy(loaded: LoadedModel) -> LoadedModel:
+    """The same model on the GPU that ZeroGPU provides during one call, copied on the first.
+
+    The shared model stays on the CPU, where a document is inspected without waiting for a GPU. The copy is made when
+    the model is loaded, because a Space must place its models on "cuda" at start-up.
+    """
+    if loaded.model not in _copies:
+        _copies[loaded.model] = deepcopy(loaded.model).to(GPU_DEVICE)
+    return replace(loaded, model=_copies[loaded.model], device=torch.device(GPU_DEVICE))

@@ -11,7 +11,8 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,15 +29,49 @@ from gpt.inference.engine import Engine
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.model import GPT
 from gpt.models.checkpoints import AttnScale, Hints, weight_files
-from gpt.models.gpu_copy import gpu_copy
-from gpt.models.loading import DTYPES, LoadedModel, Precision, best_device, build, checked_precision, memory_of
+from gpt.models.checkpoints.untrusted import not_readable
+from gpt.models.loading import (
+    DTYPES,
+    LoadedModel,
+    Precision,
+    best_device,
+    build,
+    checked_precision,
+    gpu_copy,
+    memory_of,
+)
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
-from gpt.models.pending_load import PendingLoad
 from gpt.models.sources import DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source
 
 _log = logging.getLogger(__name__)
 
 MAX_NAME_CHARS = 200  # of an unknown name in an error message
+
+
+@dataclass(eq=False)
+class PendingLoad:
+    """A load in progress, shared by all callers of `Registry.get` for the model."""
+
+    result: Future[LoadedModel] = field(default_factory=Future)
+    bytes_done: int = 0
+    bytes_total: int = 0
+    thread: threading.Thread = field(init=False)
+
+    def report(self, done: int, total: int) -> None:
+        """Store the progress of the download, in bytes."""
+        self.bytes_done, self.bytes_total = done, total
+
+    def wait(self, progress: Progress | None) -> LoadedModel:
+        """Return the model when it is loaded. progress is called ten times a second, in the waiting thread."""
+        while progress is not None and not self.result.done():
+            if self.bytes_total:
+                progress(self.bytes_done, self.bytes_total)
+            wait([self.result], timeout=0.1)
+        loaded = self.result.result()
+        self.thread.join()  # the thread references the model until it ends
+        if progress is not None and self.bytes_total:
+            progress(self.bytes_total, self.bytes_total)
+        return loaded
 
 
 class Registry:
@@ -179,7 +214,12 @@ class Registry:
             source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
                 known = ", ".join(self._listed())
-                raise GPTError("model.unknown", name=str(name)[:MAX_NAME_CHARS], models=known)
+                raise GPTError(
+                    "model.unknown",
+                    "there is no model {name!r}: known models are {models}",
+                    name=str(name)[:MAX_NAME_CHARS],
+                    models=known,
+                )
             loaded = self._loaded.get(name) or self._in_memory.get(name)
             if loaded is not None:
                 self._store(loaded)
@@ -196,7 +236,7 @@ class Registry:
         """A copy of a shared model in float32 that is not shared. Raises ValueError without memory for both."""
         source = self._sources.get(name)
         if source is None:
-            raise GPTError("model.not_shared", name=name)
+            raise GPTError("model.not_shared", "{name} is not a shared model", name=name)
         return build(name, source.open(), self.device or best_device(), "fp32", untrained=source.untrained)
 
     def in_memory(self) -> list[LoadedModel]:
@@ -263,13 +303,24 @@ class Registry:
             if self.memory is None:
                 self.memory = free_memory("cpu" if on_zero_gpu() else device) // 2
             if n_bytes > self.memory:
-                raise GPTError("memory.limit", model=name, need=format_bytes(n_bytes), limit=format_bytes(self.memory))
+                raise GPTError(
+                    "memory.limit",
+                    "{model} needs {need} of memory, and models may take {limit}: choose a smaller one, or allow more",
+                    model=name,
+                    need=format_bytes(n_bytes),
+                    limit=format_bytes(self.memory),
+                )
             for candidate in list(self._loaded):
                 if self._used_bytes() + n_bytes <= self.memory:
                     break
                 self._evict(candidate)
             if self._used_bytes() + n_bytes > self.memory:
-                raise GPTError("memory.in_use", model=name, need=format_bytes(n_bytes))
+                raise GPTError(
+                    "memory.in_use",
+                    "{model} needs {need} of memory, but other models are in use: try again later",
+                    model=name,
+                    need=format_bytes(n_bytes),
+                )
             self._reserved[load] = n_bytes
 
     def _used_bytes(self) -> int:
@@ -295,12 +346,12 @@ def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
         try:
             os.link(file.resolve(), Path(folder.name) / file.name)
         except FileExistsError:
-            raise GPTError("file.duplicate", file=file.name) from None
+            raise GPTError("file.duplicate", "two of the files are named {file}", file=file.name) from None
         except OSError:  # another file system, or one without links
             try:
                 shutil.copyfile(file, Path(folder.name) / file.name)
             except OSError as error:
-                raise GPTError("file.unreadable", file=file.name, reason=error.strerror or error) from None
+                raise not_readable(file, error) from None
     return folder
 
 

@@ -108,7 +108,12 @@ def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
     if path := _existing(name):
         return Source(path, hints)
     if not re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", name):
-        raise GPTError("model.unknown_source", name=name, models=", ".join(MODELS))
+        raise GPTError(
+            "model.unknown_source",
+            "there is no model, file or folder {name!r}: known models are {models}",
+            name=name,
+            models=", ".join(MODELS),
+        )
     return Source(name, hints)
 
 
@@ -127,7 +132,11 @@ def available_device(device: str | torch.device) -> torch.device:
         found = torch.device(device)
         torch.empty(1, device=found).item()
     except (AssertionError, NotImplementedError, RuntimeError, TypeError):
-        raise GPTError("device.unknown", device=str(device)) from None
+        raise GPTError(
+            "device.unknown",
+            "this computer has no device {device!r} that torch can use: choose cpu",
+            device=str(device),
+        ) from None
     return found
 
 
@@ -150,7 +159,7 @@ def load_model(
         Where the roles of the weights can only be inferred, a warning shows the table by which they were read, which
         names="infer" confirms.
     trainable: the model has ordinary parameters: `loaded.model.train()`, an optimizer and changes in place work, and
-        generating is slower on a CPU, where weights are packed for inference otherwise and refuse all three.
+        generating is slower on a CPU, where weights are packed for inference otherwise and can only be read.
     progress: called while it downloads, with the bytes downloaded and their total.
     Raises ValueError if it cannot be loaded.
     """

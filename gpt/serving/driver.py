@@ -118,7 +118,18 @@ class Driver:
                 self._send(("lost", number, None))
             else:
                 reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
-                self._send(("failed", number, GPTError("cluster.failed", model=spec.name, reason=reason[0])))
+                self._send(
+                    (
+                        "failed",
+                        number,
+                        GPTError(
+                            "cluster.failed",
+                            "the cluster cannot run {model}: {reason}",
+                            model=spec.name,
+                            reason=reason[0],
+                        ),
+                    )
+                )
 
 
 def is_loss(error: Exception) -> bool:

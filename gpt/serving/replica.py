@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 from gpt.cache import KVCache
-from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.backends import StreamReply, StreamRequest, replies
+from gpt.documents.document_cache import common_prefix_length
 from gpt.documents.generation import Generation
-from gpt.documents.remote import RemoteReply, RemoteRequest, edits_of, replies
-from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
 from gpt.inference.engine import MAX_TEXTS
@@ -67,12 +66,12 @@ class Replica:
         self._health_thread = ThreadPoolExecutor(1, thread_name_prefix="health")
         self._n_running = 0
 
-    async def stream(self, request: RemoteRequest) -> AsyncIterator[RemoteReply | GPTError]:
-        """The replies to a request, see `gpt.documents.remote.replies`; the last may be an error for the visitor."""
+    async def stream(self, request: StreamRequest) -> AsyncIterator[StreamReply | GPTError]:
+        """The replies to a request, see `gpt.documents.backends.replies`; the last may be an error for the visitor."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
-        made: asyncio.Queue[RemoteReply | Exception | None] = asyncio.Queue()
+        made: asyncio.Queue[StreamReply | Exception | None] = asyncio.Queue()
 
-        def put(reply: RemoteReply | Exception | None) -> None:
+        def put(reply: StreamReply | Exception | None) -> None:
             loop.call_soon_threadsafe(made.put_nowait, reply)
 
         self._n_running += 1
@@ -88,27 +87,26 @@ class Replica:
             self._n_running -= 1
 
     def _write(
-        self, request: RemoteRequest, put: Callable[[RemoteReply | Exception | None], object], stopped: threading.Event
+        self, request: StreamRequest, put: Callable[[StreamReply | Exception | None], object], stopped: threading.Event
     ) -> None:
         try:
-            edits = edits_of(request.edits)
-            document = self._document(request, edits)
+            document = self._document(request)
             try:
                 for reply in replies(document, request, self._interval):
                     put(reply)
                     if stopped.is_set():
                         break
             finally:
-                if edits is None and not document.full:
+                if request.edits is None and not document.full:
                     self._kept.put(document)
         except Exception as error:
             put(error)
         finally:
             put(None)
 
-    def _document(self, request: RemoteRequest, edits: Edits | None) -> Generation:
-        document = Generation(self.loaded, request.ids, edits=edits, dropped=request.dropped)
-        if edits is None and (kept := self._kept.take(request.ids)) is not None:
+    def _document(self, request: StreamRequest) -> Generation:
+        document = Generation(self.loaded, request.ids, edits=request.edits, dropped=request.dropped)
+        if request.edits is None and (kept := self._kept.take(request.ids)) is not None:
             document.take_activations(kept)
         return document
 

@@ -38,11 +38,10 @@ from typing import Any
 
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
-from gpt.training.folder_run import FolderRun
-from gpt.training.model_card import CardText, write_card
+from gpt.training.model_card import CardText, write_card, write_snapshot_card
 from gpt.training.process import join_processes
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.snapshot_card import write_snapshot_card
+from gpt.training.run_folder import FolderRun
 
 EVERY = 250  # steps between two evaluations
 SHAKESPEARE_CARD = CardText(

@@ -30,14 +30,19 @@ def decode_text(data: bytes, name: object) -> str:
     try:
         return training_text(data.decode())
     except UnicodeDecodeError as error:
-        raise GPTError("training.file_not_utf8", file=name, byte=error.start) from None
+        raise GPTError(
+            "training.file_not_utf8",
+            "{file} is not UTF-8 text: byte {byte} is not part of a character",
+            file=name,
+            byte=error.start,
+        ) from None
 
 
 def read_text(path: Path | str) -> str:
     """Read the `training_text` of a UTF-8 file. Raises ValueError for a file that cannot be read."""
     path = Path(path)
     if not path.is_file():
-        raise GPTError("training.no_file", path=path)
+        raise GPTError("training.no_file", "there is no file {path}", path=path)
     return decode_text(path.read_bytes(), path)
 
 
@@ -49,7 +54,7 @@ def read_stories(path: Path | str) -> list[str]:
     stories = [story.strip() for story in read_text(path).split(END_OF_TEXT)]
     stories = [story for story in stories if story]
     if not stories:
-        raise GPTError("training.no_text", path=path)
+        raise GPTError("training.no_text", "{path} contains no text", path=path)
     return stories
 
 
@@ -78,7 +83,11 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
     """
     if vocab_size < 257:
-        raise GPTError("training.vocabulary_size", n=vocab_size)
+        raise GPTError(
+            "training.vocabulary_size",
+            "vocab_size must be at least 257 (256 bytes and end-of-text), not {n}",
+            n=vocab_size,
+        )
     bpe = Trainable(models.BPE())
     pattern = Regex(GPT2_PATTERN.replace("++", "+"))
     bpe.pre_tokenizer = pre_tokenizers.Sequence(
@@ -112,7 +121,13 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
     if n_tokens <= block_size:
-        raise GPTError("training.part_too_short", part=part, n=n_tokens, block_size=block_size)
+        raise GPTError(
+            "training.part_too_short",
+            "the {part} text has {n} tokens: fewer than one context of {block_size} plus one",
+            part=part,
+            n=n_tokens,
+            block_size=block_size,
+        )
     return documents
 
 

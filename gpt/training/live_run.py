@@ -1,4 +1,4 @@
-"""A small training run in a background thread, which can be paused, changed and cancelled."""
+"""A small training run in a background thread, which can be paused, changed and cancelled, and what it records."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Literal
 from zipfile import ZIP_DEFLATED, ZipFile
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from gpt.background import lower_priority
 from gpt.errors import GPTError
@@ -21,9 +25,8 @@ from gpt.models.checkpoints import save_model
 from gpt.models.loading import LoadedModel
 from gpt.models.registry import add_upload, remove_model
 from gpt.trace import Trace
-from gpt.training.dataset import Dataset
+from gpt.training.dataset import Dataset, Sample
 from gpt.training.recipe import Recipe
-from gpt.training.run_progress import ENDED, Evaluation, LossPoint, RunProgress, State
 from gpt.training.snapshots import pack_weights, snapshot_steps, unpack_model
 from gpt.training.trainer import Trainer
 
@@ -31,6 +34,8 @@ LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_si
 N_EVALUATIONS = 32  # of a run, each with a snapshot of the weights
 MAX_SNAPSHOT_BYTES = 16_000_000  # of all snapshots of a run; larger models get fewer evaluations
 TIME_LIMIT_SECONDS = 300.0
+State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
+ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 
 
 class LiveRun:
@@ -45,10 +50,16 @@ class LiveRun:
         self.recipe = replace(recipe, block_size=dataset.block_size)
         for name, limit in LIMITS.items():
             if (value := getattr(self.recipe, name)) > limit:
-                raise GPTError("training.too_large_to_watch", name=name, limit=limit, value=value)
+                raise GPTError(
+                    "training.too_large_to_watch",
+                    "{name} must be at most {limit} for a training to be watched, not {value}",
+                    name=name,
+                    limit=limit,
+                    value=value,
+                )
         self._model: GPT | None = self.recipe.new_model(dataset.vocabulary.n_vocab).eval()
         self.config = self._model.config
-        self.n_parameters = sum(parameter.numel() for parameter in self._model.parameters())
+        self.n_parameters = self._model.n_parameters
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()  # guards the attributes below
         self._state: State = "waiting"
@@ -82,7 +93,9 @@ class LiveRun:
     def set_rate_factor(self, factor: float) -> None:
         """Multiply the recipe's learning rates from the next update on. Raises ValueError outside 0 to 100."""
         if not 0 <= factor <= 100:
-            raise GPTError("training.rate_factor", factor=factor)
+            raise GPTError(
+                "training.rate_factor", "the learning rate can be multiplied by 0 to 100, not {factor:g}", factor=factor
+            )
         with self._changed:
             self._rate_factor = factor
 
@@ -151,7 +164,11 @@ class LiveRun:
         """The trained model. Raises ValueError unless the run has finished and is not closed."""
         with self._changed:
             if self._state != "finished" or self._model is None:
-                raise GPTError("training.not_finished", state=self._state)
+                raise GPTError(
+                    "training.not_finished",
+                    "this training is {state}: there is a model when it has finished",
+                    state=self._state,
+                )
             return self._as_loaded(self._model)
 
     def save(self, folder: Path | str) -> None:
@@ -255,3 +272,57 @@ class LiveRun:
             if self._state not in ENDED:
                 self._state, self._ended = state, time.monotonic()
                 self._changed.notify_all()
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    """One update: the loss before it, in nats, and its learning rate."""
+
+    step: int
+    loss: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The model after `step` updates, on examples that are not trained on.
+
+    attn_weights: (n_layer, n_head, T, T) float16, of the dataset's example. weights: the snapshot, see
+    `gpt.training.snapshots.pack_weights`.
+    """
+
+    step: int
+    val_loss: float
+    accuracy: float | None
+    samples: tuple[Sample, ...]
+    attn_weights: np.ndarray
+    weights: Mapping[str, Tensor] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Bytes of the attention weights and of the snapshot."""
+        return self.attn_weights.nbytes + sum(tensor.nbytes for tensor in self.weights.values())
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """A run at one moment; "finished" before its last step if the time limit was reached.
+
+    seconds: since it started, pauses included. paused_seconds: of the pauses that have ended. rate_factor: of the
+    recipe's learning rates. queue_position: 1 for the next run to start, 0 for a run that is not queued.
+    """
+
+    state: State
+    step: int
+    steps: int
+    seconds: float
+    paused_seconds: float
+    rate_factor: float
+    losses: tuple[LossPoint, ...]
+    evaluations: tuple[Evaluation, ...]
+    queue_position: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Whether the state is final."""
+        return self.state in ENDED

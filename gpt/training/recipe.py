@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from gpt.checks import check_choice, check_number, check_switch
 from gpt.config import GPTConfig, Position
 from gpt.errors import GPTError
 from gpt.model import GPT
@@ -31,7 +32,7 @@ class Recipe:
     n_layer: int = setting(8, "blocks", low=1)
     n_head: int = setting(6, "attention heads of a block", low=1)
     n_embd: int = setting(192, "width of the residual stream", low=1)
-    bias: bool = setting(True, "biases in the linear layers and norms", high=True)
+    bias: bool = setting(True, "biases in the linear layers and norms")
     architecture: Literal["gpt2", "llama"] = setting(
         "gpt2",
         "gpt2, or llama: RMSNorm, SwiGLU, rotary positions, shared key and value heads",
@@ -66,12 +67,11 @@ class Recipe:
         for each in fields(self):
             value, limits = getattr(self, each.name), each.metadata
             if limits["choices"]:
-                if value not in limits["choices"]:
-                    raise GPTError("argument.choice", name=each.name, choices=", ".join(limits["choices"]), value=value)
-            elif not limits["low"] <= value <= limits["high"]:
-                if limits["high"] == math.inf:
-                    raise GPTError("argument.minimum", name=each.name, low=limits["low"], value=value)
-                raise GPTError("argument.range", name=each.name, low=limits["low"], high=limits["high"], value=value)
+                check_choice(each.name, value, limits["choices"])
+            elif isinstance(each.default, bool):
+                check_switch(each.name, value)
+            else:
+                check_number(each.name, value, limits["low"], limits["high"])
         self.model_config(self.vocab_size)
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
@@ -116,7 +116,12 @@ class Recipe:
         made = replace(recipe.model_config(config.vocab_size), dropout=config.dropout)
         for each in fields(config):
             if getattr(made, each.name) != getattr(config, each.name):
-                raise GPTError("training.other_shape", name=each.name, value=getattr(config, each.name))
+                raise GPTError(
+                    "training.other_shape",
+                    "no recipe makes a model with {name} {value}, so that none can continue its training",
+                    name=each.name,
+                    value=getattr(config, each.name),
+                )
         return recipe
 
     @property
@@ -150,9 +155,21 @@ class Recipe:
             if old == new:
                 continue
             if each.name != "steps":
-                raise GPTError("training.other_recipe", name=each.name, old=old, new=new)
+                raise GPTError(
+                    "training.other_recipe",
+                    "this run was started with {name} {old}, not {new}",
+                    name=each.name,
+                    old=old,
+                    new=new,
+                )
             if step > new or any(begun.lr_factor(i) != self.lr_factor(i) for i in range(step)):
-                raise GPTError("training.steps_fixed", old=old, new=new, step=step)
+                raise GPTError(
+                    "training.steps_fixed",
+                    "steps {new} instead of {old} would have changed learning rates of the {step} updates made",
+                    old=old,
+                    new=new,
+                    step=step,
+                )
 
 
 # nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting that its README gives

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import torch
 
+from gpt.model import meta_model
 from gpt.models.loading import LoadedModel
-from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 from gpt.training.dataset import Sample
-from gpt.training.run_progress import Evaluation, RunProgress
+from gpt.training.live_run import Evaluation, RunProgress
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
@@ -45,7 +45,7 @@ class RecordedRun:
         self.dataset = RecordedExample(tokenizer, ids, _first_again(ids))
         evaluations = tuple(self._evaluation(step) for step in self.snapshots.steps if step in self.figures)
         last = evaluations[-1].step
-        self.n_parameters = sum(parameter.numel() for parameter in meta_model(self.config).parameters())
+        self.n_parameters = meta_model(self.config).n_parameters
         self.progress = RunProgress(
             state="finished",
             step=last,

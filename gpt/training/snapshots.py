@@ -19,11 +19,10 @@ from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.model import GPT
+from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.checkpoint import CONFIG
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabulary
-from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 FIGURES = "figures.json"
@@ -88,7 +87,7 @@ class SnapshotFigures:
 
     loss: nats per token of the held-back text; bits_per_byte: the same. induction, previous_token: (n_layer, n_head),
     the scores of every head on random tokens that come twice; copy_loss: nats per token of the second copy, see
-    `gpt.analysis.copying`. sample: a continuation of the prompt.
+    `gpt.analysis.heads`. sample: a continuation of the prompt.
     """
 
     step: int
@@ -109,7 +108,11 @@ class Snapshots:
         self.folder = folder
         self.steps = tuple(sorted(int(path.stem) for path in folder.glob("*.safetensors") if path.stem.isdigit()))
         if not self.steps:
-            raise GPTError("training.no_snapshots", folder=folder)
+            raise GPTError(
+                "training.no_snapshots",
+                "{folder} has no snapshots: a training with --snapshots writes them",
+                folder=folder,
+            )
         self.config = GPTConfig(**read_json(folder / CONFIG, dict))
 
     @cached_property

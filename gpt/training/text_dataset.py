@@ -39,10 +39,16 @@ def shakespeare_text() -> str:
 def read_upload(data: bytes, name: str = "this file") -> str:
     """The text of an uploaded file. Raises ValueError if it is too large or not text."""
     if len(data) > MAX_TEXT_BYTES:
-        raise GPTError("training.file_too_large", file=name, n=len(data), limit=MAX_TEXT_BYTES)
+        raise GPTError(
+            "training.file_too_large",
+            "{file} has {n:,} bytes: at most {limit:,} can be learned from",
+            file=name,
+            n=len(data),
+            limit=MAX_TEXT_BYTES,
+        )
     text = decode_text(data, name)
     if "\0" in text:
-        raise GPTError("training.file_binary", file=name)
+        raise GPTError("training.file_binary", "{file} is not text: it contains a zero byte", file=name)
     return text
 
 
@@ -69,15 +75,22 @@ class TextDataset:
         check_choice("units", units, get_args(Units))
         text = training_text(text)
         if not text.strip():
-            raise GPTError("training.empty_text")
+            raise GPTError("training.empty_text", "the text is empty: there is nothing to learn from")
         self.name, self.seed, self.block_size = name, seed, block_size
         own = byte_vocabulary() if units == "bytes" else Characters(sorted(set(text)))
         self.vocabulary: Vocabulary = vocabulary or own
         ids = list(text.encode()) if units == "bytes" else self.vocabulary.encode(text)
         if len(ids) < (least := self.min_tokens(block_size)):
-            raise GPTError("training.text_too_short", n=len(ids), units=units, block_size=block_size, least=least)
+            raise GPTError(
+                "training.text_too_short",
+                "the text has {n:,} {units}: with a context of {block_size} it needs {least:,}",
+                n=len(ids),
+                units=units,
+                block_size=block_size,
+                least=least,
+            )
         if len(set(ids)) < 2:
-            raise GPTError("training.one_character")
+            raise GPTError("training.one_character", "the text repeats one character: there is nothing to predict")
         self.start = first_words(text) if len(first_words(text).encode()) <= block_size // 2 else text[0]
         n_training = int(len(ids) * (1 - held_back))
         n_validation = min(max(len(ids) - n_training, block_size + 1), len(ids) - block_size - 1)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from gpt import Generation, SamplingParams, Step, load_model
-from gpt.documents.remote import polled
+from gpt.documents.backends import polled
 from gpt.models.loading import LoadedModel
 from tests.cluster.processes import kill, own_processes
 

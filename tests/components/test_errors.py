@@ -1,7 +1,6 @@
 import ast
 import json
 import re
-import string
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -15,19 +14,15 @@ from components.i18n.catalogue import CATALOGUES, FOLDER
 from components.state.settings import checked_number
 from gpt import SamplingParams, get_model
 from gpt.errors import GPTError
-from gpt.messages import MESSAGES
+from tests.error_calls import SENTENCES, fields
 
+FULL = GPTError("context.full", SENTENCES["context.full"], limit=8)
 SOURCES = sorted(Path(components.__file__).parent.rglob("*.py"))
 
 
 def module_name(path: Path) -> str:
     parts = path.relative_to(Path(components.__file__).parents[1]).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
-
-
-def fields(sentence: str) -> dict[str, tuple[str | None, str | None]]:
-    """The placeholders of a sentence and how each is written."""
-    return {name: (spec, conversion) for _, name, spec, conversion in string.Formatter().parse(sentence) if name}
 
 
 def value_for(spec: str | None, number: int) -> object:
@@ -37,16 +32,16 @@ def value_for(spec: str | None, number: int) -> object:
 def test_every_error_has_a_chinese_sentence_with_the_same_placeholders_and_no_other_sentence_is_there():
     own = {key for key in json.loads((FOLDER / "en.json").read_text(encoding="utf-8")) if key.startswith("error.")}
     chinese = {key: text for key, text in CATALOGUES["zh"].items() if key.startswith("error.") and key not in own}
-    assert chinese.keys() == {f"error.{key}" for key in MESSAGES}
-    for key, english in MESSAGES.items():
+    assert chinese.keys() == {f"error.{key}" for key in SENTENCES}
+    for key, english in SENTENCES.items():
         assert fields(chinese[f"error.{key}"]) == fields(english), key
 
 
-@pytest.mark.parametrize("key", MESSAGES)
+@pytest.mark.parametrize("key", SENTENCES)
 def test_what_stands_in_the_sentence_stands_in_the_other(key):
-    problem = GPTError(
-        key, **{n: value_for(spec, i + 1) for i, (n, (spec, _)) in enumerate(fields(MESSAGES[key]).items())}
-    )
+    sentence = SENTENCES[key]
+    values = {name: value_for(spec, i) for i, (name, (spec, _)) in enumerate(fields(sentence).items(), start=1)}
+    problem = GPTError(key, sentence, **values)
     chinese = localize_error(problem, "zh")
     assert re.search("[\u4e00-\u9fff]", chinese)
     assert sorted(re.findall("«.»", chinese)) == sorted(re.findall("«.»", str(problem)))
@@ -54,15 +49,14 @@ def test_what_stands_in_the_sentence_stands_in_the_other(key):
 
 
 def test_an_error_among_the_values_is_said_in_the_same_language():
-    inner = GPTError("context.full", limit=8)
-    problem = GPTError("file.damaged", file="a.json", reason=inner)
+    problem = GPTError("file.damaged", SENTENCES["file.damaged"], file="a.json", reason=FULL)
     assert str(problem) == "a.json is damaged: the context of 8 tokens is full"
     assert localize_error(problem, "zh") == "a.json 已损坏：8 个词元的上下文已满"
 
 
 def test_a_language_without_the_sentence_gets_the_english_one(monkeypatch):
     monkeypatch.setitem(CATALOGUES, "qps", {"language.name": "Pseudo"})
-    assert localize_error(GPTError("context.full", limit=8), "qps") == "the context of 8 tokens is full"
+    assert localize_error(FULL, "qps") == "the context of 8 tokens is full"
 
 
 def keys(node: ast.expr, module: ModuleType) -> list[str]:
@@ -82,11 +76,10 @@ def keys(node: ast.expr, module: ModuleType) -> list[str]:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_every_page_error_has_a_key_of_the_catalogues_and_the_values_of_its_placeholders(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("PageError", "GPTError"):
-            messages = MESSAGES if ast.unparse(node.func) == "GPTError" else CATALOGUES["en"]
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "PageError":
             given = {keyword.arg for keyword in node.keywords}
             for key in keys(node.args[0], import_module(module_name(path))):
-                assert None in given or given == fields(messages[key]).keys(), key
+                assert None in given or given == fields(CATALOGUES["en"][key]).keys(), key
 
 
 def test_no_sentence_is_raised_outside_of_the_catalogues():
@@ -161,7 +154,7 @@ def test_real_problems():
 
 
 def test_what_the_page_shows_at_its_edge_is_in_its_language_and_holds_no_tag():
-    problem = GPTError("file.unknown", path="<b>x</b>")
+    problem = GPTError("file.unknown", SENTENCES["file.unknown"], path="<b>x</b>")
     assert error(problem, "zh").message == "没有文件或文件夹 &lt;b&gt;x&lt;/b&gt;"
     assert error(problem).message == "there is no file or folder &lt;b&gt;x&lt;/b&gt;"
 

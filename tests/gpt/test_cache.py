@@ -120,19 +120,19 @@ def test_a_full_cache_refuses_the_next_token(model):
 
 @pytest.mark.parametrize("length", [0, -1, 17])
 def test_a_cache_is_no_longer_than_the_context(model, length):
-    with pytest.raises(ValueError, match=rf"max_length must be between 1 and 16, not {length}"):
+    with pytest.raises(ValueError, match=rf"max_length must be a whole number between 1 and 16, not {length}"):
         KVCache(model.config, max_length=length)
 
 
 @pytest.mark.parametrize("batch_size", [0, -1])
 def test_a_cache_is_for_one_text_at_least(model, batch_size):
-    with pytest.raises(ValueError, match=f"batch_size must be at least 1, not {batch_size}"):
+    with pytest.raises(ValueError, match=f"batch_size must be a whole number of at least 1, not {batch_size}"):
         KVCache(model.config, batch_size)
 
 
 @pytest.mark.parametrize("length", [-1, 1])
 def test_cropping_beyond_the_length_is_refused(model, length):
-    with pytest.raises(ValueError, match=rf"length must be between 0 and 0, not {length}"):
+    with pytest.raises(ValueError, match=rf"length must be a whole number between 0 and 0, not {length}"):
         KVCache(model.config).crop(length)
 
 

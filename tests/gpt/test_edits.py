@@ -242,7 +242,7 @@ def test_a_factor_is_a_finite_number(part: str, factor: object) -> None:
         ({"head_scale": {(0, 0.5): 0.0}}, "a head is named by its layer and its number"),
         ({"attn_scale": {0.5: 0.0}}, "a layer is named by its number, not 0.5"),
         ({"mlp_scale": {"0": 0.0}}, "a layer is named by its number, not '0'"),
-        ({"drop_positions": "no"}, "drop_positions must be True or False, not 'no'"),
+        ({"drop_positions": "no"}, "drop_positions must be true or false, not 'no'"),
         ({"activation": "swiglu"}, "activation must be one of .*, not 'swiglu'"),
     ],
 )

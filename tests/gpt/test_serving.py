@@ -10,7 +10,7 @@ from itertools import count
 import pytest
 
 from gpt import Generation, SamplingParams, load_model
-from gpt.documents.remote import RemoteReply, RemoteRequest, plain_edits
+from gpt.documents.backends import StreamReply, StreamRequest, plain_edits
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
@@ -30,15 +30,15 @@ def here() -> LoadedModel:
     return load_model("stories", device="cpu")
 
 
-def request_for(loaded: LoadedModel, prompt: str, seed: int, length: int, edits: Edits | None = None) -> RemoteRequest:
+def request_for(loaded: LoadedModel, prompt: str, seed: int, length: int, edits: Edits | None = None) -> StreamRequest:
     document = Generation(loaded, prompt, edits=edits)
-    return document.remote_request(SamplingParams(seed=seed), length)
+    return document.request(SamplingParams(seed=seed), length)
 
 
-async def collected(replies: AsyncIterator[RemoteReply | GPTError]) -> list[int]:
+async def collected(replies: AsyncIterator[StreamReply | GPTError]) -> list[int]:
     made: list[int] = []
     async for reply in replies:
-        assert isinstance(reply, RemoteReply)
+        assert isinstance(reply, StreamReply)
         made += [step.token_id for step in reply.steps]
     return made
 
@@ -62,22 +62,22 @@ def test_a_text_that_nobody_wants_any_more_is_stopped(here: LoadedModel, monkeyp
     replica, closed, asked = Replica(ModelSpec("stories", "stories", "fp32")), threading.Event(), count()
     monkeypatch.setattr(replica, "_interval", lambda: float(next(asked) > 0 and not closed.wait(60)))  # of the second
 
-    async def first() -> RemoteReply | GPTError:
+    async def first() -> StreamReply | GPTError:
         stream = replica.stream(request_for(here, PROMPT, 1, 200))
         reply = await anext(stream)
         await stream.aclose()
         closed.set()
         return reply
 
-    assert isinstance(asyncio.run(first()), RemoteReply)
+    assert isinstance(asyncio.run(first()), StreamReply)
     replica._threads.shutdown(wait=True)
     assert replica.loaded.engine.n_tokens <= len(here.tokenizer.encode(PROMPT)) + 3
     assert replica._n_running == 0
 
 
 def test_errors_for_the_visitor_are_sent(replica: Replica) -> None:
-    async def only() -> list[RemoteReply | GPTError]:
-        request = RemoteRequest([5000], params=SamplingParams(seed=1), max_new_tokens=3)
+    async def only() -> list[StreamReply | GPTError]:
+        request = StreamRequest([5000], params=SamplingParams(seed=1), max_new_tokens=3)
         return [reply async for reply in replica.stream(request)]
 
     (error,) = asyncio.run(only())
@@ -122,7 +122,7 @@ def test_a_text_that_is_continued_is_not_read_again(replica: Replica, here: Load
     document = Generation(here, "The dog ran to the")
     for length, n_new in ((10, 5 + 10), (7, 7)):
         before = replica.loaded.engine.n_tokens
-        request = document.remote_request(SamplingParams(seed=2), length)
+        request = document.request(SamplingParams(seed=2), length)
         document.append(*asyncio.run(collected(replica.stream(request))))
         assert replica.loaded.engine.n_tokens - before == n_new
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from components.errors import PageError
 from gpt import Edits, GPTConfig, LoadedModel, Patch, Tokenizer, Trace, trace_text
-from gpt.analysis.copy_circuit import CopyCircuit, copy_circuit
+from gpt.analysis.heads import CopyCircuit, copy_circuit
 from gpt.analysis.patching import patch_from
 from gpt.tokenizer import prompt_ids
 

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from gpt import Edits, Generation, GPTConfig, LoadedModel
 from gpt.analysis.patching import is_patch_of_model
-from gpt.analysis.predictions import kl_bits, kl_bits_from
-from gpt.analysis.text_statistics import TextStatistics, text_statistics
+from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, text_statistics
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.background import Progress
 

@@ -88,7 +88,7 @@ LESSONS: tuple[Lesson, ...] = (
         ("block",),
         (
             Code("gpt.model", "TransformerBlock.forward"),
-            Code("gpt.experiments.norm_placement", "PostNormBlock.forward"),
+            Code("gpt.experiments.normalisation", "PostNormBlock.forward"),
         ),
         Place("inside"),
         (build_norm_placement,),
@@ -191,7 +191,7 @@ LESSONS: tuple[Lesson, ...] = (
         ("load_gpt2",),
         (
             Code("gpt.models.checkpoints.layouts", "BOOK_NAMES"),
-            Code("gpt.models.checkpoints.hugging_face", "transposed"),
+            Code("gpt.models.checkpoints.writing", "transposed"),
         ),
         Place("playground"),
     ),

@@ -26,7 +26,7 @@ from components.widgets.table import table
 from components.widgets.widget import placed
 from gpt import LoadedModel, add_upload, get_model
 from gpt.config import Activation
-from gpt.experiments.attention_scale import losses_by_scale
+from gpt.experiments.text_loss import losses_by_scale
 from gpt.models.checkpoints import (
     LAYOUT_FILE,
     SCALES,

@@ -23,7 +23,7 @@ from components.tabs.shapes.state import Built, ShapesState, choice_of
 from components.tabs.shapes.views import fits
 from components.text_views import document_lines
 from gpt import Generation, GPTConfig, SamplingParams
-from gpt.errors import GPTError
+from gpt.documents.prompt import check_prompt_length
 from gpt.experiments.random_models import (
     MAX_MEMORY_BYTES,
     MemoryInUse,
@@ -168,8 +168,7 @@ def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
         (config.block_size, prompt_ids(vocabulary, prompt)),
         (trained.model.config.block_size, prompt_ids(trained.tokenizer, prompt)),
     ):
-        if len(ids) > limit:
-            raise GPTError("context.prompt_too_long", n=len(ids), excess=len(ids) - limit, limit=limit)
+        check_prompt_length(len(ids), limit)
     with admitted(session, trained) as waiting:
         yield from waiting
         began = time.perf_counter()

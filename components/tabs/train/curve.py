@@ -12,7 +12,7 @@ from components.labels import percent
 from components.tabs.train.figures import CurveNames, Share, learning_curve
 from components.tabs.train.shown import Shown, shares_of_next
 from components.widgets.chart import chart_data
-from gpt.analysis.copying import HeadScore
+from gpt.analysis.heads import HeadScore
 from gpt.training.recorded_run import RecordedRun
 from gpt.training.tasks import N_TEST_EXAMPLES
 

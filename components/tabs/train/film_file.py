@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from components.figures.palette import PALETTE, SEQUENTIAL
 from components.labels import marked
 from components.tabs.train.shown import Shown, shares_of_next
-from gpt.training.run_progress import Evaluation, RunProgress
+from gpt.training.live_run import Evaluation, RunProgress
 
 SIZE = (760, 420)  # pixels
 LOSS = (48, 64, 372, 226)  # left, top, right, bottom

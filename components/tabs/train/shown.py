@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from components.tabs.train.state import Run, TrainState
-from gpt.training.run_progress import Evaluation, RunProgress
+from gpt.training.live_run import Evaluation, RunProgress
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,10 +11,9 @@ from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.choices import UploadedText
 from gpt import LoadedModel
-from gpt.training.live_run import LiveRun
+from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import RunProgress
 from gpt.training.run_queue import RunQueue
 
 _RECIPE = LIVE_RECIPES[choices.KINDS[0]]

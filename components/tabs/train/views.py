@@ -19,9 +19,8 @@ from components.tabs.train.shown import Shown, shares_of_next, shown_at
 from components.tabs.train.state import Run, TrainState
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
-from gpt.training.live_run import LiveRun
+from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun
-from gpt.training.run_progress import RunProgress
 
 
 def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> str:

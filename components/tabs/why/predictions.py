@@ -20,6 +20,7 @@ from gpt.analysis.saliency import input_x_gradient, leave_one_out
 from gpt.analysis.tracing import trace_text, trace_window
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
+from gpt.sampling import rank_of
 from gpt.tokenizer import start_ids
 
 LENS_POSITIONS = 16  # in the lens
@@ -112,7 +113,7 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
         position=position,
         token=token,
         probability=log_p[token].exp().item(),
-        rank=1 + int((log_p > log_p[token]).sum()),
+        rank=int(rank_of(log_p, torch.tensor([token], device=log_p.device))),
         follows=token == follower,
         best=tuple(ids),
         probabilities=tuple(best.values.exp().tolist()),

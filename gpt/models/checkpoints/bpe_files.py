@@ -95,7 +95,14 @@ def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
     if not named or named in ANY_CLASS:
         named = GPT2_CLASS if model_type is None else MODEL_TYPES.get(str(model_type), str(model_type))
     if named not in CLASSES:
-        raise GPTError("vocabulary.class", words=VOCAB_JSON, merges=MERGES_TXT, name=named[:40], file=TOKENIZER_JSON)
+        raise GPTError(
+            "vocabulary.class",
+            "{words} and {merges} do not tell how {name} splits a text into words: put the model's {file} beside them",
+            words=VOCAB_JSON,
+            merges=MERGES_TXT,
+            name=named[:40],
+            file=TOKENIZER_JSON,
+        )
     return named
 
 
@@ -131,7 +138,9 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
     while len(parts) > 2:
         lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))
         if lowest >= rank:
-            raise GPTError("vocabulary.not_a_merge", token=rank)
+            raise GPTError(
+                "vocabulary.not_a_merge", "token {token} cannot be written as a merge of two others", token=rank
+            )
         parts[at : at + 2] = [parts[at] + parts[at + 1]]
     return parts[0], parts[1]
 

@@ -40,7 +40,12 @@ class ChatTemplate:
         messages, fails, or exceeds a limit.
         """
         if len(self.source) > MAX_TEMPLATE_CHARS:
-            raise GPTError("chat.template_length", n=len(self.source), limit=MAX_TEMPLATE_CHARS)
+            raise GPTError(
+                "chat.template_length",
+                "the chat template of this model has {n:,} characters: at most {limit:,} are run",
+                n=len(self.source),
+                limit=MAX_TEMPLATE_CHARS,
+            )
         request = {
             "template": self.source,
             "messages": [dict(message) for message in messages],
@@ -77,13 +82,20 @@ def ask(request: str) -> dict[str, Any]:
 def failure(answer: dict[str, Any]) -> GPTError:
     """The error of an answer without a text."""
     if "refused" in answer:
-        return GPTError("chat.refused", reason=short(answer["refused"]))
+        return GPTError(
+            "chat.refused", "the chat template refuses these messages: {reason}", reason=short(answer["refused"])
+        )
     limits = {
-        "time": GPTError("chat.time"),
-        "memory": GPTError("chat.memory"),
-        "length": GPTError("chat.length"),
+        "time": GPTError("chat.time", "the chat template of this model takes too long"),
+        "memory": GPTError("chat.memory", "the chat template of this model needs too much memory"),
+        "length": GPTError("chat.length", "the chat template of this model writes too much text"),
     }
-    return limits.get(answer["error"]) or GPTError("chat.template", reason=short(answer["error"]))
+    return limits.get(answer["error"]) or template_failed(answer["error"])
+
+
+def template_failed(reason: object) -> GPTError:
+    """The error of a template that fails."""
+    return GPTError("chat.template", "the chat template of this model fails: {reason}", reason=short(reason))
 
 
 def short(reason: object) -> str:

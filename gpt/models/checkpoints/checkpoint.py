@@ -15,16 +15,15 @@ from torch import Tensor, nn
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.model import GPT
+from gpt.model import GPT, meta_model
 from gpt.models.checkpoints.detection import detect_layout
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, Layout, read_layout
 from gpt.models.checkpoints.stated import INFER, Hints
 from gpt.models.checkpoints.token_table import table_inside, token_table
 from gpt.models.checkpoints.translate import Weights
-from gpt.models.checkpoints.untrusted import open_weights, read_json
+from gpt.models.checkpoints.untrusted import damaged, not_readable, open_weights, read_json
 from gpt.models.checkpoints.vocabularies import FILES, find_vocabulary
 from gpt.models.memory import format_bytes, free_memory, release_file_pages
-from gpt.models.meta import meta_model
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -97,7 +96,12 @@ class Checkpoint:
     def need_memory(self, n_bytes: int) -> None:
         """Raise ValueError unless that many bytes are free."""
         if n_bytes > (free := free_memory()):
-            raise GPTError("memory.checkpoint", need=format_bytes(n_bytes), free=format_bytes(free))
+            raise GPTError(
+                "memory.checkpoint",
+                "this model needs {need} of memory, {free} are free",
+                need=format_bytes(n_bytes),
+                free=format_bytes(free),
+            )
 
     def fill(
         self, model: GPT, dtype: torch.dtype = torch.float32, *, matrices: torch.dtype | None = None
@@ -140,7 +144,11 @@ class Checkpoint:
         weight = self._stored(name).to(dtype, copy=True, memory_format=torch.contiguous_format)
         for rows in weight.split(CHECKED_ROWS):
             if not rows.sum(dtype=torch.float32).isfinite() and not rows.isfinite().all():
-                raise GPTError("checkpoint.weights_not_finite", name=name)
+                raise GPTError(
+                    "checkpoint.weights_not_finite",
+                    "{name} has weights that are NaN or infinite: its training went wrong",
+                    name=name,
+                )
         return weight
 
 
@@ -153,11 +161,11 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
     """
     path = Path(path)
     if not (path.is_file() or path.is_dir()):
-        raise GPTError("file.unknown", path=path)
+        raise GPTError("file.unknown", "there is no file or folder {path}", path=path)
     try:
         return open_files(weight_files(path), hints or Hints(**given))
     except OSError as error:
-        raise GPTError("file.unreadable", file=path.name, reason=error.strerror or error) from None
+        raise not_readable(path, error) from None
 
 
 def open_files(files: list[Path], hints: Hints) -> Checkpoint:
@@ -165,7 +173,12 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
     if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != folder_digest(config, folder):
-        raise GPTError("checkpoint.checksum", folder=folder.resolve().name, file=CONFIG)
+        raise GPTError(
+            "checkpoint.checksum",
+            "{folder} is damaged: its files do not match the checksum in {file}",
+            folder=folder.resolve().name,
+            file=CONFIG,
+        )
     tensors, entries = open_weights(files[0])
     for file in files[1:]:
         tensors |= open_weights(file)[0]
@@ -194,17 +207,32 @@ def weight_files(path: Path) -> list[Path]:
             return weight_files(path / name)
     if parts := sorted(path.glob("model-*-of-[0-9][0-9][0-9][0-9][0-9].safetensors")):
         if len(parts) != int(parts[0].stem.rpartition("-")[2]):
-            raise GPTError("checkpoint.missing_shards", folder=path.name, n=len(parts), file=parts[0].name)
+            raise GPTError(
+                "checkpoint.missing_shards",
+                "{folder} has {n} parts of a model, but not all: see {file}",
+                folder=path.name,
+                n=len(parts),
+                file=parts[0].name,
+            )
         return parts
     usual = [path / name for name in TORCH_FILES if (path / name).is_file()]
     found = [file for file in sorted(path.iterdir()) if file.suffix in SUFFIXES and file.is_file()]
     others = [file for file in found if not NO_WEIGHTS.match(file.name)]
     if not others and (adapters := [file.name for file in found if file.name.startswith("adapter")]):
-        raise GPTError("checkpoint.adapter", file=adapters[0])
+        raise GPTError(
+            "checkpoint.adapter",
+            "{file} is an adapter (LoRA) without the model that it changes: merge it into the model first",
+            file=adapters[0],
+        )
     if not others:
-        raise GPTError("checkpoint.no_weights")
+        raise GPTError(
+            "checkpoint.no_weights",
+            "no weights here: their file ends in .safetensors, .pt, .pth or .bin; unpack a .zip first",
+        )
     if not usual and len(others) > 1:
-        raise GPTError("checkpoint.several_weights", n=len(others))
+        raise GPTError(
+            "checkpoint.several_weights", "there are {n} files of weights here: name the one to read", n=len(others)
+        )
     return usual[:1] or others
 
 
@@ -213,7 +241,9 @@ def shards(index: Path) -> list[Path]:
     names = listed_files(index)
     for name in names:
         if not (index.parent / name).is_file():
-            raise GPTError("checkpoint.missing_file", index=index.name, file=name)
+            raise GPTError(
+                "checkpoint.missing_file", "{index} lists {file}, which is missing", index=index.name, file=name
+            )
     return [index.parent / name for name in names]
 
 
@@ -223,7 +253,7 @@ def listed_files(index: Path) -> list[str]:
     names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
     suffix = Path(index.name.removesuffix(INDEX_SUFFIX)).suffix
     if not names or not all(re.fullmatch(rf"\w[\w.-]*\{suffix}", name) for name in names):
-        raise GPTError("file.damaged", file=index.name, reason=f"weight_map: {names[:3]}")
+        raise damaged(index, f"weight_map: {names[:3]}")
     return names
 
 

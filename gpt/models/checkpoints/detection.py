@@ -15,9 +15,9 @@ from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
+from gpt.model import meta_model
 from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
 from gpt.models.checkpoints.family_options import check_config, find_family, read_family_options
-from gpt.models.checkpoints.family_weights import is_written_by_transformers, translate_family
 from gpt.models.checkpoints.infer import infer_layout
 from gpt.models.checkpoints.layouts import (
     BARE,
@@ -33,6 +33,7 @@ from gpt.models.checkpoints.layouts import (
     Layout,
     NamesInferred,
     ScaleUnknown,
+    known_options,
 )
 from gpt.models.checkpoints.stated import (
     INFER,
@@ -46,15 +47,17 @@ from gpt.models.checkpoints.stated import (
 )
 from gpt.models.checkpoints.translate import (
     Weights,
+    duplicate_name,
     is_named,
+    is_written_by_transformers,
     our_name,
     role_of,
     strip_wrappers,
     their_name,
     translate,
+    translate_family,
     with_half_pairs,
 )
-from gpt.models.meta import meta_model
 
 GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
 GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
@@ -110,13 +113,20 @@ def detect_layout(
     stated = stated_options(layout, config, entries, sizes)
     if known is None and hints.names != INFER:
         told = {name: stated[name] for name in ("n_head", "activation", "attn_scale") if stated.get(name) is not None}
-        raise NamesInferred("layout.inferred", layout=replace(layout, **told).to_json(), n_embd=sizes["n_embd"])
+        raise NamesInferred(
+            "layout.inferred",
+            "no known layout has weights with these names. Names and shapes suggest these roles, for a model of width "
+            "{n_embd} with LayerNorm before attention and before feed-forward:\n{layout}\nIf that is right, say so "
+            "with names='infer' (--names infer in a command); else save it, correct it, and give that file as names",
+            layout=replace(layout, **told).to_json(),
+            n_embd=sizes["n_embd"],
+        )
     if layout.title == OURS:  # states every option, and older ones qkv_bias=True beside bias=False
         sizes = {name: value for name, value in sizes.items() if name not in ("bias", "qkv_bias")}
         if stated.get("qkv_bias") and not stated.get("bias") and "h.0.attn.c_attn.bias" not in weights:
             stated["qkv_bias"] = None
-    if stated.get("tie_weights") is False and "lm_head.weight" not in weights:
-        raise GPTError("layout.no_head", name=their_name("lm_head.weight", layout))
+    if stated.get("tie_weights") is False:
+        check_has_head(weights, layout)
     found = match_config(sizes, stated, hints, layout)
     if layout.title == CUSTOM:
         fill_biases(weights, found)
@@ -133,8 +143,8 @@ def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hin
     weights, layout = translate_family(named, find_family(config), stated)
     layout = replace(layout, n_head=None)  # the configuration states it
     tied = stated["tie_weights"]
-    if not tied and "lm_head.weight" not in weights:
-        raise GPTError("layout.no_head", name=their_name("lm_head.weight", layout))
+    if not tied:
+        check_has_head(weights, layout)
     if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # transformers ties in both directions
         weights["wte.weight"] = weights["lm_head.weight"]
     sizes = read_sizes(weights, layout)
@@ -155,6 +165,17 @@ def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> DetectedLayou
     return DetectedLayout(layout, config, weights)
 
 
+def check_has_head(weights: Weights, layout: Layout) -> None:
+    """Raise ValueError unless the head is among the weights."""
+    if "lm_head.weight" not in weights:
+        raise GPTError(
+            "layout.no_head",
+            "config.json states tie_word_embeddings=False, but the weights have no {name}: save the whole model with "
+            "its head, or state tie_word_embeddings=True if the head is the token embedding",
+            name=their_name("lm_head.weight", layout),
+        )
+
+
 def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return the weights without buffers, by their names without wrappers."""
     named: dict[str, Tensor] = {}
@@ -163,7 +184,7 @@ def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if BUFFERS.search(name):
             continue
         if name in named:
-            raise GPTError("layout.duplicate", name=name)
+            raise duplicate_name(name)
         named[name] = tensor
     return named
 
@@ -218,7 +239,13 @@ def stated_options(
     inside = options_inside(entries, sizes.keys() - {"tie_weights"})
     for name in beside.keys() & inside.keys():
         if beside[name] != inside[name]:
-            raise GPTError("layout.stated_twice", name=name, beside=beside[name], inside=inside[name])
+            raise GPTError(
+                "layout.stated_twice",
+                "{name} is {beside!r} in config.json, but {inside!r} in the checkpoint: correct config.json",
+                name=name,
+                beside=beside[name],
+                inside=inside[name],
+            )
     return {**inside, **beside}
 
 
@@ -226,13 +253,6 @@ def options_of_gpt2(config: Mapping[str, object]) -> Options:
     """Return the options that a config.json of transformers' GPT-2 states. Raises ValueError for others than it has."""
     names = {**SIZES, **FAMILIES[GPT2].options}
     return {ours: value for ours, value in read_family_options(config).items() if names.get(ours) in config}
-
-
-def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:
-    """The options. Raises ValueError for one that is not known: it may change the mathematics."""
-    if unknown := sorted(set(options) - known):
-        raise GPTError("layout.option", where=where, names=", ".join(map(str, unknown)))
-    return dict(options)
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:
@@ -250,19 +270,32 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
     found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
     for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
         if stated[name] not in (found[name], None):
-            raise GPTError("layout.contradiction", name=name, stated=stated[name], found=found[name])
+            raise GPTError(
+                "layout.contradiction",
+                "{name} is {stated!r} in the configuration, but {found!r} in the weights",
+                name=name,
+                stated=stated[name],
+                found=found[name],
+            )
     known = {name: value for name, value in stated.items() if value is not None} | found
     for name in ("n_head", "activation"):
         value = getattr(hints, name)
         if value is not None and known.setdefault(name, value) != value:
-            raise GPTError("layout.stated", name=name, stated=known[name], given=value)
+            raise contradicts(name, known[name], value)
     if "n_head" not in known:
-        raise HeadsUnknown("layout.heads_unknown", n_embd=known["n_embd"], activation=layout.activation)
+        raise HeadsUnknown(known["n_embd"], layout.activation)
     for name, usual in (("n_ff", 4 * known["n_embd"]), ("n_kv_head", known["n_head"])):
         if known.get(name) == usual:
             known[name] = None  # so that equal models have equal configurations
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     return replace(config, attn_scale=match_scale(config, stated, hints, layout))
+
+
+def contradicts(name: str, stated: object, given: object) -> GPTError:
+    """The error of a hint that contradicts what the checkpoint states."""
+    return GPTError(
+        "layout.stated", "{name} is {stated} in the checkpoint, not {given}", name=name, stated=stated, given=given
+    )
 
 
 def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
@@ -271,11 +304,18 @@ def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout
     if hints.attn_scale is not None and "attn_scale" in stated:
         theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
         if theirs != given:
-            raise GPTError("layout.stated", name="attn_scale", stated=stated["attn_scale"], given=hints.attn_scale)
+            raise contradicts("attn_scale", stated["attn_scale"], hints.attn_scale)
     scales = (hints.attn_scale, stated.get("attn_scale"), layout.attn_scale)
     scale = next((each for each in scales if each is not None), None)
     if scale is None and layout.asks_scale and config.n_head > 1:
-        raise ScaleUnknown("layout.scale_unknown", n_embd=n_embd, head_size=head_size)
+        raise ScaleUnknown(
+            "layout.scale_unknown",
+            "this checkpoint has a module for each head and does not state how its attention scores are scaled: give "
+            "attn_scale='head_size' (divided by the square root of {head_size}, the width of a head) or "
+            "attn_scale='n_embd' (by that of {n_embd}, the width of the model, as in the first edition of a lecture)",
+            n_embd=n_embd,
+            head_size=head_size,
+        )
     return score_factor(scale, n_embd, head_size)
 
 
@@ -283,7 +323,11 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
     """Every option that the names and shapes of the weights determine."""
     for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(weights))):
         if name not in weights or weights[name][0].dim() != 2:
-            raise GPTError("layout.not_a_matrix", name=their_name(name, layout))
+            raise GPTError(
+                "layout.not_a_matrix",
+                "the weights do not fit: {name} is missing or not a matrix",
+                name=their_name(name, layout),
+            )
     wte = weights["wte.weight"][0]
     biases = {name for name in weights if name.endswith(".bias")} - {"lm_head.bias"}
     found: Options = {
@@ -348,7 +392,7 @@ def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
         more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
         listed += [f"{kind}: {', '.join(shown)}{more}"] if names else []
     if listed:
-        raise GPTError("layout.misfits", problems="; ".join(listed))
+        raise GPTError("layout.misfits", "the weights do not fit; {problems}", problems="; ".join(listed))
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:

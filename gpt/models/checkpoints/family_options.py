@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from gpt.checks import check_integer, check_number, check_switch, is_integer
 from gpt.config import RotaryScaling
 from gpt.errors import GPTError
 from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS, SIZES, Family, Values
-from gpt.models.checkpoints.stated import ACTIVATIONS
+from gpt.models.checkpoints.stated import ACTIVATIONS, unknown_activation, wrong_type
 
 MAX_CONTEXT = 4096  # block_size of a rotary model: memory for it is allocated with every text
 MAX_SIZE = 2**24  # of what is stated: torch cannot multiply much larger ones
@@ -24,7 +24,7 @@ GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
 def check_activation(option: str, value: object) -> None:
     """Raise ValueError unless value is the name of a known activation function."""
     if not isinstance(value, str) or value not in ACTIVATIONS:
-        raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
+        raise unknown_activation(option, value)
 
 
 # For each of our options the check of its value in config.json, called with their name of the option and the value.
@@ -60,13 +60,35 @@ def check_config(config: Values) -> Family | None:
     else:
         known = ", ".join(FAMILIES)
         if (reason := refusal_reason(config)) is not None:
-            raise GPTError("layout.model_type_reason", model_type=model_type, reason=reason, known=known)
+            raise GPTError(
+                "layout.model_type_reason",
+                "this is a {model_type} model, which is not implemented ({reason}): choose one of the types {known}",
+                model_type=model_type,
+                reason=reason,
+                known=known,
+            )
         if config.get("auto_map"):
-            raise GPTError("layout.remote_code", model_type=model_type)
-        raise GPTError("layout.model_type", model_type=model_type, known=known)
+            raise GPTError(
+                "layout.remote_code",
+                "this {model_type} model brings its own code (auto_map), and no code of a model is run: choose a "
+                "model that transformers runs without trust_remote_code",
+                model_type=model_type,
+            )
+        raise GPTError(
+            "layout.model_type",
+            "this is a {model_type} model, which is not implemented: choose one of the types {known}",
+            model_type=model_type,
+            known=known,
+        )
     if quantized := config.get("quantization_config"):
         method = quantized.get("quant_method") if isinstance(quantized, dict) else None
-        raise GPTError("layout.quantized", option="quantization_config", method=method or "unknown")
+        raise GPTError(
+            "layout.quantized",
+            "the weights of this model are quantised ({option}: {method}), which is not read: choose the original "
+            "model; precision int8 makes it small here",
+            option="quantization_config",
+            method=method or "unknown",
+        )
     if model_type is not None:
         read_family_options(config)
     return family
@@ -88,14 +110,14 @@ def refusal_reason(config: Values) -> GPTError | None:
         named += ["encoder_decoder"] if part.get("is_encoder_decoder") is True else []
         named += ["images"] if isinstance(part.get("vision_config"), dict) else []
     sentences = {
-        "alibi": GPTError("layout.reason.alibi"),
-        "experts": GPTError("layout.reason.experts"),
-        "linear_attention": GPTError("layout.reason.linear_attention"),
-        "recurrent": GPTError("layout.reason.recurrent"),
-        "sinks": GPTError("layout.reason.sinks"),
-        "encoder_decoder": GPTError("layout.reason.encoder_decoder"),
-        "encoder": GPTError("layout.reason.encoder"),
-        "images": GPTError("layout.reason.images"),
+        "alibi": GPTError("layout.reason.alibi", "it adds positions to the attention scores, ALiBi"),
+        "experts": GPTError("layout.reason.experts", "it is a mixture of experts"),
+        "linear_attention": GPTError("layout.reason.linear_attention", "some of its layers have linear attention"),
+        "recurrent": GPTError("layout.reason.recurrent", "a recurrent state takes the place of attention"),
+        "sinks": GPTError("layout.reason.sinks", "it has attention sinks and is a mixture of experts"),
+        "encoder_decoder": GPTError("layout.reason.encoder_decoder", "it has an encoder beside the decoder"),
+        "encoder": GPTError("layout.reason.encoder", "it is an encoder and generates no text"),
+        "images": GPTError("layout.reason.images", "it also reads images"),
     }
     return sentences[named[0]] if named else None
 
@@ -121,14 +143,11 @@ def read_family_options(config: Values) -> dict[str, Any]:
     family = find_family(config)
     values: Values = {**family.defaults, **config}
     for option, value in family.required.items():
-        if values.get(option) not in (value, None):
-            raise GPTError("layout.option_value", option=option, value=values[option], implemented=value)
+        check_implemented(option, values.get(option), value)
     for option, other in family.equal.items():
-        if values.get(option) not in (values.get(other), None):
-            raise GPTError("layout.option_value", option=option, value=values[option], implemented=values.get(other))
+        check_implemented(option, values.get(option), values.get(other))
     names = {**SIZES, **family.options}
-    if missing := [theirs for theirs in names.values() if theirs not in values]:
-        raise GPTError("layout.option_missing", names=", ".join(missing))
+    check_complete(values, names.values())
     for ours, theirs in names.items():
         may_be_null = (
             ours in ("n_kv_head", "head_dim", "attn_softcap", "logit_softcap") or family.defaults.get(theirs, 0) is None
@@ -184,7 +203,7 @@ def read_rotary(family: Family, values: Values) -> dict[str, object]:
     if by_layer:
         local = mapping(given, WINDOWED)
         if read_scaling(local, values) is not None:
-            raise GPTError("layout.rope_type", value=rope_type(local), known="default")
+            raise unknown_scaling(local, "default")
         stated["window_rotary_base"] = local.get("rope_theta")
     for ours, base in stated.items():
         if base is not None:
@@ -193,12 +212,39 @@ def read_rotary(family: Family, values: Values) -> dict[str, object]:
     share = rope.get("partial_rotary_factor")
     if "rotary_share" not in family.options:
         share = values.get("partial_rotary_factor") if share is None else share
-        if share not in (None, 1):
-            raise GPTError("layout.option_value", option="partial_rotary_factor", value=share, implemented=1.0)
+        check_implemented("partial_rotary_factor", share, 1.0)
     elif share is not None:
         CHECKS["rotary_share"]("partial_rotary_factor", share)
         found["rotary_share"] = share
     return found
+
+
+def check_implemented(option: str, value: object, implemented: object) -> None:
+    """Raise ValueError for an option, None if it is not stated, that changes the mathematics."""
+    if value not in (implemented, None):
+        raise GPTError(
+            "layout.option_value",
+            "{option}={value!r} changes the mathematics: only {implemented!r} is implemented",
+            option=option,
+            value=value,
+            implemented=implemented,
+        )
+
+
+def check_complete(values: Values, names: Iterable[str]) -> None:
+    """Raise ValueError unless each of the options is stated."""
+    if missing := [name for name in names if name not in values]:
+        raise GPTError("layout.option_missing", "config.json does not state {names}", names=", ".join(missing))
+
+
+def unknown_scaling(rope: Values, known: str) -> GPTError:
+    """The error of a kind of scaling that is not implemented."""
+    return GPTError(
+        "layout.rope_type",
+        "rotary positions of the type {value!r} are not implemented: known are {known}",
+        value=rope_type(rope),
+        known=known,
+    )
 
 
 def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
@@ -207,11 +253,10 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
     if kind == "default":
         return None
     if kind not in ("linear", "llama3"):
-        raise GPTError("layout.rope_type", value=kind, known="default, linear, llama3")
+        raise unknown_scaling(rope, "default, linear, llama3")
     context = rope.get("original_max_position_embeddings", values["max_position_embeddings"])
     names = ("factor",) if kind == "linear" else ("factor", "low_freq_factor", "high_freq_factor")
-    if missing := [name for name in names if name not in rope]:
-        raise GPTError("layout.option_missing", names=", ".join(missing))
+    check_complete(rope, names)
     for name in names:
         check_number(name, rope[name], 0.0)
     if kind == "linear":
@@ -245,7 +290,7 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
         kinds = default_layer_types(family, values, n_layer)
     if not isinstance(kinds, list) or len(kinds) != n_layer or not all(kind in (FULL, WINDOWED) for kind in kinds):
         expected = f"[{n_layer} x {FULL} / {WINDOWED}]"
-        raise GPTError("layout.option_type", option="layer_types", value=kinds, expected=expected)
+        raise wrong_type("layer_types", kinds, expected)
     full = tuple(layer for layer, kind in enumerate(kinds) if kind == FULL)
     if "window_rotary_base" not in family.options and (len(full) == n_layer or window >= block_size):
         return {}
@@ -261,7 +306,7 @@ def expand_attention_types(types: object, n_layer: int) -> list[str]:
             kinds += of * n
     if len(kinds) != n_layer or not all(isinstance(kind, str) and kind in GPT_NEO_LAYERS for kind in kinds):
         expected = f"[[[{' / '.join(GPT_NEO_LAYERS)}, ...], n], ...]: {n_layer}"
-        raise GPTError("layout.option_type", option="attention_types", value=types, expected=expected)
+        raise wrong_type("attention_types", types, expected)
     return [GPT_NEO_LAYERS[str(kind)] for kind in kinds]
 
 
@@ -279,7 +324,7 @@ def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple
         or len(rotated) < n_layer
         or not all(is_integer(n) and n in (0, 1) for n in rotated)
     ):
-        raise GPTError("layout.option_type", option="no_rope_layers", value=rotated, expected=f"[{n_layer} x 0 / 1]")
+        raise wrong_type("no_rope_layers", rotated, f"[{n_layer} x 0 / 1]")
     return tuple(layer for layer in range(n_layer) if not rotated[layer])
 
 
@@ -298,5 +343,5 @@ def mapping(values: Values, option: str) -> Mapping[str, object]:
     """A nested object of a configuration, {} without one."""
     value = values.get(option)
     if value is not None and not isinstance(value, dict):
-        raise GPTError("layout.option_type", option=option, value=value, expected="{...}")
+        raise wrong_type(option, value, "{...}")
     return value or {}

@@ -25,10 +25,16 @@ from gpt.models.checkpoints.bpe_files import (
     letters_and_merges,
     pair_as_tokenizer_json,
 )
-from gpt.models.checkpoints.chat_template import TEMPLATE_FILE, TEMPLATE_KEY, ChatTemplate, read_chat_template, short
-from gpt.models.checkpoints.tokenizer_json import SPACE, TokenizerJson, check_tokenizer_json
+from gpt.models.checkpoints.chat_template import (
+    TEMPLATE_FILE,
+    TEMPLATE_KEY,
+    ChatTemplate,
+    read_chat_template,
+    template_failed,
+)
+from gpt.models.checkpoints.tokenizer_json import SPACE, TokenizerJson, check_tokenizer_json, lacks_parts
 from gpt.models.checkpoints.untrusted import read_json
-from gpt.tokenizer import END_OF_TEXT, Vocabulary, text_with_names
+from gpt.tokenizer import END_OF_TEXT, Vocabulary, no_chat_template, text_with_names
 
 TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG = "tokenizer_config.json", "generation_config.json", "config.json"
 SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
@@ -152,7 +158,7 @@ class HuggingFaceTokenizer(Vocabulary):
             text = self._render([*before, {"role": "user", "content": PLACES[1]}])
             start, found, end = text.partition(PLACES[1])
             if not found or not (first or PLACES[0] in start):
-                raise GPTError("chat.template", reason=short("no content"))
+                raise template_failed("no content")
             start = start.rpartition(PLACES[0])[2]
             ids = self._encode_rendered(start + PLACES[1] + end, is_start=first)
             read = text_with_names(self, ids, strips_space=first and self.strips_space)
@@ -162,7 +168,7 @@ class HuggingFaceTokenizer(Vocabulary):
 
     def _render(self, messages: Sequence[Mapping[str, str]]) -> str:
         if self.settings.chat is None:
-            raise GPTError("chat.none")
+            raise no_chat_template()
         marked = [{key: self._mark(valid_text(value)) for key, value in message.items()} for message in messages]
         return self.settings.chat.render(marked)
 
@@ -225,7 +231,7 @@ class HuggingFaceTokenizer(Vocabulary):
         before = [i for i in range(len(all_ids) + 1) if all_ids[i : i + len(text)] == text]
         prefix = all_ids[: before[0]] if before else []
         if len(prefix) > MAX_PREFIX_TOKENS or not all(token_id < self.n_vocab for token_id in prefix):
-            raise GPTError("vocabulary.parts", file=TOKENIZER_JSON)
+            raise lacks_parts(TOKENIZER_JSON)
         return tuple(prefix)
 
 
@@ -404,9 +410,12 @@ def library_errors(file: str) -> Iterator[None]:
         yield
     except GPTError:
         raise
-    except Exception as error:
-        raise GPTError("vocabulary.invalid", file=file, reason=str(error).partition("\n")[0]) from None
-    except BaseException as error:  # a Rust panic is no Exception
-        if type(error).__name__ != "PanicException":
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of Rust
             raise
-        raise GPTError("vocabulary.invalid", file=file, reason=str(error).partition("\n")[0]) from None
+        raise GPTError(
+            "vocabulary.invalid",
+            "{file} is not a vocabulary: {reason}",
+            file=file,
+            reason=str(error).partition("\n")[0],
+        ) from None

@@ -73,11 +73,18 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
     except GPTError as reason:
         raise NamesUnknown(
             "layout.unknown",
+            "no known layout has weights named {names}: known are {known} and our own. Their roles cannot be inferred "
+            'either ({reason}). Write them in a file names.json beside the weights, in place of each "?":\n{draft}',
             names=", ".join(list(named)[:3]),
             known=", ".join([HUGGING_FACE, NANOGPT, MINGPT, *(layout.title for layout in LAYOUTS)]),
             reason=reason,
             draft=inference.draft(),
         ) from None
+
+
+def no_role(role: str) -> GPTError:
+    """The error of a checkpoint in which nothing can have the role."""
+    return GPTError("layout.no_role", "nothing looks like {role}", role=role)
 
 
 class Inference:
@@ -99,7 +106,7 @@ class Inference:
         self.find_feed_forward()
         self.find_embeddings()
         if left := [module.name for module in (*self.block, *self.outside)]:
-            raise GPTError("layout.left_over", names=", ".join(left))
+            raise GPTError("layout.left_over", "a GPT-2 has no place for {names}", names=", ".join(left))
         fused = self.roles.get("h.{n}.attn.c_attn", Module(""))
         order = next((word[-3:] for word in words(fused.name) if sorted(word[-3:]) == ["k", "q", "v"]), "qkv")
         # Programs with a module for each head follow a lecture, whose activation function is ReLU.
@@ -139,9 +146,14 @@ class Inference:
     def take(self, role: str, candidates: list[Module], group: list[Module]) -> Module:
         """Give a role to the only candidate. Raises ValueError if there is none, or more than one."""
         if not candidates:
-            raise GPTError("layout.no_role", role=role)
+            raise no_role(role)
         if len(candidates) > 1:
-            raise GPTError("layout.unclear", role=role, names=", ".join(module.name for module in candidates))
+            raise GPTError(
+                "layout.unclear",
+                "{role} could be any of {names}",
+                role=role,
+                names=", ".join(module.name for module in candidates),
+            )
         group.remove(candidates[0])
         self.roles[role] = candidates[0]
         return candidates[0]
@@ -151,7 +163,7 @@ class Inference:
         prefix = block_prefix(self.shapes)
         inside = {name: shape for name, shape in self.shapes.items() if re.match(rf"{re.escape(prefix)}\d", name)}
         if not inside:
-            raise GPTError("layout.no_role", role="h.{n}")
+            raise no_role("h.{n}")
         self.width = Counter(size for shape in inside.values() for size in shape).most_common(1)[0][0]
         self.block = modules(same_in_all_blocks(inside, prefix))
         self.outside = modules({name: shape for name, shape in self.shapes.items() if name not in inside})
@@ -161,7 +173,12 @@ class Inference:
         self.take("ln_f", [module for module in self.outside if module.shape == (self.width,)], self.outside)
         norms = [module for module in self.block if module.shape == (self.width,)]
         if len(norms) != 2:
-            raise GPTError("layout.norms", n=len(norms), names=", ".join(module.name for module in norms))
+            raise GPTError(
+                "layout.norms",
+                "a block needs 2 norms of the model's width, not {n}: {names}",
+                n=len(norms),
+                names=", ".join(module.name for module in norms),
+            )
         second = [norm for norm in norms if norm.has(SECOND_NORM)]
         first = [norm for norm in norms if norm.has(FIRST_NORM) and norm not in second]
         if len(second) == 1 or len(first) == 1:
@@ -219,7 +236,12 @@ class Inference:
             self.take(GATE, gates, self.block)
             pair.remove(gates[0])
         if len(pair) != 2:
-            raise GPTError("layout.feed_forward", n=len(pair), names=", ".join(module.name for module in pair))
+            raise GPTError(
+                "layout.feed_forward",
+                "a block needs 2 matrices beside attention, not {n}: {names}",
+                n=len(pair),
+                names=", ".join(module.name for module in pair),
+            )
         wide = max(size for module in pair for size in module.shape)
         rules: list[Callable[[Module], bool]] = [
             lambda module: wide != C and module.shapes.get("bias") == (wide,),
@@ -259,7 +281,12 @@ class Inference:
             group.remove(module)
         self.take("wte", group, self.outside)
         if not positions:
-            raise GPTError("layout.no_positions")
+            raise GPTError(
+                "layout.no_positions",
+                "there are no position embeddings, so positions are rotary: write in rotary_pairs whether each number "
+                "of a head is rotated with the one half a head further on (half, as in transformers) or with its "
+                "neighbour (interleaved, as in Meta's Llama and llama2.c)",
+            )
 
 
 def numbers(module: Module) -> list[int]:
@@ -289,7 +316,12 @@ def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> di
     first = next(iter(blocks.values()))
     for number, block in blocks.items():
         if differing := [name for name in first.keys() | block.keys() if first.get(name) != block.get(name)]:
-            raise GPTError("layout.blocks_differ", block=number, names=", ".join(sorted(differing)[:3]))
+            raise GPTError(
+                "layout.blocks_differ",
+                "block {block} differs from the first in {names}",
+                block=number,
+                names=", ".join(sorted(differing)[:3]),
+            )
     return first
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal, cast, get_args
 from gpt.checks import check_choice, check_integer
 from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError
-from gpt.models.checkpoints.stated import AttnScale, check_attn_scale
+from gpt.models.checkpoints.stated import AttnScale, Options, check_attn_scale
 from gpt.models.checkpoints.untrusted import read_json
 
 HUGGING_FACE, NANOGPT, MINGPT, OURS, CUSTOM = "Hugging Face GPT-2", "nanoGPT", "minGPT", "Glassbox GPT", "custom GPT"
@@ -159,6 +159,15 @@ class HeadsUnknown(GPTError):
     `choices` are the numbers that divide the width; `activation` is that of the layout.
     """
 
+    def __init__(self, n_embd: int, activation: Activation) -> None:
+        super().__init__(
+            "layout.heads_unknown",
+            "this checkpoint does not state its number of heads: give n_head, a divisor of {n_embd}, and activation "
+            "if it is not {activation}",
+            n_embd=n_embd,
+            activation=activation,
+        )
+
     @property
     def activation(self) -> Activation:
         return cast(Activation, self.values["activation"])
@@ -246,7 +255,7 @@ def read_layout(path: Path) -> Layout:
     content = read_json(path, dict)
     names = content.pop("names", None)
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
-        raise GPTError("layout.file", file=path.name, reason='"names" must give a name for each of ours')
+        raise not_a_layout(path, '"names" must give a name for each of ours')
     transposed = content.pop("transposed", [])
     transposed = tuple(transposed) if isinstance(transposed, list) else (transposed,)
     for role in (re.sub(r"\.(weight|bias)$", "", ours) for ours in names):
@@ -255,9 +264,9 @@ def read_layout(path: Path) -> Layout:
         check_choice("transposed", role, (*MATRICES, *SEPARATE, "wte", "lm_head"))
     for ours, theirs in names.items():
         if theirs == "?":
-            raise GPTError("layout.file", file=path.name, reason=f'{ours} is still "?"')
+            raise not_a_layout(path, f'{ours} is still "?"')
         if theirs.count("{n}") != ours.count("{n}") or theirs.count("{h}") > 1:
-            raise GPTError("layout.file", file=path.name, reason=f"{theirs} must have {{n}} once in a block, else not")
+            raise not_a_layout(path, f"{theirs} must have {{n}} once in a block, else not")
     qkv_order, n_head = content.pop("qkv_order", "qkv"), content.pop("n_head", None)
     activation, rotary_pairs = content.pop("activation", "gelu"), content.pop("rotary_pairs", "half")
     attn_scale = content.pop("attn_scale", None)
@@ -267,10 +276,26 @@ def read_layout(path: Path) -> Layout:
     check_attn_scale(attn_scale)
     if n_head is not None:
         check_integer("n_head", n_head, 1)
-    if unknown := sorted(content.keys() - set(LAYOUT_OPTIONS)):
-        raise GPTError("layout.option", where=path.name, names=", ".join(unknown))
+    known_options(content, set(LAYOUT_OPTIONS), path.name)
     heads = content.get("n_kv_head", 1)
     GPTConfig(n_head=heads, n_embd=8, head_dim=8, **content)  # raises for values that no model can have
     return Layout(
         CUSTOM, names, activation, transposed, qkv_order, n_head, 0.0, attn_scale, rotary_pairs, options=content
     )
+
+
+def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:
+    """The options. Raises ValueError for one that is not known: it may change the mathematics."""
+    if unknown := sorted(set(options) - known):
+        raise GPTError(
+            "layout.option",
+            "{where} has an option that is not implemented: {names}",
+            where=where,
+            names=", ".join(map(str, unknown)),
+        )
+    return dict(options)
+
+
+def not_a_layout(path: Path, reason: str) -> GPTError:
+    """The error of a layout file."""
+    return GPTError("layout.file", "{file} is not a table of names: {reason}", file=path.name, reason=reason)

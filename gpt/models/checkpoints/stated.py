@@ -96,7 +96,11 @@ class Hints:
 def check_attn_scale(value: object) -> None:
     """Raise ValueError unless value is None, a positive number, "head_size" or "n_embd"."""
     if value is not None and value not in ("head_size", "n_embd") and not (is_number(value) and value > 0):
-        raise GPTError("argument.attn_scale", value=value)
+        raise GPTError(
+            "argument.attn_scale",
+            "attn_scale must be a number above 0, 'head_size' or 'n_embd', not {value!r}",
+            value=value,
+        )
 
 
 def read_attn_scale(text: str) -> AttnScale:
@@ -119,9 +123,7 @@ def options_beside(config: Mapping[str, object]) -> Options:
     found: Options = {}
     for ours, theirs, value in synonyms_in(config):
         if not is_of_type(ours, value):
-            raise GPTError(
-                "layout.option_type", option=theirs, value=value, expected=EXPECTED.get(ours, "an integer > 0")
-            )
+            raise wrong_type(theirs, value, EXPECTED.get(ours, "an integer > 0"))
         found.setdefault(ours, value)
     return found
 
@@ -156,8 +158,30 @@ def read_activation(option: str, value: object) -> object:
     if not isinstance(value, str) or value in get_args(Activation):
         return value
     if value.lower() not in ACTIVATIONS:
-        raise GPTError("layout.activation", option=option, value=value, choices=", ".join(ACTIVATIONS))
+        raise unknown_activation(option, value)
     return ACTIVATIONS[value.lower()]
+
+
+def unknown_activation(option: str, value: object) -> GPTError:
+    """The error of an activation function that is not implemented."""
+    return GPTError(
+        "layout.activation",
+        "{option}={value!r} is not implemented: known are {choices}",
+        option=option,
+        value=value,
+        choices=", ".join(ACTIVATIONS),
+    )
+
+
+def wrong_type(option: str, value: object, expected: str) -> GPTError:
+    """The error of an option of the wrong type in config.json."""
+    return GPTError(
+        "layout.option_type",
+        "{option}={value!r} in config.json should be {expected}",
+        option=option,
+        value=value,
+        expected=expected,
+    )
 
 
 def is_of_type(ours: str, value: object) -> bool:

@@ -25,6 +25,11 @@ TABLES = (
 )
 
 
+def ambiguous_table() -> GPTError:
+    """The error of a table that does not list each token once."""
+    return GPTError("vocabulary.table", "a vocabulary of characters or words must list each of them once")
+
+
 class TokenTable(Vocabulary):
     """A vocabulary that lists the text of each token. Names such as <eos> are control tokens.
 
@@ -34,7 +39,7 @@ class TokenTable(Vocabulary):
     def __init__(self, tokens: Sequence[str]) -> None:
         found = different_texts(tokens)
         if found is None:
-            raise GPTError("vocabulary.table")
+            raise ambiguous_table()
         self.tokens = found
         self.n_vocab = len(tokens)
         self._ids = {token: token_id for token_id, token in enumerate(tokens)}
@@ -75,14 +80,20 @@ class Characters(TokenTable):
     def __init__(self, tokens: Sequence[str]) -> None:
         super().__init__(tokens)
         if any(len(token) > 1 and token_id not in self.special_ids for token, token_id in self._ids.items()):
-            raise GPTError("vocabulary.table")
+            raise ambiguous_table()
 
     def split(self, text: str) -> Iterator[str]:
         return iter(text)
 
     def unknown(self, part: str) -> GPTError:
         part, known = visible(part), self.listed("")
-        return GPTError("vocabulary.unknown_character", character=part, n=self.n_vocab, known=known)
+        return GPTError(
+            "vocabulary.unknown_character",
+            "this model does not know “{character}”: it was trained on {n} characters: {known}",
+            character=part,
+            n=self.n_vocab,
+            known=known,
+        )
 
     def token_bytes(self, token_id: int) -> bytes:
         check_token_id(token_id, self.n_vocab)
@@ -108,7 +119,13 @@ class Words(TokenTable):
             yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
 
     def unknown(self, part: str) -> GPTError:
-        return GPTError("vocabulary.unknown_word", word=part, n=self.n_vocab, known=self.listed(" "))
+        return GPTError(
+            "vocabulary.unknown_word",
+            "this model does not know the word “{word}”: it was trained on {n:,} words: {known}",
+            word=part,
+            n=self.n_vocab,
+            known=self.listed(" "),
+        )
 
     def _known(self, word: str) -> str:
         return word if word in self._ids else word.lower() if word.lower() in self._ids else word

@@ -66,21 +66,20 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
     """Check a file for a model of n_vocab tokens. Raises ValueError if it is of another kind or does not fit."""
     model = content.get("model")
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
-        raise GPTError("vocabulary.kind", file=file)
+        raise not_of_bytes(file)
     vocab, merges, added = model.get("vocab"), model.get("merges"), content.get("added_tokens") or []
     if not isinstance(vocab, dict) or not isinstance(merges, list) or not isinstance(added, list):
-        raise GPTError("vocabulary.parts", file=file)
+        raise lacks_parts(file)
     if not all(
         isinstance(token, dict) and isinstance(token.get("content"), str) and token["content"] for token in added
     ):
-        raise GPTError("vocabulary.parts", file=file)
-    if not vocab or not all(type(token_id) is int and token_id >= 0 for token_id in vocab.values()):
-        raise GPTError("vocabulary.ids", file=file)
-    if len(set(vocab.values())) != len(vocab):
-        raise GPTError("vocabulary.ids", file=file)
+        raise lacks_parts(file)
+    valid = bool(vocab) and all(type(token_id) is int and token_id >= 0 for token_id in vocab.values())
+    if not valid or len(set(vocab.values())) != len(vocab):
+        raise GPTError("vocabulary.ids", "{file} is not a vocabulary: it must give each token an id", file=file)
     beyond = {token for token, token_id in vocab.items() if token_id >= n_vocab} - {each["content"] for each in added}
     if beyond and not beyond <= set(control_names(vocab, merges)):
-        raise GPTError("vocabulary.size", n=max(vocab.values()) + 1, n_vocab=n_vocab)
+        raise wrong_size(max(vocab.values()) + 1, n_vocab)
     normalizers = checked_parts(content.get("normalizer"), NORMALIZERS, file)
     splitters = checked_parts(content.get("pre_tokenizer"), PRE_TOKENIZERS, file)
     decoders = checked_parts(content.get("decoder"), DECODERS, file)
@@ -88,7 +87,7 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
     byte_level = "ByteLevel" in kinds and any(part["type"] == "ByteLevel" for part in splitters)
     by_fallback = model.get("byte_fallback") is True and "ByteFallback" in kinds
     if not (byte_level or by_fallback) or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
-        raise GPTError("vocabulary.kind", file=file)
+        raise not_of_bytes(file)
     places = {place_of_space(part) for part in (*normalizers, *splitters)}
     prefix: Literal["none", "first", "each"] = "each" if "each" in places else "first" if "first" in places else "none"
     strips = any(
@@ -114,7 +113,7 @@ def checked_parts(part: object, known: set[str], file: str) -> list[dict[str, An
     parts = list(flat_parts(part, file))
     for each in parts:
         if each["type"] not in known:
-            raise GPTError("vocabulary.option", file=file, name=each["type"])
+            raise not_implemented(file, each["type"])
         for value in (each.get("pattern"), each.get("prepend"), each.get("content"), each.get("replacement")):
             check_text(each["type"], value, file)
     return parts
@@ -128,13 +127,13 @@ def flat_parts(part: object, file: str) -> Iterator[dict[str, Any]]:
         if part is None:
             continue
         if not isinstance(part, dict) or not isinstance(part.get("type"), str) or n > MAX_PARTS:
-            raise GPTError("vocabulary.parts", file=file)
+            raise lacks_parts(file)
         if part["type"] != "Sequence":
             yield part
             continue
         inner = [part[key] for key in SEQUENCES if key in part]
         if len(inner) != 1 or not isinstance(inner[0], list):
-            raise GPTError("vocabulary.parts", file=file)
+            raise lacks_parts(file)
         waiting += reversed(inner[0])
 
 
@@ -148,7 +147,7 @@ def check_text(kind: str, value: object, file: str) -> None:
         return
     if kind == "Replace" and value in ({"String": " "}, {"String": SPACE}):
         return
-    raise GPTError("vocabulary.option", file=file, name=f"{kind} {str(value)[:40]}")
+    raise not_implemented(file, f"{kind} {str(value)[:40]}")
 
 
 def check_pattern(pattern: str, file: str) -> None:
@@ -157,7 +156,12 @@ def check_pattern(pattern: str, file: str) -> None:
     repetitions = max(len(REPETITION.findall(part)) for part in bare.split("|"))
     too_much = len(pattern) > MAX_PATTERN_CHARS or bare.count("(") > MAX_GROUPS or repetitions > MAX_REPETITIONS
     if too_much or UNBOUNDED.search(pattern) or REPEATED_GROUP.search(bare) or takes_long(pattern):
-        raise GPTError("vocabulary.pattern", file=file, pattern=pattern[:40])
+        raise GPTError(
+            "vocabulary.pattern",
+            "{file} splits texts by a pattern that could take minutes: {pattern}",
+            file=file,
+            pattern=pattern[:40],
+        )
 
 
 def takes_long(pattern: str) -> bool:
@@ -169,3 +173,33 @@ def takes_long(pattern: str) -> bool:
     except (regex.error, TimeoutError):
         return True
     return False
+
+
+def lacks_parts(file: str) -> GPTError:
+    """The error of a file that is not made of tokens and merges."""
+    return GPTError("vocabulary.parts", "{file} is not a vocabulary: it must contain tokens and merges", file=file)
+
+
+def not_of_bytes(file: str) -> GPTError:
+    """The error of a vocabulary of another kind."""
+    return GPTError(
+        "vocabulary.kind",
+        "{file} is not a BPE of bytes, or with bytes for what it does not know, the only kinds read here: leave it "
+        "out to write token ids instead of text",
+        file=file,
+    )
+
+
+def not_implemented(file: str, name: str) -> GPTError:
+    """The error of a part that this program does not know."""
+    return GPTError("vocabulary.option", "{file} has a part that is not implemented: {name}", file=file, name=name)
+
+
+def wrong_size(n: int, n_vocab: int) -> GPTError:
+    """The error of a vocabulary of n tokens for a model of n_vocab."""
+    return GPTError(
+        "vocabulary.size",
+        "the vocabulary has {n:,} tokens, but the model has {n_vocab:,}: they do not belong together",
+        n=n,
+        n_vocab=n_vocab,
+    )

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
+from gpt.models.checkpoints.families import Family
 from gpt.models.checkpoints.layouts import CUSTOM, HeadsUnknown, Layout
 
 Weights = dict[str, tuple[Tensor, ...]]  # by our names, the stored tensors that are concatenated along the first axis
@@ -72,6 +74,11 @@ def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
     return ours
 
 
+def duplicate_name(name: str) -> GPTError:
+    """The error of two weights of one name."""
+    return GPTError("layout.duplicate", "two weights are named {name}", name=name)
+
+
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
     """The weights by our names, and the layout with the number of heads where names or shapes determine it.
 
@@ -82,7 +89,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     for name, tensor in named.items():
         ours, place = our_name(name, layout)
         if place in found.setdefault(ours, {}):
-            raise GPTError("layout.duplicate", name=name)
+            raise duplicate_name(name)
         found[ours][place] = tensor
     if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # blocks numbered from 1
         found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - 1}", ours): parts for ours, parts in found.items()}
@@ -102,7 +109,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
             parts |= {place: zeros for place in places if place not in biased}
         wanted = places if ".attn.c_attn." in ours else [(0, 0)]
         if missing := [their_name(ours, layout, place) for place in wanted if place not in parts]:
-            raise GPTError("layout.missing", names=", ".join(missing))
+            raise GPTError("layout.missing", "the weights do not fit; missing: {names}", names=", ".join(missing))
         weights[ours] = tuple(t for place in wanted for t in stored(parts[place], ours, layout, n_head, separate))
     return weights, layout
 
@@ -135,7 +142,7 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
         parts = tensor.chunk(3)
         return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]
     if n_head is None or len(tensor) % (3 * n_head):
-        raise HeadsUnknown("layout.heads_unknown", n_embd=len(tensor) // 3, activation=layout.activation)
+        raise HeadsUnknown(len(tensor) // 3, layout.activation)
     heads = tensor.unflatten(0, (n_head, 3, -1))
     return [heads[head, part] for part in range(3) for head in range(n_head)]
 
@@ -158,3 +165,72 @@ def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
                 parts += [rotated[0::2], rotated[1::2], rest]
         turned[name] = (*parts, v)
     return turned
+
+
+def is_written_by_transformers(named: Mapping[str, Tensor], family: Family) -> bool:
+    """Return whether weights have the family's names and the orientation in which transformers stores them.
+
+    Other projects use GPT-2's names as well, but only transformers stores its matrices as (in, out).
+    """
+    if not family.layout.transposed:
+        return True
+    qkv = named.get("h.0.attn.c_attn.weight")
+    return qkv is not None and qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]
+
+
+def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mapping[str, Any]) -> tuple[Weights, Layout]:
+    """Return the weights of a model of FAMILIES by our names, and their layout.
+
+    All weights stay views of what is stored, except those of norms that store none.
+
+    Args:
+        named: Stored weights by their names without wrappers.
+        stated: Options from config.json, by the names of GPTConfig.
+    """
+    layout = replace(family.layout, n_head=stated["n_head"])
+    prefix = strip_wrappers(family.prefix)
+    named = split({name.removeprefix(prefix): tensor for name, tensor in named.items()}, family.split)
+    weights, layout = translate(named, layout, None)
+    for role, n_rows in family.skip_rows.items():
+        if (name := f"{role}.weight") in weights:
+            weights[name] = tuple(tensor[n_rows:] if tensor.dim() else tensor for tensor in weights[name])
+    if family.plain_norms:
+        add_plain_norms(weights, stated)
+    return share(weights, layout), layout
+
+
+def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> dict[str, Tensor]:
+    """Return the weights with those that contain several others, one below the other, taken apart."""
+    found = dict(named)
+    for fused, names in parts.items():
+        for name in (name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()):
+            rows = found.pop(name).chunk(len(names))
+            found |= {name.replace(fused, part): tensor for part, tensor in zip(names, rows, strict=False)}
+    return found
+
+
+def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:
+    """Add ones, and zeros where the model has biases, for norms without weights."""
+    blocks = {name.rpartition(".attn.")[0] for name in weights if ".attn." in name}
+    dtype = next(iter(weights.values()))[0].dtype
+    for norm in (*(f"{block}.{each}" for block in blocks for each in ("ln_1", "ln_2")), "ln_f"):
+        weights.setdefault(f"{norm}.weight", (torch.ones(stated["n_embd"], dtype=dtype),))
+        if stated.get("bias", True):
+            weights.setdefault(f"{norm}.bias", (torch.zeros(stated["n_embd"], dtype=dtype),))
+
+
+def share(weights: Weights, layout: Layout) -> Weights:
+    """Return the weights with those of roles that have the stored name of another role."""
+    first: dict[str, str] = {}
+    copies = {role: first.setdefault(theirs, role) for role, theirs in layout.names.items()}
+    found = dict(weights)
+    for role, source in copies.items():
+        if role != source:
+            named = {name: part for name, part in weights.items() if role_of(name).startswith(f"{source}.")}
+            found |= {name.replace(last(source), last(role)): part for name, part in named.items()}
+    return found
+
+
+def last(role: str) -> str:
+    """Return the part of a role after the number of the block."""
+    return role.rpartition("{n}")[2]

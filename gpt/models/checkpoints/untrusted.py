@@ -49,7 +49,12 @@ class PlainUnpickler(pickle.Unpickler):
         self.file = file
 
     def find_class(self, module: str, name: str) -> object:
-        raise GPTError("checkpoint.code", file=self.file, code=f"{module}.{name}")
+        raise GPTError(
+            "checkpoint.code",
+            "{file} would run code ({code}) and was not opened",
+            file=self.file,
+            code=f"{module}.{name}",
+        )
 
 
 def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
@@ -65,9 +70,22 @@ def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         return open_safetensors(path), {}
     if start.startswith(b"\x80"):
         if is_old_torch(path):
-            raise GPTError("checkpoint.old_format", file=path.name)
-        raise GPTError("checkpoint.pickle", file=path.name)
-    raise GPTError("checkpoint.unknown_format", file=path.name)
+            raise GPTError(
+                "checkpoint.old_format",
+                "{file} has torch's format from before 2020: save it again with a newer torch",
+                file=path.name,
+            )
+        raise GPTError(
+            "checkpoint.pickle",
+            "{file} is a pickled Python object, which would run code when it is opened: save model.state_dict() with "
+            "torch.save",
+            file=path.name,
+        )
+    raise GPTError(
+        "checkpoint.unknown_format",
+        "{file} is neither a safetensors file nor one that torch.save wrote, or it is damaged",
+        file=path.name,
+    )
 
 
 def is_old_torch(path: Path) -> bool:
@@ -82,7 +100,13 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
     with path.open("rb") as file:
         n_bytes = int.from_bytes(file.read(8), "little")
     if n_bytes > MAX_HEADER_BYTES:
-        raise GPTError("checkpoint.header_size", file=path.name, n=n_bytes, limit=MAX_HEADER_BYTES)
+        raise GPTError(
+            "checkpoint.header_size",
+            "{file} has a header of {n:,} bytes, and at most {limit:,} are read",
+            file=path.name,
+            n=n_bytes,
+            limit=MAX_HEADER_BYTES,
+        )
     try:
         return load_file(path)
     except (SafetensorError, ValueError, RuntimeError, KeyError) as error:
@@ -106,10 +130,18 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
             extras = {str(name): value for name, value in saved.items() if not isinstance(value, Tensor)}
         saved = {name: value for name, value in saved.items() if isinstance(value, Tensor)}
     if not is_state_dict(saved):
-        raise GPTError("checkpoint.no_state_dict", file=path.name)
+        raise GPTError(
+            "checkpoint.no_state_dict", "{file} contains no state dict: save model.state_dict()", file=path.name
+        )
     for name, tensor in saved.items():
         if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-            raise GPTError("checkpoint.tensor_size", file=path.name, name=name, n=tensor.numel())
+            raise GPTError(
+                "checkpoint.tensor_size",
+                "{file}: {name} claims {n:,} numbers, more than the file has",
+                file=path.name,
+                name=name,
+                n=tensor.numel(),
+            )
     return {str(name): tensor.detach() for name, tensor in saved.items()}, extras
 
 
@@ -125,20 +157,43 @@ def check_archive(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             if any(entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1 for entry in entries):
-                raise GPTError("checkpoint.compressed", file=path.name)
+                raise GPTError(
+                    "checkpoint.compressed",
+                    "{file} is compressed or encrypted, which torch.save never does: unpack it first",
+                    file=path.name,
+                )
             if sum(entry.file_size for entry in entries) > size:
-                raise GPTError("checkpoint.entries", file=path.name, size=size)
+                raise GPTError(
+                    "checkpoint.entries",
+                    "{file} is damaged: its entries are larger than its {size:,} bytes",
+                    file=path.name,
+                    size=size,
+                )
             pickles = [entry for entry in entries if entry.filename.endswith(".pkl")]
             if len(pickles) != 1 or not pickles[0].filename.endswith("data.pkl"):
-                raise GPTError("checkpoint.other_zip", file=path.name)
+                raise GPTError(
+                    "checkpoint.other_zip",
+                    "{file} is not a checkpoint but a zip file of another kind: save model.state_dict()",
+                    file=path.name,
+                )
             if pickles[0].file_size > MAX_PICKLE_BYTES:
-                raise GPTError("checkpoint.pickle_size", file=path.name, n=pickles[0].file_size)
+                raise GPTError(
+                    "checkpoint.pickle_size",
+                    "{file} has {n:,} bytes beside its tensors: too many",
+                    file=path.name,
+                    n=pickles[0].file_size,
+                )
             data = archive.read(pickles[0])
     except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError) as error:
         raise unreadable(path, error) from None
     for opcode, argument in opcodes(path, data, max_tuples=MAX_TUPLES):
         if opcode == "GLOBAL" and not TENSOR_GLOBALS.fullmatch(str(argument)):
-            raise GPTError("checkpoint.code_in_weights", file=path.name, code=str(argument).replace(" ", "."))
+            raise GPTError(
+                "checkpoint.code_in_weights",
+                "{file} would run code ({code}) and was not opened: save only model.state_dict()",
+                file=path.name,
+                code=str(argument).replace(" ", "."),
+            )
 
 
 def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, object]]:
@@ -151,9 +206,16 @@ def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, 
         for opcode, argument, _ in pickletools.genops(data):
             n_tuples += opcode.name.startswith("TUPLE")
             if n_tuples > max_tuples:
-                raise GPTError("checkpoint.tuples", file=path.name, limit=max_tuples)
+                raise GPTError(
+                    "checkpoint.tuples",
+                    "{file} has more than {limit:,} tuples, which no file of this kind has",
+                    file=path.name,
+                    limit=max_tuples,
+                )
             if "PUT" in opcode.name and int(argument or 0) > len(data):
-                raise GPTError("checkpoint.memo", file=path.name)  # the unpickler allocates a table of that length
+                raise GPTError(
+                    "checkpoint.memo", "{file} is damaged: it numbers its values beyond its size", file=path.name
+                )  # the unpickler allocates a table of that length
             yield opcode.name, argument
     except GPTError:
         raise
@@ -179,8 +241,25 @@ def unreadable(path: Path, error: Exception) -> GPTError:
     """The error for a file that could not be read; error: the cause."""
     first_line = str(error).strip().partition("\n")[0]
     if "Cannot allocate memory" in first_line:  # the whole file is mapped
-        return GPTError("memory.file", file=path.name, need=format_bytes(path.stat().st_size))
-    return GPTError("file.cut_short", file=path.name, reason=first_line)
+        return GPTError(
+            "memory.file",
+            "{file} needs {need} of memory, more than this computer has",
+            file=path.name,
+            need=format_bytes(path.stat().st_size),
+        )
+    return GPTError("file.cut_short", "{file} is damaged or cut short: {reason}", file=path.name, reason=first_line)
+
+
+def damaged(path: Path, reason: object) -> GPTError:
+    """The error of a file of text whose content is not what it should be."""
+    return GPTError("file.damaged", "{file} is damaged: {reason}", file=path.name, reason=reason)
+
+
+def not_readable(path: Path, error: OSError) -> GPTError:
+    """The error of a file that the operating system does not let us read."""
+    return GPTError(
+        "file.unreadable", "{file} cannot be read: {reason}", file=path.name, reason=error.strerror or error
+    )
 
 
 def read_bytes(path: Path) -> bytes:
@@ -188,7 +267,12 @@ def read_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
         data = file.read(MAX_TEXT_BYTES + 1)  # its stated size may be 0, as for a file of /proc
     if len(data) > MAX_TEXT_BYTES:
-        raise GPTError("file.too_large", file=path.name, limit=MAX_TEXT_BYTES)
+        raise GPTError(
+            "file.too_large",
+            "{file} has more than {limit:,} bytes: too many for a file of this kind",
+            file=path.name,
+            limit=MAX_TEXT_BYTES,
+        )
     return data
 
 
@@ -197,7 +281,7 @@ def read_text(path: Path) -> str:
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise GPTError("file.damaged", file=path.name, reason=error) from None
+        raise damaged(path, error) from None
 
 
 def read_json(path: Path, kind: type[T]) -> T:
@@ -205,7 +289,13 @@ def read_json(path: Path, kind: type[T]) -> T:
     try:
         value = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:
-        raise GPTError("file.damaged", file=path.name, reason=error) from None
+        raise damaged(path, error) from None
     if not isinstance(value, kind):
-        raise GPTError("file.json_type", file=path.name, expected=kind.__name__, type=type(value))
+        raise GPTError(
+            "file.json_type",
+            "{file} is damaged: it should contain a {expected}, not a {type}",
+            file=path.name,
+            expected=kind.__name__,
+            type=type(value),
+        )
     return value

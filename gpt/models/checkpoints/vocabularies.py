@@ -21,6 +21,7 @@ from gpt.models.checkpoints.hugging_face_tokenizer import (
     read_hugging_face_tokenizer,
 )
 from gpt.models.checkpoints.token_table import Characters, TokenTable, Words, table_inside, token_table, tokens_of
+from gpt.models.checkpoints.tokenizer_json import wrong_size
 from gpt.models.checkpoints.untrusted import read_bytes, read_json, read_pickle
 from gpt.tokenizer import (
     END_OF_TEXT,
@@ -49,7 +50,12 @@ class PlainIds(Vocabulary):
         ids = []
         for word in text.split():
             if not (word.isascii() and word.isdigit() and len(word) < 20):
-                raise GPTError("vocabulary.none", last=self.n_vocab - 1, word=word[:20])
+                raise GPTError(
+                    "vocabulary.none",
+                    "this model has no vocabulary: write token ids, 0 to {last}, separated by spaces, not {word!r}",
+                    last=self.n_vocab - 1,
+                    word=word[:20],
+                )
             check_token_id(int(word), self.n_vocab)
             ids.append(int(word))
         return ids
@@ -86,7 +92,12 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     elif (folder / VOCAB_JSON).is_file() and (table := read_table(folder / VOCAB_JSON, n_vocab)):
         found = token_table(table)
     elif others := [name for name in NOT_READ if (folder / name).is_file()]:
-        raise GPTError("vocabulary.not_read", file=others[0], needed=TOKENIZER_JSON)
+        raise GPTError(
+            "vocabulary.not_read",
+            "{file} alone cannot be read here: put the model's {needed} beside it, or leave it out to write token ids",
+            file=others[0],
+            needed=TOKENIZER_JSON,
+        )
     else:
         return gpt2_or_ids(n_vocab)
     return pad_vocabulary(found, n_vocab)
@@ -102,7 +113,7 @@ def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
     if found.n_vocab == n_vocab:
         return found
     if found.n_vocab > n_vocab or not isinstance(found, Tokenizer):
-        raise GPTError("vocabulary.size", n=found.n_vocab, n_vocab=n_vocab)
+        raise wrong_size(found.n_vocab, n_vocab)
     return bpe_tokenizer(found.encoding._mergeable_ranks, special_tokens(found), n_vocab)
 
 
@@ -118,7 +129,11 @@ def read_nanogpt_meta(path: Path) -> TokenTable:
     meta = read_pickle(path)
     tokens = tokens_of(meta.get("itos")) if isinstance(meta, dict) else None
     if tokens is None:
-        raise GPTError("vocabulary.nanogpt", file=path.name)
+        raise GPTError(
+            "vocabulary.nanogpt",
+            "{file} is not a nanoGPT vocabulary: it must contain the character of each id as itos",
+            file=path.name,
+        )
     return token_table(tokens)
 
 

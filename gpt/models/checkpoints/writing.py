@@ -12,20 +12,30 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
+from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.checkpoints.checkpoint import CHECKSUM, CONFIG, WEIGHTS, folder_digest, open_checkpoint
-from gpt.models.checkpoints.hugging_face import to_hugging_face
+from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
 from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
 from gpt.models.checkpoints.stated import Hints
 from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
+
+# Matrices that transformers stores as (in, out), as OpenAI's release does.
+TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
+# Names of its options by ours, without that of the activation, whose values have other names.
+GPT2_OPTIONS = {ours: name for ours, name in {**SIZES, **FAMILIES[GPT2].options}.items() if ours != "activation"}
+# Our options that it can express; biases that are absent are zeros.
+GPT2_EXPRESSES = {*GPT2_OPTIONS, "activation", "bias", "qkv_bias", "proj_bias", "mlp_bias"}
 
 
 def save_model(
@@ -87,3 +97,43 @@ def new_folder(folder: Path) -> Iterator[Path]:
             os.replace(Path(new) / name, folder / name)
         for name in {*FILES, *SETTINGS_FILES} - set(written):
             (folder / name).unlink(missing_ok=True)
+
+
+def transposed(name: str, tensor: Tensor) -> Tensor:
+    """A view of a weight in our orientation, given transformers', or the other way round."""
+    return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
+
+
+def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
+    """The weights and the config.json of transformers' GPT2LMHeadModel; biases that a model lacks are zeros.
+
+    Raises ValueError for a model with options that GPT-2 does not have.
+    """
+    config = model.config
+    values = {field.name: (getattr(config, field.name), field.default) for field in fields(config)}
+    if unknown := [
+        f"{name}={value!r}" for name, (value, gpt2) in values.items() if name not in GPT2_EXPRESSES and value != gpt2
+    ]:
+        raise GPTError(
+            "layout.not_gpt2",
+            "transformers' GPT-2 cannot express {options}: save this model in our own format",
+            options=", ".join(unknown),
+        )
+    state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
+    if config.tie_weights:
+        del state["lm_head.weight"]
+    for name, value in list(state.items()):
+        if name.startswith(("h.", "ln_f.")) and name.endswith(".weight"):
+            state.setdefault(name.removesuffix("weight") + "bias", value.new_zeros(len(value)))
+    theirs = {
+        name if name == "lm_head.weight" else f"transformer.{name}": transposed(name, value).contiguous()
+        for name, value in state.items()
+    }
+    return theirs, {
+        "architectures": ["GPT2LMHeadModel"],
+        "model_type": GPT2,
+        "activation_function": "gelu_new" if config.activation == "gelu_tanh" else config.activation,
+        "embd_pdrop": config.dropout,
+        "attn_pdrop": config.dropout,
+        **{name: getattr(config, ours) for ours, name in GPT2_OPTIONS.items()},
+    }

@@ -16,7 +16,7 @@ from components.panels.positions import PositionsState
 from components.panels.run import Run, run_steps, stop_run
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from gpt.experiments.layer_times import LayerTimes
+from gpt.experiments.speed import LayerTimes
 from tests.components.panels.panel_session import notice, shown, y_of
 
 RUNS = [

@@ -12,8 +12,8 @@ from components.tabs.lessons import figures
 from components.tabs.lessons.pictures import PICTURES, shape_pictures, text_pictures
 from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Scene, SliderSpec
 from gpt import GPT, GPTConfig, LoadedModel, get_model
+from gpt.model import meta_model
 from gpt.models.checkpoints.token_table import Characters
-from gpt.models.meta import meta_model
 
 
 @pytest.fixture(scope="module")

@@ -18,9 +18,8 @@ from components.tabs.train.state import TrainState
 from gpt.config import GPTConfig
 from gpt.experiments.scaling import SIZES, llama_recipe, load_scaling, training_flops
 from gpt.experiments.shapes import count_parameters
-from gpt.training.live_run import LiveRun
+from gpt.training.live_run import Evaluation, LiveRun
 from gpt.training.recipe import Recipe
-from gpt.training.run_progress import Evaluation
 from gpt.training.tasks import TASKS, TaskDataset
 
 

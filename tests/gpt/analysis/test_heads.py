@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+from components.tabs.playground.components import EXAMPLES
 from torch.testing import assert_close
 
+from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.analysis.heads import (
+    CopyCircuit,
+    copy_circuit,
+    copying_heads,
     head_roles,
     mean_weights,
     normalize_rows,
@@ -14,10 +19,12 @@ from gpt.analysis.heads import (
     value_weighted,
     without_first_token,
 )
+from gpt.analysis.patching import patch_from
 from gpt.analysis.tracing import trace_text
 from gpt.config import GPTConfig
 from gpt.trace import LayerTrace, Trace
 from tests.gpt.analysis.copying_model import copying_model
+from tests.gpt.fake_models import tiny_model
 
 T = 12
 SHAPE = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}
@@ -139,3 +146,70 @@ def test_repeated_random_ids_fit_a_small_context_and_a_small_vocabulary(vocab_si
     ids = repeated_random_ids(config, torch.Generator().manual_seed(0), start=0)
     assert len(ids) == 1 + 2 * length
     assert len(set(ids)) == 1 + length
+
+
+GREEDY = SamplingParams(temperature=0)
+
+
+@pytest.fixture(scope="module")
+def bundled() -> LoadedModel:
+    return get_model(DEFAULT_MODEL)
+
+
+@pytest.mark.parametrize("length", [12, 20])
+def test_random_tokens_are_copied_by_an_induction_head_after_a_previous_token_head(
+    bundled: LoadedModel, length: int
+) -> None:
+    found = copying_heads(bundled.model, bundled.tokenizer.eot_id, length)
+    assert found.induction.score > 0.85
+    assert found.previous_token.score >= 0.8
+    assert found.previous_token.layer < found.induction.layer
+    assert found.loss < 0.5
+
+
+def test_long_ones_too(bundled: LoadedModel) -> None:
+    found = copying_heads(bundled.model, bundled.tokenizer.eot_id, 100)
+    assert (found.induction.layer, found.induction.head) == (6, 0)
+    assert found.induction.score > 0.9
+    assert found.loss < 0.3
+
+
+def test_the_example_copies_and_does_not_without_the_induction_head(bundled: LoadedModel) -> None:
+    text = EXAMPLES["example.repeat"]
+    words = text.split()
+    rest = words[3 : words.index(words[0], 1)]
+
+    def first(edits: Edits | None) -> list[tuple[str, float]]:
+        steps = generate(bundled, text, GREEDY, len(rest), edits=edits)
+        return [(step.text, step.probability) for step in steps]
+
+    copied = first(None)
+    assert "".join(token for token, _ in copied).split() == rest
+    assert min(probability for _, probability in copied) > 0.6
+    head = copying_heads(bundled.model, bundled.tokenizer.eot_id).induction
+    broken = first(Edits(head_scale={(head.layer, head.head): 0.0}))
+    assert "".join(token for token, _ in broken).split()[0] != rest[0]
+
+
+def test_random_weights_do_not_copy() -> None:
+    loaded = tiny_model()
+    found = copying_heads(loaded.model, loaded.tokenizer.eot_id, 10)
+    assert found.induction.score < 0.3
+    assert found.loss > 3
+
+
+def test_both_heads_of_a_copy_are_needed_and_one_vector_of_the_earlier_one_brings_it_back(bundled: LoadedModel) -> None:
+    model, ids = bundled.model, bundled.tokenizer.encode("The tree red dog cloud fire cold tree red dog")
+    circuit = copy_circuit(trace_text(model, ids), ids)
+    assert circuit == CopyCircuit(source=4, induction=(6, 0), previous_token=(4, 1))
+
+    def copied(edits: Edits) -> float:
+        return float(model(torch.tensor([ids]), edits=edits)[0, -1].softmax(-1)[ids[circuit.source]])
+
+    assert copied(Edits()) > 0.9
+    for head in (circuit.induction, circuit.previous_token):
+        assert copied(Edits(head_scale={head: 0.0})) < 0.1
+    patch = patch_from(model, ids, "attn_out", 4, circuit.source)
+    assert copied(Edits(head_scale={circuit.previous_token: 0.0}, patches=(patch,))) > 0.8
+    with pytest.raises(ValueError, match="nothing to copy"):
+        copy_circuit(trace_text(model, ids[:4]), ids[:4])

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gpt import Generation
-from gpt.documents.remote import RemoteReply, RemoteRequest, edits_of, replies
+from gpt.documents.backends import StreamReply, StreamRequest, replies
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost
 from gpt.models.loading import LoadedModel
@@ -31,11 +31,11 @@ class FakeCluster:
     def __init__(self, model: LoadedModel, lives: list[int] | None = None, interval: float = 0.0) -> None:
         self.model, self.interval, self.is_there = model, interval, True
         self.lives = chain(lives or [], repeat(10**6))
-        self.requests: list[RemoteRequest] = []
+        self.requests: list[StreamRequest] = []
         self.n_open = 0
         self.cluster = SimpleNamespace(options=SimpleNamespace(max_replicas=1))
 
-    def stream(self, request: RemoteRequest) -> FakeStream:
+    def stream(self, request: StreamRequest) -> FakeStream:
         if not self.is_there:
             raise ConnectionLost
         self.requests.append(across(request))
@@ -45,13 +45,13 @@ class FakeCluster:
 class FakeStream:
     """A request to one replica."""
 
-    def __init__(self, cluster: FakeCluster, request: RemoteRequest, life: int) -> None:
-        document = Generation(cluster.model, request.ids, edits=edits_of(request.edits), dropped=request.dropped)
+    def __init__(self, cluster: FakeCluster, request: StreamRequest, life: int) -> None:
+        document = Generation(cluster.model, request.ids, edits=request.edits, dropped=request.dropped)
         self.cluster, self.life = cluster, life
         self.replies = replies(document, request, lambda: cluster.interval)
         cluster.n_open += 1
 
-    def next(self, seconds: float) -> RemoteReply | None:
+    def next(self, seconds: float) -> StreamReply | None:
         if not self.cluster.is_there or self.life == 0:
             raise ConnectionLost
         self.life -= 1

@@ -1,3 +1,4 @@
+import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -204,7 +205,11 @@ def test_a_steered_text_is_the_same_alone_and_among_others_and_that_of_whole_pas
 
 def test_hooks_do_not_leave_this_process(loaded):
     document = Generation(loaded, "the cat", edits=Edits(hooks=(Hook("resid_post", 0, abs),)))
-    for leave in (document.to_json, lambda: document.remote_request(GREEDY, 3), lambda: python_snippet(document)):
+    for leave in (
+        document.to_json,
+        lambda: pickle.dumps(document.request(GREEDY, 3)),
+        lambda: python_snippet(document),
+    ):
         with pytest.raises(
             ValueError, match="the hook on resid_post is a Python function, which cannot be saved or sent"
         ):

@@ -5,10 +5,10 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from gpt import Generation, SamplingParams, generate, generate_batch, generate_greedy, load_model
-from gpt.documents import sliding_window
-from gpt.documents.sliding_window import sliding_steps
+from gpt.documents import generation
+from gpt.documents.generation import sliding_steps
 from gpt.inference import zero_gpu
-from gpt.models import gpu_copy
+from gpt.models import loading
 from gpt.sampling import sample_token, uniform_draw
 from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
 from tests.gpt.fake_models import EOT, tiny_model
@@ -115,11 +115,11 @@ def test_what_to_do_when_full_is_checked(loaded):
 
 
 def test_zero_gpu_gives_the_same_documents(loaded, monkeypatch):
-    monkeypatch.setattr(gpu_copy, "DEVICE", "cpu")
-    remote = zero_gpu.on_gpu(inspect.unwrap(sliding_window._zero_gpu_replies))
-    monkeypatch.setattr(sliding_window, "_zero_gpu_replies", remote)
+    monkeypatch.setattr(loading, "GPU_DEVICE", "cpu")
+    remote = zero_gpu.on_gpu(inspect.unwrap(generation.zero_gpu_replies))
+    monkeypatch.setattr(generation, "zero_gpu_replies", remote)
     expected = list(sliding_steps(Generation(loaded, PROMPT), WARM, 15))
-    monkeypatch.setattr(sliding_window, "on_zero_gpu", lambda: True)
+    monkeypatch.setattr(generation, "on_zero_gpu", lambda: True)
     for (document, step), (alone, same) in zip(
         sliding_steps(Generation(loaded, PROMPT), WARM, 15), expected, strict=True
     ):

@@ -15,8 +15,10 @@ from gpt.experiments.shapes import (
     UNTIED_124M,
     cache_numbers,
     count_parameters,
+    embedding_effects,
     flops_per_token,
     parameter_parts,
+    tied_and_untied,
     weight_shapes,
 )
 from gpt.model import GPT
@@ -126,3 +128,20 @@ def test_only_the_operations_of_attention_grow_with_the_position() -> None:
 def test_a_position_outside_the_context_is_refused(position: int) -> None:
     with pytest.raises(ValueError, match=rf"between 0 and 19, not {position}"):
         flops_per_token(TINY, position)
+
+
+TEXT = [5, 1, 60, 8, 8, 30, 2]
+
+
+def test_the_curriculums_counts_with_and_without_tying() -> None:
+    counts = tied_and_untied(GPTConfig(qkv_bias=False))
+    assert (counts.tied, counts.untied, counts.saved) == (124_412_160, 163_009_536, 50257 * 768)
+
+
+def test_a_tied_embedding_predicts_its_own_tokens_and_gets_a_gradient_in_every_row() -> None:
+    config = GPTConfig(vocab_size=500, block_size=16, n_layer=1, n_head=2, n_embd=64)
+    tied, untied = embedding_effects(config, TEXT), embedding_effects(replace(config, tie_weights=False), TEXT)
+    assert tied.own_token_best == 1.0
+    assert untied.own_token_best < 0.02
+    assert tied.rows_with_gradient == 1.0
+    assert untied.rows_with_gradient == pytest.approx(len(set(TEXT[:-1])) / 500)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
-from gpt.experiments.linear import linear
+from gpt.experiments.initialisation import linear
 from gpt.experiments.shortcuts import shortcut_gradients
 
 

@@ -12,8 +12,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from gpt.cache import KVCache
 from gpt.config import GPTConfig
+from gpt.experiments import speed
 from gpt.experiments.shapes import cache_numbers, flops_per_token
-from gpt.experiments.speed import generation_passes, measure_speed, next_token_cost, timed_token
+from gpt.experiments.speed import generation_passes, measure_layers, measure_speed, next_token_cost, timed_token
 from gpt.model import GPT
 from gpt.trace import Trace
 
@@ -125,11 +126,49 @@ def test_each_length_is_measured_with_and_without_cache_in_both_kernels(model: G
 
 def test_lengths_beyond_the_context_and_empty_texts_are_refused(model: GPT) -> None:
     for length in (0, 17):
-        with pytest.raises(ValueError, match=rf"length must be between 1 and 16, not {length}"):
+        with pytest.raises(ValueError, match=rf"length must be a whole number between 1 and 16, not {length}"):
             next(measure_speed(model, IDS, [length]))
-        with pytest.raises(ValueError, match=rf"length must be between 1 and 16, not {length}"):
+        with pytest.raises(ValueError, match=rf"length must be a whole number between 1 and 16, not {length}"):
             generation_passes(model.config, 1, length, cached=True)
-    with pytest.raises(ValueError, match="n_prompt must be between 1 and 7, not 8"):
+    with pytest.raises(ValueError, match="n_prompt must be a whole number between 1 and 7, not 8"):
         generation_passes(model.config, 8, 7, cached=True)
     with pytest.raises(ValueError, match="the text is empty"):
         next(measure_speed(model, [], [1]))
+
+
+def test_each_part_has_the_time_of_its_modules(model: GPT, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, n_heads = 0.0, []
+
+    def takes(module: object, seconds: float) -> None:
+        def advance(*_: object) -> None:
+            nonlocal now
+            now += seconds
+
+        module.register_forward_hook(advance)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(speed, "perf_counter", lambda: now)
+    takes(model.wte, 5)
+    for number, block in enumerate(model.blocks, 1):
+        takes(block.ln_1, 0.25)
+        takes(block.attn, 10 * number)
+        takes(block.ln_2, 0.5)
+        takes(block.mlp, 100 * number)
+    takes(model.ln_f, 0.125)
+    takes(model.lm_head, 1000)
+    model.lm_head.register_forward_hook(lambda _, args, out: n_heads.append(args[0].shape))
+    found = list(measure_layers(model, [5, 1, 60, 8], 2))
+    assert len(found) == 2
+    for times in found:
+        assert times.embedding == 5
+        assert times.attention == (10.25, 20.25, 30.25)
+        assert times.feed_forward == (100.5, 200.5, 300.5)
+        assert times.head == 1000.125
+        assert times.total == sum((5, 60.75, 601.5, 1000.125))
+    assert n_heads == [(1, 24)] * 3  # the last token alone, once without being counted
+
+
+def test_an_empty_text_and_one_beyond_the_context_are_refused(model: GPT) -> None:
+    with pytest.raises(ValueError, match="the text is empty"):
+        next(measure_layers(model, [], 1))
+    with pytest.raises(ValueError, match="17"):
+        next(measure_layers(model, [1] * 17, 1))

@@ -18,7 +18,7 @@ import torch
 from gpt import Generation, SamplingParams, get_model, load_model
 from gpt.documents import generation
 from gpt.inference import zero_gpu as zero
-from gpt.models import gpu_copy
+from gpt.models import loading
 from gpt.models.loading import LoadedModel, best_device
 
 
@@ -90,7 +90,7 @@ def test_on_gpu_generator_yields_each_item_at_once_and_stops_when_closed(place: 
 def test_zero_gpu_generation_equals_local_generation_in_tokens_logits_and_attention(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_copy, "DEVICE", "cpu")
+    monkeypatch.setattr(loading, "GPU_DEVICE", "cpu")
     remote = zero.on_gpu(inspect.unwrap(generation.zero_gpu_replies))
     monkeypatch.setattr(generation, "zero_gpu_replies", remote)
     loaded, params = get_model(), SamplingParams(temperature=1.0, seed=4)
@@ -112,11 +112,11 @@ def test_zero_gpu_generation_equals_local_generation_in_tokens_logits_and_attent
 def test_each_shared_model_has_one_copy_on_the_gpu_of_a_zero_gpu_space(
     place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gpu_copy, "DEVICE", "meta")
+    monkeypatch.setattr(loading, "GPU_DEVICE", "meta")
     loaded = load_model("untrained")
     assert best_device().type == ("cpu" if place == "zero-gpu" else best_device().type)
-    assert gpu_copy.gpu_copy(loaded).model.wte.weight.device.type == "meta"
-    assert gpu_copy.gpu_copy(loaded).model is gpu_copy.gpu_copy(loaded).model
+    assert loading.gpu_copy(loaded).model.wte.weight.device.type == "meta"
+    assert loading.gpu_copy(loaded).model is loading.gpu_copy(loaded).model
     assert loaded.model.wte.weight.device.type != "meta"
 
 

@@ -11,10 +11,10 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
+from gpt.model import meta_model
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.families import SIZES as SIZES_BY_OURS
 from gpt.models.checkpoints.family_options import check_config, read_family_options
-from gpt.models.meta import meta_model
 from gpt.presets import PRESETS
 from tests.gpt.models.published import CONFIGS
 from tests.parity.family_models import CASES, LINEAR, LLAMA3, OPTIONS, SIZES, reference_config

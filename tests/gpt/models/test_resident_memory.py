@@ -12,10 +12,10 @@ import torch
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from gpt.model import meta_model
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.untrusted import open_safetensors
 from gpt.models.memory import release_file_pages, return_free_memory
-from gpt.models.meta import meta_model
 
 SHAPE = {"vocab_size": 64, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 8}
 

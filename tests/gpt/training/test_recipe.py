@@ -20,12 +20,12 @@ def test_lr_factor_is_a_linear_warm_up_then_constant_then_a_linear_decay_to_zero
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"vocab_size": 256}, "vocab_size must be at least 257, not 256"),
-        ({"block_size": 1}, "block_size must be at least 2, not 1"),
-        ({"steps": 0}, "steps must be at least 1, not 0"),
-        ({"adamw_lr": -0.1}, "adamw_lr must be at least 0, not -0.1"),
-        ({"muon_lr": float("nan")}, "muon_lr must be at least 0, not nan"),
-        ({"held_back": 1.5}, "held_back must be between 0 and 1, not 1.5"),
+        ({"vocab_size": 256}, "vocab_size must be a number of at least 257, not 256"),
+        ({"block_size": 1}, "block_size must be a number of at least 2, not 1"),
+        ({"steps": 0}, "steps must be a number of at least 1, not 0"),
+        ({"adamw_lr": -0.1}, "adamw_lr must be a number of at least 0, not -0.1"),
+        ({"muon_lr": float("nan")}, "muon_lr must be a number of at least 0, not nan"),
+        ({"held_back": 1.5}, "held_back must be a number between 0 and 1, not 1.5"),
         ({"optimizer": "sgd"}, "optimizer must be one of muon, adamw, not 'sgd'"),
         ({"precision": "fp16"}, "precision must be one of auto, fp32, bf16, not 'fp16'"),
         ({"n_head": 3}, r"n_embd \(16\) must be divisible by n_head \(3\)"),

@@ -63,7 +63,7 @@ def test_another_text_is_refused(
         (b"abc \xff", [], "is not UTF-8 text"),
         (b"Too short.", [], "the training text has"),
         (b"This text is long enough, but its end is not. " * 3, [], "the held-back text has"),
-        (b"some text", ["--vocab-size", "200"], "vocab_size must be at least 257, not 200"),
+        (b"some text", ["--vocab-size", "200"], "vocab_size must be a number of at least 257, not 200"),
         (b"some text", ["--n-head", "3"], "must be divisible by n_head (3)"),
         (b"some text", ["--resume"], "there is no last.pt"),
     ],

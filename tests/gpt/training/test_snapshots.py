@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from gpt import GPT, GPTConfig
-from gpt.analysis.copying import copying_scores
+from gpt.analysis.heads import copying_scores
 from gpt.training.command_line import chosen_recipe, parse_options
 from gpt.training.model_card import recipe_section
 from gpt.training.recorded_run import ASSETS, RecordedRun

@@ -18,7 +18,7 @@ from components.tabs.compare.state import MAX_WIDTH, BeamState, CompareState, Pa
 from components.tabs.compare.views.beam_search import picked
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
-from gpt.errors import GPTError
+from gpt.documents.prompt import check_prompt_length
 from gpt.tokenizer import plain_text, prompt_ids
 
 STEP_SECONDS = 0.2  # minimum time of one step, so that the tree grows visibly
@@ -50,9 +50,7 @@ def _steps(session: Session) -> Generator[None]:
     state = session.state(BeamState)
     prompt = checked_text("prompt", prompts(session)[0])
     loaded = yield from load_with_progress(session, session.model)
-    n, limit = len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size
-    if n > limit:
-        raise GPTError("context.prompt_too_long", n=n, excess=n - limit, limit=limit)
+    check_prompt_length(len(prompt_ids(loaded.tokenizer, prompt)), loaded.model.config.block_size)
     found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
     notice = None if prompt else Message("prompt.started_empty")
     session.change(BeamState, search=found, chosen=None, version=0, notice=notice)

@@ -15,11 +15,11 @@ from gpt import PRESETS, GPTConfig
 from gpt.experiments.initialisation import residual_norms
 from gpt.experiments.shapes import UNTIED_124M, cache_numbers
 from gpt.experiments.speed import next_token_cost
-from gpt.models.checkpoints.hugging_face import transposed
+from gpt.model import meta_model
 from gpt.models.checkpoints.layouts import BOOK
 from gpt.models.checkpoints.translate import their_name
+from gpt.models.checkpoints.writing import transposed
 from gpt.models.memory import format_bytes
-from gpt.models.meta import meta_model
 
 NORMS = {"vocab_size": 256, "block_size": 64, "n_head": 4, "n_embd": 64}  # small enough to be initialised interactively
 

@@ -15,7 +15,6 @@ from components.state.snapshot import LastAction, Message
 from components.state.text import Text
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation
-from gpt.errors import GPTError
 
 MAX_SHOWN_CHARS = 24  # of typed text in the status
 MAX_QUERY_CHARS = 200
@@ -31,7 +30,7 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
             return None
         token, text = sent.get("token"), sent.get("text")
         if type(token) is int:
-            _check_room(document, after, 1)
+            document.check_room(1, after)
             document.append(token, after=after)
             return Message("status.chosen", {"token": quoted(document.loaded.tokenizer, token)})
         return _type(document, text, after) if isinstance(text, str) else None
@@ -142,14 +141,6 @@ def _position(document: Generation, sent: dict[str, Any]) -> int | None:
 
 def _type(document: Generation, text: str, after: int) -> LastAction:
     ids = document.loaded.tokenizer.encode_continuation(checked_text("text", text))
-    _check_room(document, after, len(ids))
+    document.check_room(len(ids), after)
     document.append_text(ids, after=after)
     return Message("status.typed", {"text": shortened(text, MAX_SHOWN_CHARS)})
-
-
-def _check_room(document: Generation, after: int, count: int) -> None:
-    room, limit = document.block_size - after, document.block_size
-    if room < 1:
-        raise GPTError("context.full", limit=limit)
-    if count > room:
-        raise GPTError("context.no_room", n=count, limit=limit, room=room)

@@ -22,8 +22,8 @@ from components.tabs.playground.handlers.typing import read_box, take_text
 from components.tabs.playground.state import PlaygroundState, tail_length
 from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
-from gpt.documents.remote import model_seconds, polled
-from gpt.documents.sliding_window import sliding_steps
+from gpt.documents.backends import model_seconds, polled
+from gpt.documents.generation import sliding_steps
 from gpt.tokenizer import is_chat, prompt_ids
 
 UPDATE_SECONDS = 0.05  # between two frames

@@ -18,7 +18,7 @@ from components.state.text import Text
 from components.state.typed_text import kept_tokens, rest_ids
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation, LoadedModel, get_model
-from gpt.documents.branch_cache import common_prefix_length
+from gpt.documents.document_cache import common_prefix_length
 from gpt.tokenizer import prompt_ids
 
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, Hook, Patch, SamplingParams, Step, generate
-from gpt.documents import remote
+from gpt.documents import backends
+from gpt.documents.backends import Steps, edits_of, plain_edits, polled
 from gpt.documents.comparison import paired_steps
-from gpt.documents.remote import RemoteSteps, edits_of, plain_edits, polled
-from gpt.documents.sliding_window import sliding_steps
+from gpt.documents.generation import sliding_steps
 from tests.gpt.documents.fake_cluster import deployed
 from tests.gpt.documents.fresh_document import WARM, assert_equals_fresh
 from tests.gpt.fake_models import tiny_model
@@ -65,7 +65,7 @@ def test_a_text_ends_with_an_error_when_replicas_die_on_it_again_and_again(here)
 
 
 def test_a_text_waits_for_a_cluster_that_is_away(here, monkeypatch):
-    monkeypatch.setattr(remote, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(backends, "POLL_SECONDS", 0.01)
     loaded, cluster = deployed(here)
     alone, document = Generation(here, PROMPT), Generation(loaded, PROMPT)
     steps = polled(document.steps(WARM, 12))
@@ -77,8 +77,8 @@ def test_a_text_waits_for_a_cluster_that_is_away(here, monkeypatch):
 
 
 def test_whoever_cannot_wait_gets_an_error_when_the_cluster_stays_away(here, monkeypatch):
-    monkeypatch.setattr(remote, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(remote, "MAX_AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(backends, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(backends, "MAX_AWAY_SECONDS", 0.0)
     loaded, cluster = deployed(here)
     cluster.is_there = False
     with pytest.raises(ValueError, match="the cluster that generates the text is not there"):
@@ -128,7 +128,7 @@ def test_two_remote_texts_side_by_side_equal_local_ones(here):
 def test_a_remote_text_that_is_dropped_is_stopped(here):
     loaded, cluster = deployed(here)
     steps = Generation(loaded, PROMPT).steps(WARM, 30)
-    assert isinstance(steps, RemoteSteps)
+    assert isinstance(steps, Steps)
     next(steps)
     assert cluster.n_open == 1
     del steps

@@ -1,0 +1,317 @@
+"""Where the tokens of a text are made: in this process, on ZeroGPU, or in a deployment of a cluster.
+
+A `Backend` gives the replies to a request, and `Steps` adds them to the document, which stays here; so another backend
+can continue it from its ids at any time, and draws the same tokens: a draw depends on seed and position only. What
+crosses to another process: the ids of a text, settings and edits; steps and the activations of the positions that they
+read come back. All of it are plain values and numpy arrays.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gpt.documents.step import Step
+from gpt.edits import Edits, Patch
+from gpt.errors import GPTError
+from gpt.inference.cluster import ConnectionLost
+from gpt.inference.zero_gpu import to_numpy
+from gpt.sampling import SamplingParams
+
+POLL_SECONDS = 0.5  # between two checks of whoever waits for a step
+MAX_AWAY_SECONDS = 20.0  # that `next` waits for a cluster that is away
+MAX_LOSSES = 5  # replicas that may end one after the other without a token
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class StreamRequest:
+    """A text and how to continue it.
+
+    params: with a seed. max_new_tokens: 0 reads the text and generates nothing; None is one `step`, which has no end.
+    n_known: number of positions whose activations the caller has. slides: past a full context, see `sliding_steps`.
+    """
+
+    ids: list[int]
+    dropped: list[int] = field(default_factory=list)
+    edits: Edits | None = None
+    params: SamplingParams = field(default_factory=SamplingParams)
+    max_new_tokens: int | None = 0
+    n_known: int = 0
+    slides: bool = False
+
+    def __reduce__(self) -> tuple[Callable[..., StreamRequest], tuple[dict[str, Any]]]:
+        """What crosses. Raises ValueError for hooks."""
+        return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
+
+
+def _received(values: dict[str, Any]) -> StreamRequest:
+    return StreamRequest(**values | {"edits": edits_of(values["edits"])})
+
+
+@dataclass(frozen=True)
+class StreamReply:
+    """Steps of a text; None is one that the document makes itself. rows: `Generation.activations` of the positions
+    that were read, from `start` on. seconds: that the steps took."""
+
+    steps: tuple[Step | None, ...]
+    start: int = 0
+    rows: tuple[np.ndarray, ...] = ()
+    seconds: float = 0.0
+
+
+class StreamedDocument(Protocol):
+    """What is continued; a `Generation`."""
+
+    path: list[int]
+
+    @property
+    def full(self) -> bool: ...
+    @property
+    def n_read(self) -> int: ...
+    @property
+    def stopped(self) -> bool: ...
+    def request(self, params: SamplingParams, max_new_tokens: int | None, *, slides: bool) -> StreamRequest: ...
+    def take_step(self, step: Step | None, params: SamplingParams, reply: StreamReply, *, joined: bool) -> Step: ...
+    def incomplete_text(self) -> str: ...
+    def without_first(self) -> StreamedDocument: ...
+    def read(self) -> None: ...
+    def activations(self, start: int) -> tuple[Tensor, ...]: ...
+
+
+class Source(Protocol):
+    """The replies to one request; see `gpt.inference.cluster.Stream`."""
+
+    def next(self, seconds: float) -> StreamReply | None: ...
+    def close(self) -> None: ...
+
+
+class Backend(Protocol):
+    """Whatever runs the model; a `gpt.inference.cluster.DeployedModel`, for example."""
+
+    def stream(self, request: StreamRequest) -> Source:
+        """Send a request; raises ConnectionLost while nobody is there."""
+        ...
+
+
+class ThisProcess:
+    """The model of the document itself, which runs when a step is taken."""
+
+    def stream(self, request: StreamRequest) -> ThisProcess:
+        """The source of all requests."""
+        return self
+
+    def next(self, seconds: float) -> StreamReply:
+        """A step to make."""
+        return StreamReply((None,))
+
+    def close(self) -> None:
+        """Nothing waits here."""
+
+
+THIS_PROCESS = ThisProcess()
+
+
+class IteratorSource:
+    """The replies of a generator, which cannot be lost. Waits for each as long as it takes."""
+
+    def __init__(self, iterator: Iterator[StreamReply]) -> None:
+        self._iterator = iterator
+
+    def next(self, seconds: float) -> StreamReply | None:
+        return next(self._iterator)
+
+    def close(self) -> None:
+        """Close the generator."""
+        close = getattr(self._iterator, "close", lambda: None)
+        close()
+
+
+def replies(
+    document: StreamedDocument, request: StreamRequest, interval: Callable[[], float] = lambda: 0.0
+) -> Iterator[StreamReply]:
+    """Run a request on a document with its ids: the first token at once, the others when `interval()` seconds have
+    passed since the last reply. After the last token it is read, too."""
+    if request.max_new_tokens == 0:
+        document.read()
+        yield StreamReply((), request.n_known, to_numpy(document.activations(request.n_known)))
+        return
+    made = Steps(document, THIS_PROCESS, request.params, request.max_new_tokens, slides=request.slides)
+    steps, start, sent, seconds = list[Step](), request.n_known, -math.inf, 0.0
+    for step in islice(made, 1 if request.max_new_tokens is None else None):
+        steps.append(step)
+        if made.document is not document:
+            document, start = made.document, 0
+        if step.finish_reason is not None:
+            document.read()
+        if step.finish_reason is not None or request.slides or time.perf_counter() - sent >= interval():
+            rows = to_numpy(document.activations(start))
+            yield StreamReply(tuple(steps), start, rows, made.seconds - seconds)
+            steps, start, sent, seconds = [], document.n_read, time.perf_counter(), made.seconds
+
+
+class Steps(Iterator[Step]):
+    """The steps of a document; each is added to the document when it is taken.
+
+    A source that is lost is replaced by another, which continues from the ids of the document. max_new_tokens: None
+    makes steps without an end. slides: as in `sliding_steps`; `document` is then another one after each slide.
+    seconds: that the model needed for the steps taken so far.
+    """
+
+    def __init__(
+        self,
+        document: StreamedDocument,
+        backend: Backend,
+        params: SamplingParams,
+        max_new_tokens: int | None,
+        *,
+        slides: bool = False,
+    ) -> None:
+        self.document, self._backend, self._params, self._left = document, backend, params, max_new_tokens
+        self._slides = slides
+        self._made: deque[tuple[Step | None, StreamReply]] = deque()
+        self._source: Source | None = None
+        self._last_node: int | None = None
+        self._ended = max_new_tokens is not None and max_new_tokens < 1
+        self._error: GPTError | None = None
+        self._losses, self.seconds = 0, 0.0
+
+    def ready(self, seconds: float) -> bool:
+        """Whether `next` takes, makes or ends a step at once; waits for it at most this long."""
+        deadline = time.monotonic() + seconds
+        while not (self._made or self._ended):
+            remaining = deadline - time.monotonic()
+            try:
+                if self._source is None:
+                    self._make_room()
+                    request = self.document.request(self._params, self._left, slides=self._slides)
+                    self._source = self._backend.stream(request)
+                reply = self._source.next(max(0.0, remaining))
+            except ConnectionLost:
+                self._lose()
+                if remaining <= 0:
+                    return False
+                time.sleep(min(remaining, POLL_SECONDS / 10))
+                continue
+            except StopIteration:
+                self._ended = True
+            except GPTError as error:
+                self._error, self._ended = error, True
+            else:
+                if reply is None:
+                    return False
+                self._made.extend((step, reply) for step in reply.steps)
+        return True
+
+    def _make_room(self) -> None:
+        if self._slides and self.document.full:
+            self.document = self.document.without_first()
+
+    def _lose(self) -> None:
+        if self._source is not None:
+            self._source, self._losses = None, self._losses + 1
+            if self._losses > MAX_LOSSES:
+                self._ended = True
+                self._error = GPTError(
+                    "cluster.lost",
+                    "{n} replicas ended one after the other while they continued this text: see the log of the cluster",
+                    n=MAX_LOSSES,
+                )
+
+    def __next__(self) -> Step:
+        began = time.monotonic()
+        while not self.ready(POLL_SECONDS):
+            if self._source is not None:
+                began = time.monotonic()
+            elif time.monotonic() - began > MAX_AWAY_SECONDS:
+                raise GPTError(
+                    "cluster.away",
+                    "the cluster that generates the text is not there: try again later; the text stays as it is",
+                )
+        if not self._made or self.document.stopped:
+            if self._error is not None:
+                raise self._error
+            raise StopIteration
+        step, reply = self._made.popleft()
+        self._make_room()
+        document, began = self.document, time.perf_counter()
+        joined = not self._slides and document.path[-1] == self._last_node
+        step = document.take_step(step, self._params, reply, joined=joined)
+        self.seconds += reply.seconds / len(reply.steps) + time.perf_counter() - began
+        self._last_node, self._losses = document.path[-1], 0
+        return self._finished(step)
+
+    def _finished(self, step: Step) -> Step:
+        """The step with its finish_reason, and with the text that no further token completes."""
+        reason = step.finish_reason
+        if reason == "context_full" and self._slides:
+            reason = None
+        if self._left is not None:
+            self._left -= 1
+            if reason is None and self._left == 0:
+                reason = "max_new_tokens"
+            if reason in ("max_new_tokens", "context_full"):
+                step = replace(step, text=step.text + self.document.incomplete_text())
+        self._ended = reason is not None
+        return step if reason == step.finish_reason else replace(step, finish_reason=reason)
+
+    def close(self) -> None:
+        """Stop generating."""
+        self._ended = True
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def polled(steps: Iterator[T]) -> Iterator[T | None]:
+    """The steps, and None every POLL_SECONDS in which the next one is not there, because a cluster is away or busy."""
+    while True:
+        if isinstance(steps, Steps) and not steps.ready(POLL_SECONDS):
+            yield None
+            continue
+        try:
+            yield next(steps)
+        except StopIteration:
+            return
+
+
+def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
+    """The time that the model needed for the steps taken so far, if they are known."""
+    return (lambda: steps.seconds) if isinstance(steps, Steps) else None
+
+
+def plain_edits(edits: Edits | None) -> dict[str, Any]:
+    """Edits as plain values and numpy arrays; {} for none. Raises ValueError for hooks."""
+    if edits is None or edits == Edits():
+        return {}
+    edits.check_portable()
+    patches = [vars(patch) | {"value": to_numpy(patch.value)} for patch in edits.patches]
+    return {name: dict(value) if "scale" in name else value for name, value in vars(edits).items()} | {
+        "patches": patches
+    }
+
+
+def edits_of(plain: dict[str, Any]) -> Edits | None:
+    """The edits of `plain_edits`."""
+    if not plain:
+        return None
+    patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]
+    return Edits(**plain | {"patches": tuple(patches)})
+
+
+def rows_between(reply: StreamReply, start: int, end: int) -> Sequence[Tensor]:
+    """The activations of the positions start to end - 1 of a reply."""
+    return [torch.from_numpy(part[..., start - reply.start : end - reply.start, :]) for part in reply.rows]
