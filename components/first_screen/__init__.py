@@ -2,7 +2,7 @@
 
 `first_screen` draws it from the initial session, in each language. The middleware `FirstScreen` puts it and the head
 into the page and compresses the page. The script in it chooses language and theme, and removes it once the page shows
-the same.
+the same; what was typed until then is typed there.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def first_screen(session: Session, tabs: Sequence[str]) -> str:
         screens.append(f'<template data-language="{language}">{_screen(session.snapshot(), tabs)}</template>')
     session.language = next(iter(LANGUAGES))
     script = f"<script>{_read('first_screen/first_screen.js')}</script>"
-    return f'<div id="first-screen" inert aria-hidden="true"><style>{style}</style>{"".join(screens)}{script}</div>'
+    return f'<div id="first-screen"><style>{style}</style>{"".join(screens)}{script}</div>'
 
 
 class FirstScreen:
@@ -116,6 +116,7 @@ def _card(s: Snapshot) -> str:
     """The text, what comes next, and the buttons."""
     text, predicted = box(s), bars(s)
     temperature, high = s.settings.temperature, LIMITS["temperature"].high
+    written = escape("".join(json.loads(line)[0] for line in text["lines"]))
     tokens = "".join(_token(*json.loads(line)[:2], i == text["selected"]) for i, line in enumerate(text["lines"]))
     rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
     buttons = "".join(f'<span class="first-button">{_text(name, s.language)}</span>' for name in ("step", "again"))
@@ -125,7 +126,8 @@ def _card(s: Snapshot) -> str:
     return (
         '<div class="first-card">'
         f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
-        f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div></div></div>'
+        f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div>'
+        f'<textarea spellcheck="false" aria-label="{escape(text["labels"]["name"])}">\n{written}</textarea></div></div>'
         f'<div class="first-status"><span>{_text("status.page", s.language)}</span>'
         f"<span>{escape(prompt_count(s)['text'])}</span></div>"
         '<div class="first-next"><figure class="gb-predictions">'

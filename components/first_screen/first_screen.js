@@ -1,5 +1,6 @@
-// Shows the plain first screen in the browser's language and theme until the page shows the same. A visitor who is back
-// waits behind it for the own text: until then the page has the example, which would answer a click or a key.
+// Shows the plain first screen in the browser's language and theme until the page shows the same; what was typed until
+// then is typed there. A visitor who is back waits behind it for the own text: until then the page has the example, which
+// would answer a key.
 
 (() => {
   const LONGEST_MS = 10_000; // from the moment when gradio has drawn the page
@@ -31,13 +32,24 @@
   /** @param {Event} event */
   const hold = (event) => event.stopImmediatePropagation();
   if (isBack) addEventListener("keydown", hold, true);
-  const setInert = (/** @type {boolean} */ inert) => {
-    for (const each of document.body.children) if (each !== screen && each instanceof HTMLElement) each.inert = inert;
-  };
+  const box = screen.querySelector("textarea");
+  const first = box?.value;
+  let isComposing = false; // by an input method
+  box?.addEventListener("input", () => screen.classList.add("first-typed"));
+  box?.addEventListener("compositionstart", () => (isComposing = true));
+  box?.addEventListener("compositionend", () => (isComposing = false));
+
   const end = () => {
     removeEventListener("keydown", hold, true);
-    setInert(false);
+    const hasFocus = document.activeElement === box;
     screen.remove();
+    const area = /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));
+    if (!box || !area || isFrame) return;
+    if (hasFocus) area.focus();
+    if (box.value === first) return;
+    area.value = box.value;
+    area.setSelectionRange(box.selectionStart, box.selectionEnd);
+    area.dispatchEvent(new InputEvent("input", { bubbles: true }));
   };
   let drawn = Infinity;
   const look = () => {
@@ -45,8 +57,7 @@
     if (drawn === Infinity && page.every(Boolean)) drawn = performance.now();
     const isSame = page.every((node, i) => node?.textContent?.trim() === words[i].textContent);
     const isShown = isBack ? isSame && window.glassbox.isBack?.() : isSame || performance.now() > drawn + LONGEST_MS;
-    if (isShown) return end();
-    if (isBack) setInert(true);
+    if (isShown && !isComposing) return end();
     requestAnimationFrame(look);
   };
   look();

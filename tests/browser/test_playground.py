@@ -85,6 +85,21 @@ def test_the_first_screen_is_there_before_gradio_in_the_language_of_the_browser(
     visitor.close()
 
 
+def test_what_is_typed_before_the_page_answers_is_kept_and_answered(page, site):
+    waiting = []
+    page.route("**/first.js", lambda route: waiting.append(route))
+    page.goto(site, wait_until="commit")
+    box = page.locator("#first-screen textarea")
+    box.press("Control+End")
+    box.press_sequentially(" the")
+    for route in waiting:
+        route.continue_()
+    expect(page.locator("#first-screen")).to_have_count(0)
+    expect(page.locator("#prompt textarea")).to_have_value(re.compile("wanted to the$"))
+    expect(page.locator("#prompt textarea")).to_be_focused()
+    expect(says(page, "bars")).to_contain_text("After “·the”")
+
+
 def test_the_first_view_has_few_words_and_controls_and_the_heatmap_below(page, site):
     page.set_viewport_size({"width": 1280, "height": 800})
     open_playground(page, site)

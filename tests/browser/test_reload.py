@@ -32,7 +32,7 @@ def test_a_click_or_a_key_before_the_text_is_back_is_not_taken_for_one_in_the_ex
     page.reload(wait_until="commit")
     box = page.locator("#prompt textarea")
     expect(box).to_have_value(re.compile("^Once upon a time"))
-    expect(page.locator("#step")).to_be_visible()
+    expect(page.locator("#step")).to_be_attached()
     place = box.bounding_box()
     assert place is not None
     page.mouse.click(place["x"] + 12, place["y"] + 12)  # the first token
