@@ -45,7 +45,7 @@
     screen.remove();
     const area = /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));
     if (!box || !area || isFrame) return;
-    if (hasFocus) area.focus();
+    if (hasFocus) requestAnimationFrame(() => area.focus()); // once it is visible
     if (box.value === first) return;
     area.value = box.value;
     area.setSelectionRange(box.selectionStart, box.selectionEnd);
