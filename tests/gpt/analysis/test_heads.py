@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from components.tabs.playground.components import EXAMPLES
+from components.tabs.playground.state import EXAMPLES
 from torch.testing import assert_close
 
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model
