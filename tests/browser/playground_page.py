@@ -26,6 +26,7 @@ def open_tab(page, id, language="en"):
     """Open a tab, in the one around it if there is one."""
     for outer in (outer for outer, ids in INNER.items() if id in ids):
         open_tab(page, outer, language)
+    expect(page.locator("#first-screen")).to_have_count(0)  # the page is hidden behind it
     name = t(f"tab.{id}", language)
     if tab(page, name).is_visible():
         tab(page, name).click()

@@ -36,7 +36,8 @@ def bars(position: int) -> dict[str, Any]:
 
 
 def frame(number: int, views: dict[str, Any], **more: Any) -> str:
-    return to_json({"n": number, "base": None if number == 1 else number - 1, "views": views, **more})
+    base = None if number == 1 else number - 1
+    return to_json({"n": number, "base": base, "session": "of a test", "views": views, **more})
 
 
 def stream() -> Iterator[str]:

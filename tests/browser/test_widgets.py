@@ -47,7 +47,7 @@ def frame(*, count: int = len(TEXT), says: str = "Says <b>seven</b>.", drawn: bo
     )
     text = {"doc": "a", "lines": [line(i) for i in range(count)], "shade": "", "labels": TOKEN_LABELS, "selected": -1}
     views = {"strip": text | strip, "chart": chart_data(figure if drawn else None, says if drawn else "")}
-    return to_json({"n": next(NUMBERS), "base": None, "views": views})
+    return to_json({"n": next(NUMBERS), "base": None, "session": "of a test", "views": views})
 
 
 NUMBERS = itertools.count(1)
@@ -236,6 +236,7 @@ def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> 
     expect(chips(page).first).to_be_visible()  # above the chart
     reserved = page.locator("#chart").bounding_box()
     assert page.locator("#chart .main-svg").count() == 0
+    page.wait_for_function("window.Plotly === undefined && document.querySelector('script[data-glassbox=plotly]')")
     held[0].continue_()
     expect(page.locator("#chart .main-svg").first).to_be_attached()
     assert page.locator("#chart").bounding_box() == reserved

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from components.tabs.playground.state import EXAMPLES
 from torch.testing import assert_close
 
+from components.tabs.playground.state import EXAMPLES
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.analysis.heads import (
     CopyCircuit,
