@@ -116,7 +116,8 @@ def _card(s: Snapshot) -> str:
     """The text, what comes next, and the buttons."""
     text, predicted = box(s), bars(s)
     temperature, high = s.settings.temperature, LIMITS["temperature"].high
-    tokens = "".join(_token(*json.loads(line)[:2], i == text["selected"]) for i, line in enumerate(text["lines"]))
+    at, lines = text["selected"], [json.loads(line) for line in text["lines"]]
+    tokens = "".join(_token(word, written, is_selected=i == at) for i, (word, written, *_) in enumerate(lines))
     rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
     buttons = "".join(f'<span class="first-button">{_text(name, s.language)}</span>' for name in ("step", "again"))
     folds = "".join(
