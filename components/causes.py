@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from components.i18n import Language, t
 from components.labels import percent, quoted
-from gpt import GPT, Edits, Tokenizer
+from gpt import GPT, Edits
 from gpt.analysis.causes import Causes, strongest_causes
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
+from gpt.tokenizer import Vocabulary
 
 LEAVE_OUT_MULTIPLICATIONS = 1e11  # about a second
 MIN_LEFT_OUT_TOKENS = 8
@@ -31,7 +32,7 @@ def causes_of(
         return strongest_causes(model, ids, token, positions, edits)
 
 
-def causes_sentence(causes: Causes, token: int, ids: Sequence[int], tokenizer: Tokenizer, language: Language) -> str:
+def causes_sentence(causes: Causes, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
     """The token and the head without which the probability of `token` falls furthest. ids: the text."""
     names = [(token_name(tokenizer, ids, cause.place, language), cause.probability) for cause in causes.tokens[:1]]
     names += [(head_name(cause.place, language), cause.probability) for cause in causes.heads[:1]]
@@ -43,7 +44,7 @@ def causes_sentence(causes: Causes, token: int, ids: Sequence[int], tokenizer: T
     return "".join([*lines, *(t("why.because.without", language, cause=c, p=percent(low)) for c, low in others)])
 
 
-def token_name(tokenizer: Tokenizer, ids: Sequence[int], position: object, language: Language) -> str:
+def token_name(tokenizer: Vocabulary, ids: Sequence[int], position: object, language: Language) -> str:
     """A token of the text inside a sentence; with its position where the text has it twice."""
     if not isinstance(position, int):
         return ""

@@ -19,7 +19,7 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from components.limits import MAX_FILE_BYTES
-from components.render import View
+from components.render import Signal
 from components.state.session import Session
 
 _FOLDER = "glassbox/files"
@@ -90,10 +90,12 @@ def _serve(download: Download) -> None:
 
 
 def _address(download: Download | None) -> dict[str, str] | None:
-    return download and {"url": download.url, "name": download.path.name}
+    return None if download is None else {"url": download.url, "name": download.path.name}
 
 
-SIGNAL = View("download", lambda s: s.state(DownloadState).offered, lambda s: _address(s.state(DownloadState).offered))
+SIGNAL = Signal(
+    "download", lambda s: s.state(DownloadState).offered, lambda s: _address(s.state(DownloadState).offered)
+)
 
 
 def _answer(request: Request) -> Response:

@@ -39,7 +39,7 @@ QUEUES: dict[Queue, dict[str, Any]] = {
     "stop": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
 }
 # Progress is shown by views: gradio's messages copy the state of every output.
-NO_PROGRESS = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
+NO_PROGRESS: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 RESTORE = '{"n":0,"base":null,"restore":true}'  # reload the page with its saved session
 
 

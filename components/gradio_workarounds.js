@@ -1,21 +1,22 @@
-// What gradio 6.31 lacks, made up for on the page. tests/browser/test_gradio_workarounds.py fails once gradio does it.
+// What gradio lacks, made up for on the page, each with the version in which it was last seen.
+// tests/browser/test_gradio_workarounds.py warns once gradio does it.
 
 import { ended } from "./answer_stream.js";
 
-// A stream of answers that broke off counts as open: the answers to later events are waited for, and never come.
+// 6.31: a stream of answers that broke off counts as open: the answers to later events are waited for, and never come.
 const { fetch: request } = window;
 window.fetch = async (input, init) => {
   const response = await request(input, init);
   return /\/queue\/data(\?|$)/.test(response.url) ? ended(response, init?.signal) : response;
 };
 
-// The list of a Dropdown stays open over the page when the focus leaves it by Tab.
+// 6.31: the list of a Dropdown stays open over the page when the focus leaves it by Tab.
 document.addEventListener("keydown", ({ key, target }) => {
   if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
   target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
 });
 
-// A Textbox raises `input` for keys that write, and not for what is pasted, deleted or composed by an input method.
+// 6.31: a Textbox raises `input` for keys that write, and not for what is pasted, deleted or composed by an input method.
 let pressed = false;
 document.addEventListener("keypress", () => {
   pressed = true;
@@ -26,7 +27,7 @@ document.addEventListener("input", ({ target }) => {
   target.dispatchEvent(new KeyboardEvent("keypress"));
 });
 
-// Each tab of a row is a stop of the Tab key, and arrows do nothing.
+// 6.31: each tab of a row is a stop of the Tab key, and arrows do nothing.
 /** @param {Element} tab */
 const rowOf = (tab) => /** @type {HTMLElement[]} */ ([...(tab.closest("[role=tablist]")?.querySelectorAll("[role=tab]") ?? [])]);
 document.addEventListener("focusin", ({ target, relatedTarget }) => {

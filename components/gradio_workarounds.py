@@ -1,6 +1,6 @@
-"""What gradio 6.31 lacks, made up for on the server.
+"""What gradio lacks, made up for on the server, each with the version in which it was last seen.
 
-tests/browser/test_gradio_workarounds.py fails once gradio does it.
+tests/components/test_gradio_workarounds.py and tests/browser/test_gradio_workarounds.py warn once gradio does it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Stream:
 class LingeringStream:
     """ASGI middleware that keeps the stream of a session's answers open between its events.
 
-    gradio closes it when every event is answered. An event that the browser sends at that moment is not answered: its
-    answer waits for the next stream, which only another event opens.
+    gradio 6.31 closes it when every event is answered. An event that the browser sends at that moment is not answered:
+    its answer waits for the next stream, which only another event opens.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -101,8 +101,8 @@ class LingeringStream:
 
 
 class SmallSessions:
-    """ASGI middleware without which gradio describes every component of the page once for each visitor, for links that
-    hold a page's state: 1.4 MB and 0.1 s of a core at their first event. These links are not used here."""
+    """ASGI middleware without which gradio 6.31 describes every component of the page once for each visitor, for links
+    that hold a page's state: 1.4 MB and 0.1 s of a core at their first event. These links are not used here."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, SupportsFloat
 from unicodedata import category, lookup, name
 
 ACTIVATIONS = {
@@ -92,7 +92,7 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
     return f"“{visible(token_text(tokenizer, token_id))}”"
 
 
-def decimal(value: float, digits: int = 2) -> str:
+def decimal(value: SupportsFloat, digits: int = 2) -> str:
     """A number with a real minus sign: −0.17; what rounds to zero has none."""
     return f"{round(float(value), digits) or 0.0:.{digits}f}".replace("-", "−")
 

@@ -24,7 +24,7 @@ def wire_tabs(events: Events, rows: Sequence[gr.Tabs], placeholder: gr.Textbox) 
     """Wire the rows of tabs. placeholder: any input, in whose place the time of the click is sent."""
     clicked = "() => [glassbox.clickOn?.() ?? '0']"  # 0 before the scripts are there
     for row in rows:
-        ids = [tab.id for tab in tabs_of(row)]
+        ids = [str(tab.id) for tab in tabs_of(row)]
         events.renderer.add("", controls=[Control(row, partial(selected_in, ids), partial(_selection, ids))])
         events.on(row.select, partial(select, ids), [placeholder], edited=[row], payload=True, js=clicked)
 

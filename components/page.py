@@ -86,7 +86,8 @@ def build_app(
     localizer, renderer, store = Localizer(), Renderer(), SessionStore()
     SESSIONS.set_function(lambda: len(store))
     SESSION_BYTES.set_function(lambda: store.n_bytes)
-    first = opening(example(get_model(name)))
+    text = example(get_model(name))
+    first, loaded = opening(text), text.loaded
 
     def tab(name: str) -> gr.Tab:
         return localizer.build(gr.Tab, {"label": f"tab.{name}"}, id=name)
@@ -96,7 +97,7 @@ def build_app(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
         )  # first: it sets up anew all that is there
         screen = gr.State()
-        frame = build_frame(localizer, first.document)
+        frame = build_frame(localizer, text)
         with gr.Tabs(elem_id="tabs") as tabs:
             events = Events(store, renderer, frame.client, frame.updates)
             with tab("playground"):
@@ -112,7 +113,7 @@ def build_app(
                 build_activations(events)
             with tab("learn"), gr.Tabs(elem_id="learn") as learn:
                 with tab("lessons"):
-                    build_lessons(events, first.document.loaded, OtherTabs(set_shape, measure_text, open_film))
+                    build_lessons(events, loaded, OtherTabs(set_shape, measure_text, open_film))
                 with tab("challenges"):
                     build_challenges(events)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:
@@ -121,21 +122,21 @@ def build_app(
                 with tab("train"):
                     build_train(localizer, events, ExamplePass, written(prepare_prompt))
                 with tab("shapes"):
-                    build_shapes(events, first.document)
+                    build_shapes(events, text)
                 with tab("loss"):
-                    build_loss(events, first.document.loaded)
+                    build_loss(events, loaded)
         rows = (tabs, reasons, learn, lab)
         wire_tabs(events, rows, frame.saved)
         wire_share(events, frame.link)
-        names = [each.id for row in rows for each in tabs_of(row) if each.id not in INNER]
-        version = Text.of(first.document).version
+        names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
+        version = Text.of(text).version
         pages = {
-            "lesson": LinkedPage("lessons", partial(open_lesson_number, first.document.loaded), lesson_number),
+            "lesson": LinkedPage("lessons", partial(open_lesson_number, loaded), lesson_number),
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }
         wire_session(app, events, frame, first.copy, Places(names, pages, version, first.selection))
         register_endpoints(app, name)
-        if first.loaded.precision != "fp32":
+        if loaded.precision != "fp32":
             measure(first, name)
             wire_precision(events, frame.model)
         renderer.add("", [localizer.view], controls=localizer.controls)
@@ -155,7 +156,8 @@ def launch_options(*, uploads: bool = False) -> dict[str, Any]:
     """Options for `launch` that every start of the page needs. uploads: as for `build_app`."""
     middleware = [
         Middleware(RequestLimits, uploads=uploads),
-        *map(Middleware, (LingeringStream, SmallSessions)),
+        Middleware(LingeringStream),
+        Middleware(SmallSessions),
         Middleware(FirstScreen, head=f"{HEAD}<style>{CSS}</style>"),
     ]
     return {

@@ -18,6 +18,7 @@ from components.state.snapshot import Snapshot
 Queue = Literal["interactive", "model", "analysis", "experiment", "stop"]
 Handler = Callable[..., Iterator[None] | None]  # (session, what was sent); one that yields updates the page each time
 Live = Callable[[Snapshot], Any]
+Sentence = tuple[str, Mapping[str, object]]  # a key of the catalogue, and the values of its placeholders
 Choices = Sequence[tuple[str, Any]]  # (label, value)
 
 
@@ -42,7 +43,7 @@ class Part:
     kind: str
     name: str = ""
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    words: Mapping[str, tuple[str, Mapping[str, object]]] = field(default_factory=dict)
+    words: Mapping[str, Sentence] = field(default_factory=dict)
     live: Mapping[str, Live] = field(default_factory=dict)
     actions: Mapping[str, Action] = field(default_factory=dict)
     children: tuple[Part, ...] = ()
@@ -182,7 +183,7 @@ class ControlOptions(TypedDict):
     on: Handler
     queue: NotRequired[Queue]
     info: NotRequired[str]
-    show: NotRequired[Live]
+    show: NotRequired[Live | None]
 
 
 def slider(
@@ -226,7 +227,7 @@ def text_box(
     """A text to type, in one line or more. It sends the text with each key. placeholder: a key of the catalogue.
     on_enter: sends it once more when the text is entered, and so keeps it to one line."""
     part = _control("text_box", name, options, max_length=max_length)
-    words = {"placeholder": (placeholder, {})} if placeholder else {}
+    words: dict[str, Sentence] = {"placeholder": (placeholder, {})} if placeholder else {}
     actions = {} if on_enter is None else {"enter": on_enter}
     return replace(part, words={**part.words, **words}, actions={**part.actions, **actions})
 
@@ -254,7 +255,7 @@ def button(
     """A button. Its handler gets the session alone. label: a key of the catalogue, or a function of the snapshot.
     queue: "stop" also cancels what runs in the tab. primary: the main one of its card."""
     live: dict[str, Live] = {} if enabled is None else {"disabled": lambda s: not enabled(s)}
-    words = {"label": (label, {})} if isinstance(label, str) else {}
+    words: dict[str, Sentence] = {"label": (label, {})} if isinstance(label, str) else {}
     if not isinstance(label, str):
         live["label"] = label
     actions = {"act": Action(valueless(on), queue)}
@@ -316,7 +317,7 @@ def streams(handler: Any) -> bool:
 def _control(kind: str, name: str, options: ControlOptions, **properties: object) -> Part:
     """A control. Properties that are functions are live."""
     given = {**properties, "value": options["value"]}
-    words = {"info": (options["info"], {})} if options.get("info") else {}
+    words: dict[str, Sentence] = {"info": (options["info"], {})} if options.get("info") else {}
     if callable(options["label"]):
         given["label"] = options["label"]
     else:

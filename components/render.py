@@ -35,6 +35,15 @@ class View:
     draw: Callable[[Snapshot], dict[str, Any]]
 
 
+@dataclass(frozen=True)
+class Signal:
+    """A value for the page's script, as a View has fields for a widget."""
+
+    name: str
+    inputs: Callable[[Snapshot], Hashable]
+    draw: Callable[[Snapshot], object]
+
+
 @dataclass(frozen=True, eq=False)
 class Control:
     """A gradio component that the server changes. draw: its new properties, with values in the browser's form; with
@@ -66,17 +75,16 @@ class Sent:
 
 
 class Renderer:
-    """Views and controls by tab, with "" for those of every tab, and signals: values for the page's script, drawn as
-    views."""
+    """Views and controls by tab, with "" for those of every tab, and signals."""
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
         self.controls: dict[str, list[Control]] = {}
-        self.signals: list[View] = [
-            View("wanted", self.wanted, lambda s: s.tab if self.wanted(s)[1] is not None else None)
+        self.signals: list[Signal] = [
+            Signal("wanted", self.wanted, lambda s: s.tab if self.wanted(s)[1] is not None else None)
         ]
         self.analyses: dict[str, list[Analysis]] = {}
-        self._initial: dict[str | Control, Sent] = {}
+        self._initial: dict[Hashable, Sent] = {}
 
     def add(
         self,
@@ -150,7 +158,7 @@ class Renderer:
                 fields, session.sent[view.name] = _changes(view.draw(snapshot), inputs, before)
                 if fields:
                     changed[view.name] = fields
-            signals = {view.name: value for view in self.signals if (value := _signal(view, snapshot, session.sent))}
+            signals = {each.name: value for each in self.signals if (value := _signal(each, snapshot, session.sent))}
             updates: dict[str, dict[int, dict[str, Any]]] = {}
             set_in: dict[str, dict[int, dict[str, int]]] = {}
             for tab in tabs:
@@ -209,13 +217,13 @@ def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> 
     return fields, sent
 
 
-def _signal(view: View, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | None:
+def _signal(signal: Signal, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | None:
     """The value of a signal as JSON; None if it was sent already."""
-    inputs, before = view.inputs(snapshot), sent.get(view.name)
+    inputs, before = signal.inputs(snapshot), sent.get(signal.name)
     if before is not None and before.inputs == inputs:
         return None
-    sent[view.name] = Sent(inputs)
-    return _json(view.draw(snapshot))
+    sent[signal.name] = Sent(inputs)
+    return _json(signal.draw(snapshot))
 
 
 def _common(before: Lines | None, after: Lines) -> int:

@@ -218,7 +218,9 @@ def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | No
         return Refusal(404, f"there is no endpoint /{name[:MAX_NAME_CHARS]}: there are {known}")
     elif index is not None:
         return Refusal(400, f"/{name} is called by its name, without fn_index")
-    parameters = inspect.signature(endpoints[name].fn).parameters
+    function = endpoints[name].fn
+    assert function is not None
+    parameters = inspect.signature(function).parameters
     problem = _named_problem(given, parameters) if route == _NAMED else _ordered_problem(given, len(parameters))
     if problem:
         taken = (each if p.default is p.empty else f"{each}={json.dumps(p.default)}" for each, p in parameters.items())

@@ -13,7 +13,7 @@ from components.downloads import SIGNAL as DOWNLOAD
 from components.events import NO_PROGRESS, QUEUES, Events, error
 from components.frame import Frame
 from components.i18n import LANGUAGES, t
-from components.render import Renderer, View
+from components.render import Renderer, Signal
 from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
 from components.state.saved import restore_session, saved_session
@@ -33,10 +33,10 @@ def to_save(s: Snapshot) -> dict[str, Any] | None:
 
 
 SIGNALS = (
-    View("saved", saved_inputs, to_save),
-    View("session", lambda s: s.id, lambda s: s.id),
+    Signal("saved", saved_inputs, to_save),
+    Signal("session", lambda s: s.id, lambda s: s.id),
     DOWNLOAD,
-    View("language", lambda s: s.language, lambda s: s.language),
+    Signal("language", lambda s: s.language, lambda s: s.language),
 )
 
 

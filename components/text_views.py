@@ -18,9 +18,9 @@ from components.state.text import Text
 from components.state.token_statistics import TokenStatisticsCache
 from components.widgets.chart import Rows, chart_data
 from components.widgets.tokens import Kind, shade_value, token_line
-from gpt import Generation, SamplingParams, Tokenizer, distribution
+from gpt import Generation, SamplingParams, distribution
 from gpt.analysis.predictions import TokenStatistics
-from gpt.tokenizer import IncrementalDecoder
+from gpt.tokenizer import IncrementalDecoder, Vocabulary
 
 AVERAGE = -1  # the choice of a head picker for the average of all heads
 MAX_BARS = 20
@@ -42,7 +42,7 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
 
 
 def token_lines(
-    tokenizer: Tokenizer, ids: Sequence[int], measurements: Sequence[tuple[float | None, int | None]], n_prompt: int
+    tokenizer: Vocabulary, ids: Sequence[int], measurements: Sequence[tuple[float | None, int | None]], n_prompt: int
 ) -> Lines:
     """Lines of a token strip: each token with the characters that it completes, and its (probability, rank) where
     known. The first n_prompt tokens are shown as prompt."""
@@ -53,7 +53,7 @@ def token_lines(
     return lines
 
 
-def prompt_lines(tokenizer: Tokenizer, ids: Sequence[int]) -> Lines:
+def prompt_lines(tokenizer: Vocabulary, ids: Sequence[int]) -> Lines:
     """Lines of a prompt without statistics."""
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
 
@@ -63,14 +63,16 @@ def strip_labels(language: Language, empty: str = "") -> dict[str, str]:
     return {key: t(f"strip.{key}", language) for key in STRIP_LABELS} | {"empty": empty}
 
 
-def _measured_line(tokenizer: Tokenizer, token_id: int, text: str, measured: TokenStatistics | None, kind: Kind) -> str:
+def _measured_line(
+    tokenizer: Vocabulary, token_id: int, text: str, measured: TokenStatistics | None, kind: Kind
+) -> str:
     if measured is None:
         return _line(tokenizer, token_id, text, None, None, kind)
     return _line(tokenizer, token_id, text, measured.probability, measured.rank, kind, measured.entropy)
 
 
 def _line(
-    tokenizer: Tokenizer,
+    tokenizer: Vocabulary,
     token_id: int,
     text: str,
     probability: float | None,

@@ -54,11 +54,17 @@ def _colour_settings(known: set[str]) -> dict[str, str]:
     return settings
 
 
+def _hue(name: str, shades: str) -> colors.Color:
+    hue = colors.Color(*shades.split())
+    hue.name = name
+    return hue
+
+
 def _theme() -> gr.themes.Base:
     theme = gr.themes.Base(
-        primary_hue=colors.Color(*_BLUES.split(), name="glassbox_blue"),
-        secondary_hue=colors.Color(*_BLUES.split(), name="glassbox_blue"),
-        neutral_hue=colors.Color(*_NEUTRALS.split(), name="glassbox_neutral"),
+        primary_hue=_hue("glassbox_blue", _BLUES),
+        secondary_hue=_hue("glassbox_blue", _BLUES),
+        neutral_hue=_hue("glassbox_neutral", _NEUTRALS),
         text_size=_TEXT,
         spacing_size=_SPACE,
         radius_size=_RADIUS,

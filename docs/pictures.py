@@ -85,7 +85,7 @@ def film(page: Page) -> Frames:
 
 
 def stills(page: Page, url: str) -> None:
-    """The Playground and the machine."""
+    """The tabs Write and Inside."""
     page.set_viewport_size(STILL)
     page.goto(url)
     page.locator("#heatmap .main-svg").first.wait_for()

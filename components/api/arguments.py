@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from components.errors import PageError
@@ -41,7 +42,7 @@ def checked_text(name: str, value: object) -> str:
     return value
 
 
-def checked_messages(value: list[object], prompt: str) -> list[dict[str, str]]:
+def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str]]:
     """The checked messages of a chat. Raises ValueError for another form, too much text, and a prompt beside them."""
     messages = prompts.checked_messages(value)
     if prompt:
@@ -86,7 +87,7 @@ def checked_layers(name: str, value: object) -> list[int]:
     return layers
 
 
-def _checked_list(name: str, value: object) -> list[object]:
+def _checked_list(name: str, value: object) -> list[Any]:
     if value is not None and not isinstance(value, list):
         raise PageError("error.not_list", name=name, type=type(value))
     return value or []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import gradio as gr
-from gradio.blocks import BlockFunction
+from gradio.blocks import Block, BlockFunction
+from gradio.components import Component
 from gradio.utils import get_function_description
 from gradio_client.utils import python_type_to_json_schema
 
@@ -16,8 +17,6 @@ from components.api.analysis import AnalysisEndpoints
 from components.api.text import TextEndpoints
 from components.events import QUEUES, error_messages
 from components.parts import Queue
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def register_endpoints(app: gr.Blocks, default_model: str) -> None:
@@ -43,18 +42,24 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
 
 def _describe(endpoint: BlockFunction) -> None:
     """Show what the docstring says of parameters and returned values in the API page, and the type of the values."""
-    _, parameters, returns = get_function_description(endpoint.fn)
-    for component, (name, description) in zip(endpoint.inputs, parameters.items(), strict=True):
+    function = endpoint.fn
+    assert function is not None
+    _, parameters, returns = get_function_description(function)
+    for component, (name, description) in zip(_components(endpoint.inputs), parameters.items(), strict=True):
         component.label = name
         component.api_info()["additional_description"] = description
-    hint = get_type_hints(endpoint.fn)["return"]
-    schema = python_type_to_json_schema(get_args(hint)[0] if inspect.isgeneratorfunction(endpoint.fn) else hint)
-    for component, description in zip(endpoint.outputs, returns, strict=True):
+    hint = get_type_hints(function)["return"]
+    schema = python_type_to_json_schema(get_args(hint)[0] if inspect.isgeneratorfunction(function) else hint)
+    for component, description in zip(_components(endpoint.outputs), returns, strict=True):
         component.label = description
         component.api_info().update(schema, description=description)
 
 
-def _with_sentences(function: F) -> F:
+def _components(blocks: Sequence[Block]) -> Iterator[Component]:
+    return (each for each in blocks if isinstance(each, Component))
+
+
+def _with_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
     """The endpoint with its errors as messages that reach the caller."""
     if inspect.isgeneratorfunction(function):
 

@@ -58,10 +58,10 @@ class TextEndpoints(Endpoints):
             top_p=top_p,
             min_p=min_p,
             repetition_penalty=repetition_penalty,
-            seed=checked_number("seed", seed, 0),
+            seed=int(checked_number("seed", seed, 0)),
         )
         limit = loaded.model.config.block_size * (2 if on_full == "crop" else 1)
-        count = checked_number("max_new_tokens", max_new_tokens, 1, limit)
+        count = int(checked_number("max_new_tokens", max_new_tokens, 1, limit))
         text = checked_text("prompt", prompt)
         given = text if messages is None else checked_messages(messages, text)
         steps = generate(loaded, given, params, count, on_full=on_full)  # type: ignore[arg-type]
@@ -108,7 +108,7 @@ class TextEndpoints(Endpoints):
         """
         loaded = self.find_model(model)
         params = sampling_params(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
-        count = checked_number("k", k, 1, loaded.tokenizer.n_vocab)
+        count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
         document = read(loaded, prompt)
         stages = distribution(document.logits(document.n_read - 1), params)
         final, raw = stages.final.numpy(), stages.raw.numpy()

@@ -204,7 +204,7 @@ def attention_heatmap_content(
             "yaxis": _tokens_axis(numbered["y"]) | {"showticklabels": False, "range": [n_query - 0.5, -0.5]},
             "xaxis2": _tokens_axis(keys, most=26, keep=own) | columns,
             "yaxis2": _tokens_axis(queries, most=26, keep=selected) | rows,
-            "shapes": [] if own is None else [_frame(selected, own)],
+            "shapes": [] if own is None or selected is None else [_frame(selected, own)],
             "hovermode": "closest",
         },
     }

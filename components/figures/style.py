@@ -5,10 +5,12 @@ The browser replaces the colours on the dark theme. Figures import neither gradi
 
 from __future__ import annotations
 
+from typing import Any
+
 from components.figures.palette import MONO, PALETTE
 
 LIGHT = {name: pair.light for name, pair in PALETTE.items()}
-LABEL = {"family": MONO, "size": 12, "color": LIGHT["text"]}
+LABEL: dict[str, Any] = {"family": MONO, "size": 12, "color": LIGHT["text"]}
 SMALL = {"family": MONO, "size": 11}
 QUIET = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
 # Otherwise plotly measures every label, half of a chart's time, and omits those that reach beyond the edge.

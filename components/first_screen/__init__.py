@@ -116,8 +116,9 @@ def _card(s: Snapshot) -> str:
     """The text, what comes next, and the buttons."""
     text, predicted = box(s), bars(s)
     temperature, high = s.settings.temperature, LIMITS["temperature"].high
-    written = escape("".join(json.loads(line)[0] for line in text["lines"]))
-    tokens = "".join(_token(*json.loads(line)[:2], i == text["selected"]) for i, line in enumerate(text["lines"]))
+    at, lines = text["selected"], [json.loads(line) for line in text["lines"]]
+    typed = escape("".join(word for word, *_ in lines))
+    tokens = "".join(_token(word, written, is_selected=i == at) for i, (word, written, *_) in enumerate(lines))
     rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
     buttons = "".join(f'<span class="first-button">{_text(name, s.language)}</span>' for name in ("step", "again"))
     folds = "".join(
@@ -127,7 +128,7 @@ def _card(s: Snapshot) -> str:
         '<div class="first-card">'
         f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
         f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div>'
-        f'<textarea spellcheck="false" aria-label="{escape(text["labels"]["name"])}">\n{written}</textarea></div></div>'
+        f'<textarea spellcheck="false" aria-label="{escape(text["labels"]["name"])}">\n{typed}</textarea></div></div>'
         f'<div class="first-status"><span>{_text("status.page", s.language)}</span>'
         f"<span>{escape(prompt_count(s)['text'])}</span></div>"
         '<div class="first-next"><figure class="gb-predictions">'

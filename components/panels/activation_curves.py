@@ -11,11 +11,12 @@ from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal
 from components.panels.figures.curves import activation_curves
 from components.widgets.chart import chart_data
+from gpt.config import Activation
 from gpt.experiments.activations import activation_curve, lowest_point
 
 SPAN = 3.0  # the charts show [-SPAN, SPAN]
 POINTS = 241
-DRAWN = ("gelu_tanh", "relu", "silu")  # the exact GELU would coincide with the first
+DRAWN: tuple[Activation, ...] = ("gelu_tanh", "relu", "silu")  # the exact GELU would coincide with the first
 
 
 def curves_chart(x: float, language: Language) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     result = s.state(FeedForwardState).result
-    return problem_sentence(s, no_text(s), result and result.problem)
+    return problem_sentence(s, no_text(s), result)
 
 
 def widths(s: Snapshot) -> dict[str, Any]:

@@ -124,7 +124,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     result = s.state(InitialisationState).result
-    return problem_sentence(s, result and result.problem)
+    return problem_sentence(s, result)
 
 
 def logits(s: Snapshot) -> dict[str, Any]:

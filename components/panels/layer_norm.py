@@ -136,7 +136,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
     if shown is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
     stages = zip(("", "new_", "last_"), _stages(shown.numbers).values(), strict=True)
-    values = {}
+    values: dict[str, str] = {}
     for prefix, part in stages:
         mean, variance, _ = statistics(part)
         values |= {f"{prefix}mean": _number(mean[-1]), f"{prefix}variance": _number(variance[-1])}
@@ -147,7 +147,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
     state = s.state(LayerNormState)
     if state.source == "example":
         return {"text": ""}
-    return problem_sentence(s, no_text(s), state.result and state.result.problem)
+    return problem_sentence(s, no_text(s), state.result)
 
 
 def numbers(s: Snapshot) -> dict[str, Any]:

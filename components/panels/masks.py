@@ -144,7 +144,7 @@ def too_short(s: Snapshot) -> PageError | None:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     state = s.state(MasksState)
-    return problem_sentence(s, too_short(s), state.result and state.result.problem, state.run.problem)
+    return problem_sentence(s, too_short(s), state.result, state.run.problem)
 
 
 def causal(s: Snapshot) -> dict[str, Any]:

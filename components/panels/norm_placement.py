@@ -97,7 +97,7 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     result = s.state(NormPlacementState).result
-    return problem_sentence(s, result and result.problem)
+    return problem_sentence(s, result)
 
 
 VIEWS = (

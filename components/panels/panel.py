@@ -86,7 +86,8 @@ def computed(
     """
 
     def wanted(s: Snapshot) -> Hashable:
-        request, result = request_of(s), s.state(state).result
+        request = request_of(s)
+        result: Result[Any] | None = s.state(state).result
         return None if result is not None and result.request == request else request
 
     def work(request: Hashable, progress: object) -> Any:
@@ -126,9 +127,10 @@ def no_text(s: Snapshot) -> PageError | None:
     return PageError("error.no_text") if s.text is None or s.text.n_read == 0 else None
 
 
-def problem_sentence(s: Snapshot, *problems: Exception | None) -> dict[str, Any]:
-    """The data of a notice: the first problem that is not None."""
-    problem = next((each for each in problems if each is not None), None)
+def problem_sentence(s: Snapshot, *problems: Exception | Result[Any] | None) -> dict[str, Any]:
+    """The data of a notice: the first problem that is not None, of a result or by itself."""
+    found = (each.problem if isinstance(each, Result) else each for each in problems)
+    problem = next((each for each in found if each is not None), None)
     return {"text": "" if problem is None else localize_error(problem, s.language)}
 
 
@@ -156,8 +158,9 @@ def within(low: float, high: float) -> Check:
     number = int if isinstance(low, int) and isinstance(high, int) else float
 
     def check(value: object) -> Any:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number(value) if is_number and low <= value <= high else None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            return None
+        return number(value)
 
     return check
 

@@ -11,10 +11,10 @@ from components.i18n import Language, t
 from components.labels import percent
 from components.widgets.chart import chart_data
 from gpt import GPTConfig
-from gpt.experiments.shapes import NUMBER_BYTES, cache_numbers, count_parameters, parameter_parts, weight_shapes
+from gpt.experiments.shapes import NUMBER_BYTES, Part, cache_numbers, count_parameters, parameter_parts, weight_shapes
 from gpt.models.memory import format_bytes
 
-PARTS = {
+PARTS: dict[Part, str] = {
     "token_embedding": "shapes.part.token_embedding",
     "position_embedding": "shapes.part.position_embedding",
     "attention": "shapes.part.attention",

@@ -81,7 +81,7 @@ def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bo
 
 def stop_run(state: type, session: Session) -> None:
     """Stop the experiment and keep its latest result."""
-    run = session.state(state).run
+    run: Run[Any] = session.state(state).run
     session.change(state, run=Run(run.latest, problem=run.problem))
 
 

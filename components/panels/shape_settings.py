@@ -77,15 +77,15 @@ def check_value(name: str, value: object) -> float | bool:
     """The checked value of one control. Raises PageError for an invalid one."""
     if name in SWITCHES:
         return bool(value)
-    finite = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
     if name == "dropout":
-        if not finite or not 0 <= value <= MAX_DROPOUT:
+        if not 0 <= number <= MAX_DROPOUT:
             raise PageError("shapes.error.dropout", high=MAX_DROPOUT)
-        return value
+        return number
     least = RANGES[name].least
-    if not finite or value != int(value) or value < least:
+    if not math.isfinite(number) or number != int(number) or number < least:
         raise PageError("shapes.error.number", name=PageError(LABELS[name]), low=least)
-    return int(value)
+    return int(number)
 
 
 def shape_of(given: Mapping[str, Any], base: GPTConfig | None = None) -> GPTConfig:
@@ -93,7 +93,7 @@ def shape_of(given: Mapping[str, Any], base: GPTConfig | None = None) -> GPTConf
 
     base: has the options without controls; None is GPT-2 small without dropout.
     """
-    checked = {name: check_value(name, given[name]) for name in (*RANGES, "dropout", *SWITCHES)}
+    checked: dict[str, Any] = {name: check_value(name, given[name]) for name in (*RANGES, "dropout", *SWITCHES)}
     base = base or GPTConfig()
     _check_heads(checked, base)
     same_biases = checked["bias"] == base.bias

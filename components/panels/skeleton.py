@@ -126,7 +126,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     result = s.state(SkeletonState).result
-    return problem_sentence(s, no_text(s), result and result.problem)
+    return problem_sentence(s, no_text(s), result)
 
 
 def bars(s: Snapshot) -> dict[str, Any]:

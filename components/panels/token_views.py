@@ -9,8 +9,8 @@ from components.i18n import Language, t
 from components.labels import visible
 from components.panels.figures.tokens import Cell, merge_ladder
 from components.widgets.chart import chart_data
-from gpt import Tokenizer
 from gpt.experiments.tokens import MergeStep, text_cost
+from gpt.tokenizer import Vocabulary
 
 MAX_LISTED_CHARS = 8
 
@@ -62,7 +62,7 @@ def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[st
     return chart_data(merge_ladder(rows), text)
 
 
-def cost(own: Tokenizer, gpt2: Tokenizer, text: str, language: Language) -> str:
+def cost(own: Vocabulary, gpt2: Vocabulary, text: str, language: Language) -> str:
     """The number of tokens of a text in both vocabularies; "" for an empty text."""
     if not text:
         return ""

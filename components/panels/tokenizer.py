@@ -47,15 +47,22 @@ class TokenizerState:
     result: Result[Vocabularies] | None = None
 
 
+def own_tokenizer() -> Tokenizer:
+    """That of the bundled model."""
+    tokenizer = get_model(DEFAULT_MODEL).tokenizer
+    assert isinstance(tokenizer, Tokenizer)
+    return tokenizer
+
+
 def vocabularies(request: tuple[()]) -> Vocabularies:
     """Both vocabularies; either may be loaded here."""
-    return Vocabularies(get_model(DEFAULT_MODEL).tokenizer, gpt2_tokenizer())
+    return Vocabularies(own_tokenizer(), gpt2_tokenizer())
 
 
 def type_word(session: Session, typed: object) -> None:
     """Set the word; an invalid one is reported and the last one stays."""
     try:
-        word = checked_word(typed, get_model(DEFAULT_MODEL).tokenizer)
+        word = checked_word(typed, own_tokenizer())
     except ValueError as problem:
         session.change(TokenizerState, problem=problem)
     else:
@@ -93,7 +100,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     state = s.state(TokenizerState)
-    return problem_sentence(s, state.problem, state.result and state.result.problem)
+    return problem_sentence(s, state.problem, state.result)
 
 
 def name(side: Side, s: Snapshot) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def neighbours(s: Snapshot) -> dict[str, Any]:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     result = s.state(TyingState).result
-    return problem_sentence(s, result and result.problem)
+    return problem_sentence(s, result)
 
 
 def shape_inputs(s: Snapshot) -> tuple[Any, ...]:

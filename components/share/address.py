@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
-from components.render import View
+from components.render import Signal
 from components.share.document_link import document_values
 from components.share.link import MAX_LINK, decode, encode
-from components.state.selection import NEWEST, Selection, Shading
+from components.state.selection import NEWEST, Selection, shading_named
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from gpt.documents.edit_text import format_edits
@@ -41,7 +41,7 @@ class Places:
     selection: Selection
 
 
-def address_view(places: Places) -> View:
+def address_view(places: Places) -> Signal:
     """The signal with the query of the address; None until the link of the page is open."""
 
     def inputs(s: Snapshot) -> Any:
@@ -54,7 +54,7 @@ def address_view(places: Places) -> View:
     def draw(s: Snapshot) -> dict[str, Any] | None:
         return {"query": address(s, places), "at": s.navigated} if s.link_opened else None
 
-    return View("address", inputs, draw)
+    return Signal("address", inputs, draw)
 
 
 def address(s: Snapshot, places: Places) -> str:
@@ -78,7 +78,8 @@ def address(s: Snapshot, places: Places) -> str:
 
 def view_values(s: Snapshot) -> dict[str, Any]:
     """The tab, the selection and the edits as values of a link."""
-    selection, values = s.selection, {"layer": s.selection.layer}
+    selection = s.selection
+    values: dict[str, Any] = {"layer": selection.layer}
     if edits := format_edits(s.edits):
         values["edits"] = edits
         if s.edits_on:
@@ -99,6 +100,7 @@ def view_values(s: Snapshot) -> dict[str, Any]:
 def text_values(s: Snapshot) -> dict[str, Any]:
     """The text and the settings as values of a link. Raises ValueError for an invalid seed and for a text with dropped
     tokens."""
+    assert s.text is not None
     params = replace(s.settings.sampling(), seed=s.settings.typed_seed())
     return document_values(s.text.document, params) | {"length": s.settings.length}
 
@@ -115,7 +117,9 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
     clicked later stays.
     """
     query, at = sent.get("query"), sent.get("at")
-    if not isinstance(query, str) or type(at) not in (int, float) or not at > session.navigated:
+    if not isinstance(query, str) or isinstance(at, bool) or not isinstance(at, int | float):
+        return
+    if not at > session.navigated:  # NaN is not
         return
     values, _ = decode(query)
     session.navigated = at
@@ -132,4 +136,4 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
         selection = Selection(layer=values["layer"], head=values.get("head"))
     position, shading = values.get("position", NEWEST), values.get("shading")
     selection = selection.clamped_to(config, position=position if position < n else NEWEST)
-    session.selection = replace(selection, shading=shading if shading in get_args(Shading) else Selection.shading)
+    session.selection = replace(selection, shading=shading_named(shading) or Selection.shading)

@@ -86,19 +86,19 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     try:
         if sent.get("what") == "open":
             answer = menu.message((yield from _open(session, sent)))
-        elif session.document is None:
+        elif (document := session.document) is None:
             answer = menu.message(t("error.no_text", language))
         else:
             with session.lock.reading():
-                answer = _saved(session, sent.get("what"))
+                answer = _saved(session, document, sent.get("what"))
     except ValueError as problem:
         answer = menu.message(_short(localize_error(problem, language)))
     session.change(ShareState, file={"n": next(_numbers), **answer})
 
 
-def _saved(session: Session, what: object) -> dict[str, Any]:
+def _saved(session: Session, document: Generation, what: object) -> dict[str, Any]:
     """Raises ValueError for an unknown button."""
-    document, language = session.document, session.language
+    language = session.language
     if what == "python":
         program = python_snippet(document, session.edits, session.edits_on)
         return menu.copied(program, t("share.python.copied", language), t("share.manual", language))

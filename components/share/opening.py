@@ -64,7 +64,7 @@ def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[
     if link.parameters.keys() - VIEW:
         yield from _generate(session, link)
     if session.document is not None:
-        _select(session, link, tabs)
+        _select(session, session.document, link, tabs)
     for name in pages.keys() & link.parameters.keys():
         if pages[name].open(session, link.parameters[name]):
             session.tab = pages[name].tab
@@ -173,9 +173,9 @@ def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ..
         return edits, ()
 
 
-def _select(session: Session, link: LinkRequest, tabs: Sequence[str]) -> None:
+def _select(session: Session, document: Generation, link: LinkRequest, tabs: Sequence[str]) -> None:
     """Set the selection and open the tab of the link."""
-    document, parameters = session.document, link.parameters
+    parameters = link.parameters
     config = document.loaded.model.config
     limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}
     link.refuse(*(name for name, limit in limits.items() if parameters.get(name, 0) >= limit))

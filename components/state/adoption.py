@@ -28,7 +28,7 @@ def return_to(
         document = Generation.from_json(back.file)
         document.history = back.history
         if session.document is not None:
-            other.append(session.archived_document())
+            other.append(session.archived(session.document))
         _adopt(session, document, back.prompt, action)
 
 

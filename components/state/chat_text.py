@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from components.state.typed_text import kept_tokens, rest_ids, shown_tokens
-from gpt import Generation, Tokenizer
+from gpt import Generation
+from gpt.tokenizer import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class ChatEdit:
     n_after: int = 0
 
 
-def chat_edit(tokenizer: Tokenizer, document: Generation | None, typed: str) -> ChatEdit:
+def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) -> ChatEdit:
     """What a typed text changes in a chat.
 
     Control tokens stay where their names are left as they were; what is typed between them is encoded as characters. A
@@ -42,7 +43,7 @@ def chat_edit(tokenizer: Tokenizer, document: Generation | None, typed: str) -> 
     return ChatEdit(keep, rest_ids(tokenizer, ids[:keep], rest) if rest else [])
 
 
-def message_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:
+def message_of(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
     """The first message of the user in a chat; None if it is not where the template puts it."""
     before, after = tokenizer.chat_frame()
     text = "".join(shown_tokens(tokenizer, ids))
@@ -50,7 +51,7 @@ def message_of(tokenizer: Tokenizer, ids: Sequence[int]) -> str | None:
     return text[len(before) : end] if text.startswith(before) and end >= 0 else None
 
 
-def _message(tokenizer: Tokenizer, keep: int, text: str, *, first: bool) -> ChatEdit:
+def _message(tokenizer: Vocabulary, keep: int, text: str, *, first: bool) -> ChatEdit:
     ids = tokenizer.encode_message(text, first=first)
     end = next((i for i, token_id in enumerate(ids) if token_id in tokenizer.eot_ids), len(ids))
     if not first and not tokenizer.decode(ids[:end]).strip():  # the turn before has ended, without Llama 2's space

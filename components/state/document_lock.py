@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from threading import Condition, Lock
 from typing import TypeVar
 
@@ -66,13 +67,12 @@ class DocumentLock:
 
     def steps(self, turn: int, steps: Iterator[T]) -> Iterator[T]:
         """Iterate over the steps while the stream has its turn; each step is made under the lock."""
-        nothing = object()
         while True:
             with self.writing(turn) as has_turn:
-                step = next(steps, nothing) if has_turn else nothing
-            if step is nothing:
+                made = [*islice(steps, 1)] if has_turn else []
+            if not made:
                 return
-            yield step
+            yield made[0]
 
     @contextmanager
     def beginning(self, turn: int) -> Iterator[bool]:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from gpt import Generation, GPTConfig
 
 NEWEST = -1  # the position of the last token, as the text grows
 Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
+
+
+def shading_named(name: object) -> Shading | None:
+    """The shading of this name; None for anything else."""
+    return next((each for each in get_args(Shading) if each == name), None)
 
 
 @dataclass(frozen=True)

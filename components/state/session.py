@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -110,7 +110,7 @@ class Session:
         self.undo_stack: list[ArchivedDocument] = []
         self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
-        self.sent: dict[str, Any] = {}  # what was sent to the browser, see `components.render`
+        self.sent: dict[Hashable, Any] = {}  # what was sent to the browser, see `components.render`
         self.frame_number = 0
         self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue, see `cards`
         self.seen_frame: int | None = None  # the last one that the browser has, once it missed a later one
@@ -189,8 +189,8 @@ class Session:
             return False
         config = document.loaded.model.config
         limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}
-        chosen = {"position": position, "layer": layer, "head": head}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
+        given = {"position": position, "layer": layer, "head": head}
+        chosen: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if not all(type(value) is int and 0 <= value < limits[name] for name, value in chosen.items()):
             return False
         self.selection = replace(self.selection, **chosen)
@@ -254,11 +254,11 @@ class Session:
         """Archive the document on the undo stack and clear the redo stack."""
         self.redo_stack.clear()
         if self.document is not None:
-            self.undo_stack = [*self.undo_stack, self.archived_document()][-MAX_ARCHIVED_DOCUMENTS:]
+            self.undo_stack = [*self.undo_stack, self.archived(self.document)][-MAX_ARCHIVED_DOCUMENTS:]
 
-    def archived_document(self) -> ArchivedDocument:
-        """The current document in archived form."""
-        return ArchivedDocument(self.prompt, self.document.to_json(), self.document.history)
+    def archived(self, document: Generation) -> ArchivedDocument:
+        """The session's document in archived form."""
+        return ArchivedDocument(self.prompt, document.to_json(), document.history)
 
     def close(self) -> None:
         """Stop the stream and release all resources of the session."""
@@ -269,8 +269,9 @@ class Session:
 
     def copy(self) -> Session:
         """A session for another visitor with the same text, selection and states."""
-        document = None if self.document is None else self.document.copy()
-        if document is not None:
+        document = None
+        if self.document is not None:
+            document = self.document.copy()
             document.key = self.document.key
         session = Session(document, self.prompt, self.selection)
         session._states = dict(self._states)

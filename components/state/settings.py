@@ -110,7 +110,8 @@ class Settings:
             value = min(max_new_tokens(value), MAX_LENGTH)
         else:
             value = checked_number(name, clamped(name, value), LIMITS[name].low, LIMITS[name].high)
-        return replace(self, **{name: value})
+        changes: dict[str, Any] = {name: value}
+        return replace(self, **changes)
 
     def sampling(self) -> SamplingParams:
         """The settings that a distribution depends on: no seed."""

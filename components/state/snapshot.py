@@ -73,7 +73,7 @@ class Snapshot:
         """make(self), computed once per snapshot."""
         if make not in self._cache:
             self._cache[make] = make(self)
-        return self._cache[make]  # type: ignore[no-any-return]
+        return self._cache[make]
 
     @property
     def unwritten(self) -> str | None:

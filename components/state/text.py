@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from components.state.selection import NEWEST, Selection
-from gpt import Generation, GPTConfig, LoadedModel, Tokenizer
+from gpt import Generation, GPTConfig, LoadedModel
+from gpt.tokenizer import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Text:
         return self.document.loaded
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> Vocabulary:
         return self.document.loaded.tokenizer
 
     @property

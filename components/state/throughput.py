@@ -16,7 +16,7 @@ T = TypeVar("T")
 class Throughput:
     """Number of tokens, model time in seconds without waiting, and time to the first token."""
 
-    seed: int
+    seed: int | None
     count: int = 0
     seconds: float = 0.0
     first_seconds: float = 0.0
@@ -28,7 +28,7 @@ class Throughput:
 
 def measured(
     steps: Iterator[T],
-    seed: int,
+    seed: int | None,
     began: float,
     report: Callable[[Throughput], None] = lambda throughput: None,
     model_seconds: Callable[[], float] | None = None,
@@ -38,13 +38,10 @@ def measured(
     steps: None among them is no step, see `gpt.documents.backends.polled`. began: start of the request, by
     time.perf_counter(). model_seconds: as of `gpt.documents.backends`; None: what each step is waited for.
     """
-    count, seconds, first, end = 0, 0.0, 0.0, object()
-    while True:
-        start = time.perf_counter()
-        step = next(steps, end)
+    count, seconds, first = 0, 0.0, 0.0
+    start = time.perf_counter()
+    for step in steps:
         now = time.perf_counter()
-        if step is end:
-            return
         if step is not None:
             first = first or now - began
             if not count:
@@ -52,3 +49,4 @@ def measured(
             count, seconds = count + 1, model_seconds() if model_seconds else seconds + now - start
             report(Throughput(seed, count, seconds, first))
         yield step
+        start = time.perf_counter()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from components.labels import token_text
 from components.state.text import Text
-from gpt import Generation, Tokenizer
-from gpt.tokenizer import TextDecoder, is_chat, prompt_ids, start_ids
+from gpt import Generation
+from gpt.tokenizer import TextDecoder, Vocabulary, is_chat, prompt_ids, start_ids
 
 Version = tuple[int, int]  # of a `Text`
 
@@ -34,7 +34,7 @@ def version_of(text: Text | None) -> Version | None:
     return None if text is None else text.version
 
 
-def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
     """The characters of each token in the box, of a control token its name; "" for a part of a character, and for the
     control tokens that a text starts from if it is not a chat."""
     decoder, start = TextDecoder(tokenizer), start_ids(tokenizer)
@@ -47,7 +47,7 @@ def shown_tokens(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
     ]
 
 
-def offered_text(tokenizer: Tokenizer, ids: Sequence[int], token_id: int) -> str:
+def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int) -> str:
     """The characters that a token would add to the box after those; "" for a part of a character, which nobody can
     type."""
     try:
@@ -80,7 +80,7 @@ def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
     return keep, rest
 
 
-def rest_ids(tokenizer: Tokenizer, kept: Sequence[int], rest: str) -> list[int]:
+def rest_ids(tokenizer: Vocabulary, kept: Sequence[int], rest: str) -> list[int]:
     """Token ids of a text after the tokens that are kept."""
     if not kept:
         return prompt_ids(tokenizer, rest)

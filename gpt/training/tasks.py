@@ -16,6 +16,7 @@ from gpt.model import GPT
 from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
 from gpt.sampling import SamplingParams
+from gpt.tokenizer import Vocabulary
 from gpt.training.dataset import Sample
 from gpt.training.trainer import Batch
 
@@ -60,7 +61,7 @@ class TaskDataset:
 
     def __init__(self, task: Task, seed: int = 0) -> None:
         self.task, self.seed, self.name = task, seed, task.name
-        self.vocabulary = Characters(sorted({"\n", *task.characters}))
+        self.vocabulary: Vocabulary = Characters(sorted({"\n", *task.characters}))
         self.block_size = task.width - 1
         examples = task.examples(np.random.default_rng([seed, 1]), test=True)
         self.test_examples = list(islice(examples, N_TEST_EXAMPLES))

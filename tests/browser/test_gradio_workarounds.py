@@ -1,4 +1,4 @@
-"""What components/gradio_workarounds.js makes up for, on a page without it: a test that fails says that it can go."""
+"""What components/gradio_workarounds.js makes up for, on a page without it, and what a person has with it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.gradio_workarounds import LingeringStream
 from components.page import build_app, launch_options
+from tests.canary import lacking
 
+AT_ONCE = 5_000  # milliseconds, for what holds already
 OVERTAKEN_SECONDS = 0.3  # by which the end of a stream comes after the answer to a request
 
 
@@ -78,6 +80,11 @@ def url(serve: Callable[..., str]) -> str:
     return serve(demo())
 
 
+def _time_for_an_event(page: Page) -> None:
+    page.locator("#list input").click()
+    expect(page.get_by_role("listbox")).to_be_visible()
+
+
 def test_gradio_tells_nobody_what_is_deleted_in_a_text_box(page: Page, url: str) -> None:
     page.goto(url)
     box, told = page.locator("#text textarea"), page.locator("#told textarea")
@@ -87,9 +94,9 @@ def test_gradio_tells_nobody_what_is_deleted_in_a_text_box(page: Page, url: str)
     box.press_sequentially("c")
     expect(told).to_have_value("ac")
     box.press("Backspace")
-    page.locator("#list input").click()
-    expect(page.get_by_role("listbox")).to_be_visible()  # time for an event
-    assert told.input_value() == "ac"
+    _time_for_an_event(page)
+    with lacking("a Textbox tells nobody what is deleted", "the `keypress` in gradio_workarounds.js"):
+        assert told.input_value() == "ac"
 
 
 def test_gradio_s_tabs_are_a_stop_each_and_know_no_arrows(page: Page, url: str) -> None:
@@ -97,9 +104,12 @@ def test_gradio_s_tabs_are_a_stop_each_and_know_no_arrows(page: Page, url: str) 
     left, right = (page.get_by_role("tab", name=name) for name in ("left", "right"))
     left.focus()
     page.keyboard.press("ArrowRight")
-    expect(left).to_be_focused()
-    page.keyboard.press("Tab")
-    expect(right).to_be_focused()
+    with lacking(
+        "arrows do not move among tabs, and each is a stop of the Tab key", "the keys of tabs in gradio_workarounds.js"
+    ):
+        expect(left).to_be_focused(timeout=AT_ONCE)
+        page.keyboard.press("Tab")
+        expect(right).to_be_focused(timeout=AT_ONCE)
 
 
 def test_gradio_leaves_a_list_open_when_the_focus_goes_on(page: Page, url: str) -> None:
@@ -108,7 +118,17 @@ def test_gradio_leaves_a_list_open_when_the_focus_goes_on(page: Page, url: str) 
     expect(page.get_by_role("listbox")).to_be_visible()
     page.keyboard.press("Tab")
     expect(page.locator("#list input")).not_to_be_focused()
-    assert page.get_by_role("listbox").is_visible()
+    with lacking("a list stays open when the focus goes on", "the Escape in gradio_workarounds.js"):
+        assert page.get_by_role("listbox").is_visible()
+
+
+def test_the_page_closes_a_list_when_the_focus_goes_on(page: Page, site: str) -> None:
+    page.goto(site)
+    models = page.get_by_test_id("dropdown-option")
+    page.locator("#model input").click()
+    expect(models.first).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(models).to_have_count(0)
 
 
 def test_gradio_does_not_answer_an_event_that_is_sent_while_a_stream_ends(
@@ -118,11 +138,13 @@ def test_gradio_does_not_answer_an_event_that_is_sent_while_a_stream_ends(
     count, add = page.locator("#count input"), page.get_by_role("button", name="add")
     add.click()
     expect(count).to_have_value("1")
-    with page.expect_event("requestfailed", lambda request: "/queue/data" in request.url):  # the page ends the stream
-        add.click()
-    page.locator("#list input").click()
-    expect(page.get_by_role("listbox")).to_be_visible()  # time for an event
-    assert count.input_value() == "1"
+    with lacking("an event that is sent while a stream ends gets no answer", "LingeringStream"):
+        with page.expect_event(
+            "requestfailed", lambda request: "/queue/data" in request.url
+        ):  # the page ends the stream
+            add.click()
+        _time_for_an_event(page)
+        assert count.input_value() == "1"
 
 
 def test_the_page_answers_an_event_that_is_sent_while_a_stream_ends(page: Page, serve: Callable[..., str]) -> None:
@@ -152,9 +174,9 @@ def test_gradio_does_not_answer_an_event_after_a_stream_broke_off(
     expect(count).to_have_value("1")
     with page.expect_response(lambda response: "/queue/join" in response.url):
         add.click()
-    page.locator("#list input").click()
-    expect(page.get_by_role("listbox")).to_be_visible()  # time for an event
-    assert count.input_value() == "1"
+    _time_for_an_event(page)
+    with lacking("after a stream broke off no event is answered", "the `fetch` in gradio_workarounds.js"):
+        assert count.input_value() == "1"
 
 
 def test_the_page_answers_an_event_after_a_stream_broke_off(

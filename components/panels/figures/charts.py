@@ -85,7 +85,8 @@ def pair_bars(
         values = np.asarray(values, dtype=np.float64)
         if len(values) != len(names):
             raise ValueError(f"{len(names)} names need as many bars, not {len(values)}")
-        bars = {"type": "bar", "name": escape(series), "x": np.arange(len(names)), "marker": {"color": colour}}
+        bars: dict[str, Any] = {"type": "bar", "name": escape(series)}
+        bars |= {"x": np.arange(len(names)), "marker": {"color": colour}}
         bars |= {"y": np.where(values > 0, values, np.nan) if log else values}
         if len(names) <= _LABELLED // 2:
             bars |= {"text": [f"{value:{digits}}" for value in values], "textposition": "outside", "cliponaxis": False}
@@ -134,7 +135,7 @@ def stacked_bars(
         data.append(bars | {"hovertemplate": f"%{{x}}: %{{y:{tip}}}<extra>{escape(part)}</extra>"})
     if spread is not None:
         gap = np.full(len(names), np.nan)
-        path = {"x": np.arange(len(names)).repeat(3), "y": np.stack([*spread, gap], axis=1).ravel()}
+        path: dict[str, Any] = {"x": np.arange(len(names)).repeat(3), "y": np.stack([*spread, gap], axis=1).ravel()}
         line = {"type": "scatter", "mode": "lines", "line": {"color": LIGHT["text"], "width": 1.5}}
         data.append(path | line | {"hoverinfo": "skip", "showlegend": False})
     step = max(1, -(-len(names) // 12))

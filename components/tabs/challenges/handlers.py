@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from components.panels.panel import computed
 from components.state.session import Session
@@ -75,8 +75,8 @@ def pick_token(session: Session, sent: dict[str, Any]) -> None:
 
 def pick_head(session: Session, sent: dict[str, Any]) -> None:
     """Pick the clicked head."""
-    state, head = session.state(ChallengesState), (sent.get("layer"), sent.get("head"))
-    if _tool(state) == "head" and _is_head(state, head):
+    state = session.state(ChallengesState)
+    if _tool(state) == "head" and (head := _head(state, sent.get("layer"), sent.get("head"))):
         session.change(ChallengesState, answer=replace(state.answer, head=head))
 
 
@@ -84,8 +84,8 @@ def toggle(session: Session, sent: dict[str, Any]) -> None:
     """Switch a head on or off, or pick a layer. sent: "row", "column", and "on"."""
     state, row, column = session.state(ChallengesState), sent.get("row"), sent.get("column")
     answer, tool = state.answer, _tool(state)
-    if tool == "switches" and _is_head(state, (row, column)):
-        off = answer.off - {(row, column)} if sent.get("on") is True else answer.off | {(row, column)}
+    if tool == "switches" and (head := _head(state, row, column)):
+        off = answer.off - {head} if sent.get("on") is True else answer.off | {head}
         tried = answer.tried | off if len(off) == 1 else answer.tried
         session.change(ChallengesState, answer=replace(answer, off=off, tried=tried))
     elif tool in ("layer", "place") and (judged := latest(state)) is not None:
@@ -99,15 +99,16 @@ def _tool(state: ChallengesState) -> str | None:
     return None if challenge is None else challenge.goal.tool
 
 
-def _is_head(state: ChallengesState, head: tuple[object, object]) -> bool:
+def _head(state: ChallengesState, layer: object, head: object) -> tuple[int, int] | None:
+    """The head, if the model has it."""
     judged = latest(state)
     if judged is None:
-        return False
+        return None
     config = judged.reading.loaded.model.config
-    return _within(head[0], config.n_layer) and _within(head[1], config.n_head)
+    return (layer, head) if _within(layer, config.n_layer) and _within(head, config.n_head) else None
 
 
-def _within(value: object, count: int) -> bool:
+def _within(value: object, count: int) -> TypeGuard[int]:
     return type(value) is int and 0 <= value < count
 
 

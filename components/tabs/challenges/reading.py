@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from components.errors import PageError
-from gpt import Edits, GPTConfig, LoadedModel, Patch, Tokenizer, Trace, trace_text
+from gpt import Edits, GPTConfig, LoadedModel, Patch, Trace, trace_text
 from gpt.analysis.heads import CopyCircuit, copy_circuit
 from gpt.analysis.patching import patch_from
-from gpt.tokenizer import prompt_ids
+from gpt.tokenizer import Vocabulary, prompt_ids
 
 Head = tuple[int, int]  # (layer, head)
 MAX_TOKENS = 96
@@ -77,7 +77,7 @@ class Reading:
         return cls(loaded, start, answer, ids, trace, logits.float().softmax(-1).cpu())
 
     @property
-    def tokenizer(self) -> Tokenizer:
+    def tokenizer(self) -> Vocabulary:
         return self.loaded.tokenizer
 
     @torch.inference_mode()

@@ -186,6 +186,10 @@ def _column(side: int) -> Part:
     )
 
 
+def _beam_setting(name: str, s: Snapshot) -> Any:
+    return getattr(s.state(BeamState), name)
+
+
 def _beam_search() -> Part:
     """The tree of a beam search and the finished texts."""
     steps = {"width": 1, "penalty": 0.1, "length": 1}
@@ -196,7 +200,7 @@ def _beam_search() -> Part:
             step,
             label=f"beams.{name}",
             info=f"beams.{name}.info",
-            value=lambda s, name=name: getattr(s.state(BeamState), name),
+            value=partial(_beam_setting, name),
             on=partial(beam_search.set_value, name),
         )
         for name, step in steps.items()

@@ -133,7 +133,7 @@ def shows_skeleton(s: Snapshot) -> bool:
 
 def recorded_position(s: Snapshot, recording: Recording) -> int:
     """The selected position, at most the last recorded one."""
-    return min(s.text.at(s.selection), recording.length - 1)
+    return 0 if s.text is None else min(s.text.at(s.selection), recording.length - 1)
 
 
 def _pause(session: Session, seconds: float) -> None:

@@ -54,7 +54,7 @@ def cosine_bars(labels: Sequence[str], cosines: np.ndarray, *, title: str) -> Fi
     if len(labels) != len(cosines):
         raise ValueError(f"{len(cosines)} cosines need as many labels, not {len(labels)}")
     rows = np.arange(len(labels))
-    bars = {"type": "bar", "orientation": "h", "y": rows, "x": np.asarray(cosines, np.float32)}
+    bars: dict[str, Any] = {"type": "bar", "orientation": "h", "y": rows, "x": np.asarray(cosines, np.float32)}
     bars |= {"marker": {"color": LIGHT["after"]}, "text": [decimal(value) for value in cosines]}
     bars |= {"textposition": "outside", "cliponaxis": False, "textfont": SMALL | {"color": LIGHT["muted"]}}
     ticks = {"tickvals": rows, "ticktext": [token_label(label) for label in labels]}

@@ -37,8 +37,8 @@ class PooledVectors:
     @classmethod
     def empty(cls, length: int, bins: int, width: int) -> PooledVectors:
         """Allocate for that many positions."""
-        rows = (np.zeros(length, np.float32) for _ in range(3))
-        return cls(np.zeros((length, bins), np.float32), *rows, width)
+        norm, mean, std = (np.zeros(length, np.float32) for _ in range(3))
+        return cls(np.zeros((length, bins), np.float32), norm, mean, std, width)
 
     @classmethod
     def of(cls, vectors: np.ndarray, max_bins: int) -> PooledVectors:

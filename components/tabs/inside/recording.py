@@ -107,11 +107,14 @@ class Recording:
             self.document.loaded.model.hidden_states(idx, cache=cache, trace=trace, edits=self.document.edits)
         return replace(self, ids=ids)
 
-    def pooled(self, layer: int | None, name: str) -> PooledVectors | None:
-        """An activation of RECORDED or RECORDED_GATED in a layer, or of RECORDED_OUTSIDE with None; None if the model
-        has no such activation."""
-        found = self._buffers.pooled.get((layer, name))
-        return None if found is None else found.first(self.length)
+    def pooled(self, layer: int | None, name: str) -> PooledVectors:
+        """An activation of RECORDED or RECORDED_GATED in a layer, or of RECORDED_OUTSIDE with None. Raises KeyError if
+        the model has no such activation."""
+        return self._buffers.pooled[layer, name].first(self.length)
+
+    def find(self, layer: int | None, name: str) -> PooledVectors | None:
+        """As `pooled`; None if the model has no such activation."""
+        return self.pooled(layer, name) if (layer, name) in self._buffers.pooled else None
 
     def neurons(self, layer: int) -> NeuronSummary:
         """The summary of the neurons of a layer."""
@@ -121,6 +124,7 @@ class Recording:
     def head(self, layer: int, head: int) -> HeadVectors:
         """The vectors, scores and weights of one head, from the stored queries, keys and values."""
         cache, config, n = self._buffers.cache, self.config, self.length
+        assert cache.q is not None
         kv_head = head // (config.n_head // config.kv_heads)
         q, k, v = (
             part[layer, 0, each, :n].float() for part, each in ((cache.q, head), (cache.k, kv_head), (cache.v, kv_head))
@@ -181,8 +185,8 @@ class _PoolingTrace(Trace):
             setattr(self, name, value.detach())
         elif name in (*RECORDED, *RECORDED_OUTSIDE):
             vectors = self._store(layer, name, value.detach())
-            if name == "mlp_post":
-                self._store_neurons(layer, vectors)
+            if name == "mlp_post" and layer is not None and self.mlp_pre is not None:
+                self._store_neurons(layer, self.mlp_pre, vectors)
 
     def _store(self, layer: int | None, name: str, value: Tensor) -> np.ndarray:
         """Store an activation, and return it as (T, width)."""
@@ -193,8 +197,8 @@ class _PoolingTrace(Trace):
         stored.put(self.start, vectors, pool_strongest if wide else pool_mean)
         return vectors
 
-    def _store_neurons(self, layer: int, post: np.ndarray) -> None:
-        pre, up = self.mlp_pre, self.mlp_up
+    def _store_neurons(self, layer: int, pre: Tensor, post: np.ndarray) -> None:
+        up = self.mlp_up
         neurons = self.buffers.neurons.setdefault(layer, NeuronSummary.empty(self.limit))
         neurons.put(self.start, _rows(pre), post, None if up is None else _rows(up))
         if up is not None:
@@ -204,7 +208,7 @@ class _PoolingTrace(Trace):
 
 
 def _rows(value: Tensor) -> np.ndarray:
-    return value.float().reshape(-1, value.shape[-1]).cpu().numpy()  # type: ignore[no-any-return]
+    return value.float().reshape(-1, value.shape[-1]).cpu().numpy()
 
 
 class _AttentionTrace(Trace):
@@ -212,11 +216,13 @@ class _AttentionTrace(Trace):
 
     def __init__(self, cache: KVCache, start: int, stop: int) -> None:
         super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))
-        self.layers = [_AttentionLayer(cache, layer, start, stop) for layer in range(len(cache.k))]
+        self.layers = [_AttentionLayer(cache, layer, start, stop) for layer in range(len(cache.k))]  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
 class _AttentionLayer:
+    """What is read of a LayerTrace, computed when it is."""
+
     cache: KVCache
     layer: int
     start: int

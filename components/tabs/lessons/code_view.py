@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 from pygments.lexers.python import PythonLexer
@@ -66,7 +67,8 @@ def excerpt(code: Code) -> Excerpt:
     lines = [part if part is None else source[part - 1] for part in parts]
     text = textwrap.dedent("\n".join(line or "" for line in lines))
     file = "/".join(path.parts[-len(code.module.split(".")) - (path.name == "__init__.py") :])
-    return Excerpt(file, code.name, parts[0], colour(text))
+    first = next(part for part in parts if part is not None)
+    return Excerpt(file, code.name, first, colour(text))
 
 
 def _path(module: str) -> Path:
@@ -77,12 +79,12 @@ def _path(module: str) -> Path:
 
 
 def _find(tree: ast.Module, code: Code) -> Definition:
-    found: ast.AST = tree
+    found, inside = None, tree.body
     for part in code.name.split("."):
-        inside = getattr(found, "body", [])
         found = next((node for node in inside if isinstance(node, Definition) and _name(node) == part), None)
-        if found is None:
-            raise LookupError(f"{code.module} has no {code.name}")
+        inside = getattr(found, "body", [])
+    if found is None:
+        raise LookupError(f"{code.module} has no {code.name}")
     return found
 
 
@@ -93,13 +95,17 @@ def _name(node: Definition) -> str:
 def _whole(node: Definition) -> list[int]:
     """Line numbers without docstring and methods."""
     if isinstance(node, ast.Assign):
-        return list(range(node.lineno, node.end_lineno + 1))
+        return list(_lines(node))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     body = [part for part in node.body if not _is_docstring(part)]
     if isinstance(node, ast.ClassDef):
         body = [part for part in body if not isinstance(part, ast.FunctionDef)]
     header = range(first, max(first + 1, node.body[0].lineno))
-    return [*header, *(line for part in body for line in range(part.lineno, part.end_lineno + 1))]
+    return [*header, *(line for part in body for line in _lines(part))]
+
+
+def _lines(part: ast.stmt) -> range:
+    return range(part.lineno, (part.end_lineno or part.lineno) + 1)
 
 
 def _is_docstring(part: ast.stmt) -> bool:
@@ -114,12 +120,11 @@ def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]
         found = [part for part in statements if source[part.lineno - 1].strip().startswith(text)]
         if not found:
             raise LookupError(f"{code.module}.{code.name} has no statement {text!r}")
-        lines |= {line for part in found for line in range(part.lineno, part.end_lineno + 1)}
-    shown: list[int | None] = []
-    for line in sorted(lines):
-        if shown and line > shown[-1] + 1:
-            shown.append(None)
-        shown.append(line)
+        lines |= {line for part in found for line in _lines(part)}
+    ordered = sorted(lines)
+    shown: list[int | None] = [*ordered[:1]]
+    for before, line in pairwise(ordered):
+        shown += [line] if line == before + 1 else [None, line]
     return shown
 
 

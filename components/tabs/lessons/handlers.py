@@ -194,8 +194,8 @@ def draw_picture(loaded: LoadedModel, session: Session) -> Iterator[None]:
         question = wanted(session.snapshot())
     if question is None:
         return
-    lesson, *values = question
-    picture, scene = PICTURES[lesson], Scene(loaded, *values)
+    lesson, language, text, a, b, choice = question
+    picture, scene = PICTURES[lesson], Scene(loaded, language, text, a, b, choice)
     before = session.state(LessonsState).drawn
 
     def work(progress: object) -> Drawn:

@@ -93,7 +93,10 @@ def question_data(lesson: Lesson, loaded: LoadedModel, s: Snapshot) -> dict[str,
     state, question = s.state(LessonsState), QUESTIONS[lesson.key]
     right = question.expected(loaded, state.values) if isinstance(question, NumberQuestion) else None
     values = {"right": "…" if right is None else f"{right:,g}"}
-    text = partial(lesson_text, lesson, language=s.language, loaded=loaded, **values)
+
+    def text(part: str) -> str:
+        return lesson_text(lesson, part, s.language, loaded, **values)
+
     n_choices = question.n_choices if isinstance(question, ChoiceQuestion) else 0
     verdict = t(f"lessons.{state.verdict}", s.language) if state.verdict else ""
     if isinstance(question, GoalQuestion):

@@ -76,7 +76,8 @@ def build_controls(localizer: Localizer, session: Session) -> Controls:
             min_width=0,
             elem_id="chat",
         )
-        settings = {"temperature": _slider(localizer, "temperature", LIMITS["temperature"])}
+        settings: dict[str, gr.Slider | gr.Textbox | gr.Dropdown] = {}
+        settings["temperature"] = _slider(localizer, "temperature", LIMITS["temperature"])
         with localizer.build(gr.Accordion, {"label": "examples"}, open=False, elem_classes="gb-fold gb-examples"):
             examples = Card("examples", row(*map(_example, EXAMPLES), classes="gb-small"), classes="")
         with localizer.build(gr.Accordion, {"label": "settings"}, open=False, elem_classes="gb-fold gb-settings"):

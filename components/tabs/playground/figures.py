@@ -133,7 +133,7 @@ def _beside(
 
 def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[float]:
     """Descending heights moved apart to a distance of at least `gap`, within low..high if there is room."""
-    heights_apart = []
+    heights_apart: list[float] = []
     for height in heights:
         heights_apart.append(min(float(height), heights_apart[-1] - gap if heights_apart else high))
     floor = low

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from components.state.example import EXAMPLE_PROMPT
 from components.state.settings import LIMITS
@@ -19,7 +19,7 @@ EXAMPLES = {
     "example.surprise": "The stock market fell by 3% because the central bank",
 }
 _DEFAULTS = {name: limit.default for name, limit in LIMITS.items()}
-PRESETS: dict[str, dict[str, float]] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "greedy": _DEFAULTS | {"temperature": 0.0},
     "careful": _DEFAULTS | {"temperature": 0.5, "top_p": 0.9},
     "balanced": _DEFAULTS,

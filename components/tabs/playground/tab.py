@@ -214,8 +214,8 @@ def _pipeline() -> Part:
 def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, writing: list[Any]) -> None:
     """Wire the text and gradio's controls. writing: the other events that may generate."""
     on = events.on
-    latest = {"trigger_mode": "always_last"}
-    run = {"queue": "model"}
+    latest: dict[str, Any] = {"trigger_mode": "always_last"}
+    run: dict[str, Any] = {"queue": "model"}
     carried = [frame.saved]  # in its place the text of the box is sent
     on(prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
     on(prompt.select, selection.select_token, [prompt], **latest)

@@ -165,7 +165,7 @@ def open_upload(
         session.change(UploadState, **NOTHING_ASKED)
         n_head, activation, names, scale = None, None, "", None
     session.change(UploadState, files=tuple(files))
-    hints = {"n_head": n_head, "activation": activation or None}
+    hints: dict[str, Any] = {"n_head": n_head, "activation": activation or None}
     try:
         with TemporaryDirectory(prefix="glassbox-") as folder:
             given = _with_names(files, names, Path(folder)) if session.state(UploadState).layout else files

@@ -15,8 +15,9 @@ from components.render import Analysis, Lines
 from components.state.admission import admitted
 from components.state.example import EXAMPLE_LENGTH, EXAMPLE_SEED
 from components.state.loading import load_with_progress
-from components.state.session import Session, Snapshot
+from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
+from components.state.snapshot import Snapshot
 from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.shapes.settings import OWN, PICKED, SHAPES, Choice, Shape
 from components.tabs.shapes.state import Built, ShapesState, choice_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.render import Lines
-from components.state.session import Session, Snapshot
+from components.state.session import Session
+from components.state.snapshot import Snapshot
 from components.tabs.shapes.settings import PICKED, Choice, Shape
 from gpt import GPTConfig
 from gpt.experiments.random_models import ModuleShape

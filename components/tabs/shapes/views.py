@@ -13,7 +13,7 @@ from components.frame import short_name
 from components.i18n import Language, t
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
 from components.render import Lines, View
-from components.state.session import Message, Snapshot
+from components.state.snapshot import Message, Snapshot
 from components.tabs.shapes.settings import Shape
 from components.tabs.shapes.state import Built, ShapesState, choice_of
 from components.text_views import strip_labels

@@ -64,15 +64,15 @@ def learning_curve(
         raise ValueError("every update has a loss and a rate, every evaluation a step and its values")
     at, looked_at = np.arange(1, len(losses) + 1), np.maximum(eval_steps, ZERO_AT).astype(np.float32)
     mean_at, mean_loss = log_grouped(at, MAX_POINTS), log_grouped(losses, MAX_POINTS)
-    curve = {
+    curve: dict[str, Any] = {
         "type": "scatter",
         "mode": "lines",
         "hovertemplate": f"{names.step} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>",
     }
     looked = curve | {"x": looked_at, "mode": "lines+markers"}
-    data = []
+    data: list[dict[str, Any]] = []
     if len(losses):
-        thin = {"line": {"color": LIGHT["before"], "width": 1.5}}
+        thin: dict[str, object] = {"line": {"color": LIGHT["before"], "width": 1.5}}
         data.append(curve | thin | {"x": mean_at, "y": mean_loss, "name": names.training})
     data.append(looked | _dotted(LIGHT["after"]) | {"y": _floats(val_losses), "name": names.held_back})
     if copy_losses is not None:

@@ -197,7 +197,7 @@ def machine(s: Snapshot) -> dict[str, Any]:
     shown, state = shown_of(s), s.state(TrainState)
     if shown is None:
         return {"tokens": None, "text": ""}
-    if not state.is_passed(shown.run, shown.evaluation.step):
+    if state.shown_pass is None or not state.is_passed(shown.run, shown.evaluation.step):
         return {}
     return state.shown_pass.machine.draw(shown.position, shown.layer, shown.head, s.language)
 

@@ -122,13 +122,15 @@ def watch(session: Session, wanted: object) -> None:
     if entries == session.state(WhyState).watched.of(tokenizer).entries:
         return
     logits = document.logits(session.selection.at(document))
-    ids, unknown = [], []
+    ids: list[int] = []
+    unknown: list[str] = []
     for each in entries:
-        found = [each]
-        if isinstance(each, str):
-            found = [match.token_id for match in search_vocabulary(tokenizer, logits, each, limit=1)]
-            unknown += [] if found else [each]
-        ids += found
+        if isinstance(each, int):
+            ids.append(each)
+        elif found := search_vocabulary(tokenizer, logits, each, limit=1):
+            ids.append(found[0].token_id)
+        else:
+            unknown.append(each)
     session.change(WhyState, watched=WatchList(tokenizer, entries, tuple(ids), tuple(unknown)))
 
 

@@ -139,6 +139,8 @@ def token_paths(traced: TracedText, position: int, tokens: Sequence[int]) -> Tok
     """The probability and rank of tokens in the lens after a traced position."""
     places = [position - traced.first] * len(tokens)
     lens = logit_lens(traced.model, traced.trace, positions=places, chosen=tokens)
+    assert lens.chosen_probability is not None
+    assert lens.chosen_rank is not None
     p, rank = (values.flatten(0, 1).T.cpu().numpy() for values in (lens.chosen_probability, lens.chosen_rank))
     return TokenPaths(tuple(tokens), p, rank)
 

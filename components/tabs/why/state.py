@@ -14,11 +14,11 @@ from components.tabs.why.predictions import (
     TokenPaths,
     TracedText,
 )
-from gpt import Tokenizer
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.causes import Ablation, Causes
 from gpt.analysis.heads import HeadRoles
 from gpt.analysis.lens import Lens, LensPoint, TopTokens
+from gpt.tokenizer import Vocabulary
 
 Role = Literal["previous_token", "first_token", "same_token", "induction"]
 Sample = Literal["text", "noise"]
@@ -33,12 +33,12 @@ class WatchList:
     token.
     """
 
-    tokenizer: Tokenizer | None = None
+    tokenizer: Vocabulary | None = None
     entries: tuple[int | str, ...] = ()
     ids: tuple[int, ...] = ()
     unknown: tuple[str, ...] = ()
 
-    def of(self, tokenizer: Tokenizer) -> WatchList:
+    def of(self, tokenizer: Vocabulary) -> WatchList:
         """This list, or an empty one for another tokenizer."""
         return self if self.tokenizer is tokenizer else WatchList()
 

@@ -110,10 +110,10 @@ class PutBack(Circuit):
     tool = "place"
 
     def edits(self, reading: Reading) -> Edits:
-        off, place = {reading.circuit.previous_token: 0.0}, (reading.answer.token, reading.answer.layer)
-        if None in place:
+        off, token, layer = {reading.circuit.previous_token: 0.0}, reading.answer.token, reading.answer.layer
+        if token is None or layer is None:
             return Edits(head_scale=off)
-        return Edits(head_scale=off, patches=(reading.patch("attn_out", *place),))
+        return Edits(head_scale=off, patches=(reading.patch("attn_out", token, layer),))
 
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         token, whole, now = self.copied(reading, after)

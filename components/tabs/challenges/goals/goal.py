@@ -10,7 +10,8 @@ from torch import Tensor
 
 from components.labels import quoted
 from components.tabs.challenges.reading import Head, Reading
-from gpt import Edits, Tokenizer
+from gpt import Edits
+from gpt.tokenizer import Vocabulary
 
 Tool = Literal["text", "token", "head", "switches", "layer", "place"]  # a place is a token and a layer
 
@@ -65,7 +66,7 @@ class Goal(ABC):
         return ()
 
 
-def first_id(tokenizer: Tokenizer, word: str) -> int:
+def first_id(tokenizer: Vocabulary, word: str) -> int:
     """The first token of a word that follows a text."""
     return tokenizer.encode_continuation(word)[0]
 

@@ -18,8 +18,9 @@ from components.tabs.change.state import ChangeState, selected_position
 from components.widgets.chart import chart_data
 from components.widgets.predictions import Bar, predictions_data
 from components.widgets.switches import LABELS, switches_data
-from gpt import Edits, Tokenizer
+from gpt import Edits
 from gpt.documents.edit_text import format_edits
+from gpt.tokenizer import Vocabulary
 
 MAX_BARS = 8
 WINDOW = 128  # positions in the chart
@@ -97,7 +98,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     return predictions_data(title, where, listed, chosen=chosen)
 
 
-def _bar_name(tokenizer: Tokenizer, token_id: int, before: np.ndarray, after: np.ndarray) -> str:
+def _bar_name(tokenizer: Vocabulary, token_id: int, before: np.ndarray, after: np.ndarray) -> str:
     return f"{quoted(tokenizer, token_id)}: {percent(before[token_id])} → {percent(after[token_id])}"
 
 

@@ -60,7 +60,8 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
         value = value.strip() if isinstance(value, str) else ""
     else:
         value = getattr(Settings().with_value(name, clamped(name, value)), name)
-    columns[side] = replace(columns[side], **{name: value})
+    changes: dict[str, Any] = {name: value}
+    columns[side] = replace(columns[side], **changes)
     session.change(CompareState, columns=(columns[0], columns[1]))
 
 

@@ -60,7 +60,9 @@ def attention_view(s: Snapshot, scene: Scene, queries: slice) -> np.ndarray:
     """
     view, layer = s.state(InsideState).attention_view, scene.layer
     if view == "rollout":
-        shown = rollout_of(s, scene).flow[None, queries, : queries.stop]
+        rollout = rollout_of(s, scene)
+        assert rollout is not None
+        shown = rollout.flow[None, queries, : queries.stop]
         return shown.float().cpu().numpy()
     trace = scene.recording.attention_trace(queries.start, queries.stop)
     if view == "values":
@@ -98,7 +100,7 @@ def _sentence(s: Snapshot, scene: Scene, own: np.ndarray, keys: slice) -> str:
     else:
         text = t("lines.nothing", language, **named)
     rollout = rollout_of(s, scene)
-    if view == "rollout" and not rollout.is_complete:
+    if view == "rollout" and rollout is not None and not rollout.is_complete:
         text += t("lines.more", language, layers=rollout.n_layers, n=scene.config.n_layer)
     if scene.recording.length > SIDE:
         share = percent(max(0.0, float(row.sum() - own[keys].sum())))

@@ -35,7 +35,7 @@ def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[st
         "fin": (_either("flow.fin", rms=config.norm == "rms"), {"n_layer": config.n_layer, **last}),
         "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits)),
     }
-    if config.position == "learned" and scene.recording.pooled(None, "position_embedding") is not None:
+    if config.position == "learned" and scene.recording.find(None, "position_embedding") is not None:
         captions["pos"] = ("flow.pos", {**here, **_lengths(scene, "position_embedding", None)})
     return {part: t(captions[part][0], scene.language, **captions[part][1]) for part in PARTS if part in captions}
 

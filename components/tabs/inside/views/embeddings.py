@@ -47,7 +47,7 @@ def positions(s: Snapshot, scene: Scene) -> Data:
 
 
 def positions_chart(model: GPT, language: Language) -> Data:
-    with threads_for(model.wpe.weight.numel() * len(model.wpe.weight)):
+    with threads_for(model.config.block_size**2 * model.config.n_embd):
         cosines = position_similarity(model).float().cpu().numpy()
     n = len(cosines)
     shown = np.unique(np.linspace(0, n - 1, min(n, MAX_POSITIONS)).round().astype(int))

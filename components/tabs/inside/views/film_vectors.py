@@ -79,7 +79,7 @@ def _of_head(scene: Scene, layers: Sequence[LayerTrace]) -> Cells:
     if scene.config.position != "rotary":
         return {name: cells for each in found.items() for name, cells in cells_of(dict([each]), HEAD_BINS).items()}
     unrotated = [before_rotation(scene, layer) for layer in layers]
-    cells = {}
+    cells: dict[str, list[list[float]]] = {}
     for i, name in enumerate("qk"):
         cells |= cells_of({name: found[name], f"{name}0": [each[i] for each in unrotated]}, HEAD_BINS)
     return cells | cells_of({"v": found["v"]}, HEAD_BINS)
@@ -125,4 +125,4 @@ def cells_of(columns: dict[str, list[Tensor]], bins: int = BINS, pool: Pool = po
 
 
 def _array(values: Tensor) -> np.ndarray:
-    return values.float().cpu().numpy()  # type: ignore[no-any-return]
+    return values.float().cpu().numpy()

@@ -143,8 +143,8 @@ def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | No
     }
     if scene.config.parallel:
         del inner["mid"]  # nothing reads it
-    found = {short: recording.pooled(None, name) for short, name in outside.items()}
-    found |= {short: recording.pooled(layer, name) for short, name in inner.items()}
+    found = {short: recording.find(None, name) for short, name in outside.items()}
+    found |= {short: recording.find(layer, name) for short, name in inner.items()}
     return found | {name: PooledVectors.of(getattr(vectors, name), BINS) for name in "qkvz"}
 
 

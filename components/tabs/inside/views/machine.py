@@ -38,8 +38,9 @@ def flow_of_model(s: Snapshot, scene: Scene) -> Data:
     if not shows_skeleton(s):
         return flow(scene, rows) | {"offered_rows": offered}
     skeleton = state.skeleton
-    known = skeleton is not None and skeleton.recording is scene.recording
-    return skeleton_flow(scene, skeleton, rows) | {"offered_rows": offered} if known else {}
+    if skeleton is None or skeleton.recording is not scene.recording:
+        return {}
+    return skeleton_flow(scene, skeleton, rows) | {"offered_rows": offered}
 
 
 def heads_owner(s: Snapshot, scene: Scene) -> Data:

@@ -60,7 +60,7 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
 def _captions(scene: Scene, norms: dict[str, str], logits: Tensor) -> dict[str, str]:
     """Three lines for each part, as `flow_captions`."""
     here = {"id": scene.recording.ids[scene.position], "position": scene.position}
-    stream = {"norm": norms["pre"]}
+    stream: dict[str, object] = {"norm": norms["pre"]}
     values: dict[str, tuple[str, dict[str, object]]] = {
         "tokens": ("flow.tokens", {"token": scene.quoted(scene.position), **here}),
         **{name: (f"flow.{name}", {**here, "norm": norms[name]}) for name in ("tok", "pos") if name in norms},

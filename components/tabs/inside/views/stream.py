@@ -19,6 +19,7 @@ from components.tabs.inside.views.scene import Data, Draw, Scene, part_view, sce
 from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value
+from gpt import Trace
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
 MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each raises or lowers
@@ -31,16 +32,23 @@ def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
     return trace if trace is not None and trace.is_at(scene.recording, scene.position) else None
 
 
+def _traced_scene(s: Snapshot) -> tuple[Scene, Trace]:
+    """The scene of a view that waits for the trace."""
+    scene = s.cached(scene_of)
+    found = None if scene is None else trace_of(s, scene)
+    assert scene is not None and found is not None  # noqa: PT018  see `_traced`
+    return scene, found.trace
+
+
 def norms_of(s: Snapshot) -> StreamNorms:
     """Norms and shares of the selected position."""
-    return stream_norms(trace_of(s, s.cached(scene_of)).trace)
+    return stream_norms(_traced_scene(s)[1])
 
 
 def neurons_of(s: Snapshot) -> Neurons:
     """The strongest neurons of the selected layer."""
-    scene = s.cached(scene_of)
-    model, trace = scene.document.loaded.model, trace_of(s, scene).trace
-    return strongest_neurons(model, trace, scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
+    scene, trace = _traced_scene(s)
+    return strongest_neurons(scene.document.loaded.model, trace, scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
 
 
 def layers(s: Snapshot, scene: Scene) -> Data:
@@ -64,7 +72,8 @@ def tokens(s: Snapshot, scene: Scene) -> Data:
 
 def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
     """The largest and the smallest norm after the selected layer."""
-    norms, named = _norms(scene), {}
+    norms = _norms(scene)
+    named: dict[str, object] = {}
     for name, at in (("longest", int(norms.argmax())), ("shortest", int(norms.argmin()))):
         named |= {name: scene.quoted(at), f"{name}_at": at, f"{name}_is": f"{norms[at]:.1f}"}
     return {"text": t("stream.tokens.says", s.language, layer=scene.layer, **named)}

@@ -40,7 +40,7 @@ def ids_of(scene: Scene, loaded: LoadedModel, least: int = 1) -> list[int]:
     return replace(scene, loaded=loaded).ids(least)
 
 
-def table(scene: Scene, *rows: tuple[str, object, object]) -> list[list[str]]:
+def table(scene: Scene, *rows: tuple[object, ...]) -> list[list[str]]:
     """Rows of a name and the values of both models, with a head."""
     head = ["", scene.t("llama.gpt2"), scene.t("llama.llama")]
     return [head, *([scene.t(f"llama.{name}"), str(one), str(other)] for name, one, other in rows)]

@@ -21,7 +21,7 @@ from gpt.models.checkpoints.translate import their_name
 from gpt.models.checkpoints.writing import transposed
 from gpt.models.memory import format_bytes
 
-NORMS = {"vocab_size": 256, "block_size": 64, "n_head": 4, "n_embd": 64}  # small enough to be initialised interactively
+SMALL = GPTConfig(vocab_size=256, block_size=64, n_head=4, n_embd=64)  # enough to be initialised interactively
 
 
 def configuration(scene: Scene) -> Drawn:
@@ -45,7 +45,7 @@ def parameters(scene: Scene) -> Drawn:
 def initialisation(scene: Scene) -> Drawn:
     """Norms along the residual stream of an untrained model, with and without GPT-2's scaled initialisation."""
     n_layer = int(scene.a)
-    norms = residual_norms(GPTConfig(n_layer=n_layer, **NORMS), seed=int(scene.b))
+    norms = residual_norms(SMALL.with_layers(n_layer), seed=int(scene.b))
     figure = figures.lines(
         np.arange(n_layer + 1),
         {scene.t("scaled"): np.array(norms.scaled), scene.t("unscaled"): np.array(norms.unscaled)},

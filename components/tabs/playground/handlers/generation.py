@@ -164,7 +164,7 @@ def _generate_steps(session: Session, pending: PendingGeneration, admission: Adm
     try:
         while True:
             with (lock.beginning if pending.slides else lock.writing)(pending.turn) as has_turn:
-                latest = next(steps, _END) if has_turn else _END
+                latest: Any = next(steps, _END) if has_turn else _END
                 if latest is _END:
                     return
                 session.progress = waiting_for_cluster(document.loaded) if latest is None else None

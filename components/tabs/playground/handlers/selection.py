@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
 from components.errors import PageError
 from components.labels import visible
-from components.state.selection import Shading
+from components.parts import Handler
+from components.state.selection import shading_named
 from components.state.session import Session
 from components.state.settings import LIMITS, Settings
 from components.state.text import Text
@@ -26,12 +27,10 @@ def set_values(names: Sequence[str], session: Session, *values: object) -> None:
         session.settings = session.settings.with_value(name, value)
 
 
-def set_and(
-    names: Sequence[str], handler: Callable[..., Iterator[None]], session: Session, box: str, *values: object
-) -> Iterator[None]:
+def set_and(names: Sequence[str], handler: Handler, session: Session, box: str, *values: object) -> Iterator[None]:
     """Set these, then write with them. box: what `handler` gets."""
     set_values(names, session, *values)
-    yield from handler(session, box)
+    yield from handler(session, box) or ()
 
 
 def choose_preset(session: Session, name: object) -> None:
@@ -69,8 +68,8 @@ def choose_head(session: Session, head: object) -> None:
 
 def choose_shading(session: Session, shading: object) -> None:
     """Choose the quantity that shades the strip."""
-    if shading in get_args(Shading):
-        session.selection = replace(session.selection, shading=shading)
+    if chosen := shading_named(shading):
+        session.selection = replace(session.selection, shading=chosen)
 
 
 def unfold_pipeline(session: Session, is_open: object) -> None:

@@ -189,7 +189,8 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language:
     starts = np.concatenate(([0.0], ends[:-1]))
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
     cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})
-    pieces, number = [], 0
+    pieces: list[Piece] = []
+    number = 0
     for first, after in pairwise(cuts):
         if first == drawn:
             number = len(pieces)

@@ -16,8 +16,8 @@ from components.tabs.why.predictions import Prediction, TokenPaths, TracedText
 from components.tabs.why.state import WhyState, why_inputs
 from components.tabs.why.views.tokens import short
 from components.widgets.chart import chart_data
-from gpt import Tokenizer
 from gpt.analysis.lens import LENS_POINTS, Lens, LensPoint, TopTokens
+from gpt.tokenizer import Vocabulary
 
 
 def lens_map(
@@ -54,7 +54,7 @@ def lens_map(
     return chart_data(figure, caption)
 
 
-def _leads(here: str, best: Sequence[int], final: int, tokenizer: Tokenizer, language: Language) -> str:
+def _leads(here: str, best: Sequence[int], final: int, tokenizer: Vocabulary, language: Language) -> str:
     """The layer from which on the final best token is the best of each layer."""
     since = len(best)
     while since and best[since - 1] == final:
@@ -95,7 +95,7 @@ def path_title(traced: TracedText, prediction: Prediction, language: Language) -
     return t("why.path.question", language, token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
-def path_lines(tokenizer: Tokenizer, paths: TokenPaths, unknown: Sequence[str], language: Language) -> dict[str, Any]:
+def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str], language: Language) -> dict[str, Any]:
     """The token to explain, the first of the paths, and the watched ones at each stage. unknown: texts that are in no
     token."""
     n_layer = paths.rank.shape[1] // 2

@@ -16,13 +16,13 @@ from components.tabs.why.state import WhyState, why_inputs
 from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value
-from gpt import Tokenizer
+from gpt.tokenizer import Vocabulary
 
 MAX_NAME_CHARS = 12  # characters of a token in a name
 MAX_BARS = 10  # tokens of the text with a bar
 
 
-def short(tokenizer: Tokenizer, token_id: int) -> str:
+def short(tokenizer: Vocabulary, token_id: int) -> str:
     """A token as a name: visible spaces, truncated."""
     return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
 
