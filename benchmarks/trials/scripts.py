@@ -127,7 +127,7 @@ def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
 
 def by_model(page: Page, url: str, text: str, folder: Path) -> None:
     """A model of that name, which there is not."""
-    page.get_by_role("tab", name="Playground", exact=True).click()
+    page.get_by_role("tab", name="Write", exact=True).click()
     page.locator("#model input").fill(text)
     page.locator("#model input").press("Enter")
     expect(page.locator("#notice")).to_contain_text("there is no model")
