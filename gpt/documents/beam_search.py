@@ -139,6 +139,10 @@ class BeamSearch:
         self._continue([new[order] for order in kept], rows[kept])
         return new
 
+    def release(self) -> None:
+        """Return the memory of the beams of a search that will not go on."""
+        self._cache = None
+
     def ids(self, number: int) -> tuple[int, ...]:
         """The new tokens up to and including a candidate."""
         ids: list[int] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import math
@@ -105,3 +106,23 @@ def test_the_chosen_way_becomes_the_text_as_tokens_chosen_by_hand(session):
     assert document.origin(len(document.ids) - 1).kind == "chosen"
     assert session.tab == "playground"
     assert session.can_undo
+
+
+def test_searches_keep_the_memory_of_four_at_most_and_none_after_a_stop(session, monkeypatch):
+    running = beam_search.search(session)
+    while (found := session.state(BeamState).search) is None or found._cache is None:
+        next(running)
+    queue = beam_search.SEARCHES
+    with contextlib.ExitStack() as others:
+        for _ in range(queue.limit - 1):
+            others.enter_context(queue.enter())
+        other = new_session(monkeypatch)
+        waits = beam_search.search(other)
+        while other.progress is None or other.progress.key != "status.waiting":
+            next(waits)
+        stop_run(BeamState, session)
+        list(running)
+        assert found._cache is None
+        assert other.state(BeamState).search.candidates == []
+        assert list(waits)
+        assert other.state(BeamState).search.done

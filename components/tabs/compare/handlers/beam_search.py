@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from typing import Any, get_args
 
 from components.api.arguments import checked_text
-from components.state.admission import admitted
+from components.state.admission import Admission
 from components.state.adoption import adopt as adopt_document
 from components.state.loading import load_with_progress
 from components.state.session import Session
@@ -19,9 +19,11 @@ from components.tabs.compare.views.beam_search import picked
 from gpt import Generation
 from gpt.documents.beam_search import BeamSearch
 from gpt.documents.prompt import check_prompt_length
+from gpt.inference.admission import AdmissionQueue
 from gpt.tokenizer import plain_text, prompt_ids
 
 STEP_SECONDS = 0.2  # minimum time of one step, so that the tree grows visibly
+SEARCHES = AdmissionQueue(4)  # each keeps the keys and values of all its beams while it runs
 RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
 
 
@@ -54,14 +56,17 @@ def _steps(session: Session) -> Generator[None]:
     found = BeamSearch(Generation(loaded, prompt), state.width, state.length, length_penalty=state.penalty)
     notice = None if prompt else Message("prompt.started_empty")
     session.change(BeamState, search=found, chosen=None, version=0, notice=notice)
-    with admitted(session, loaded) as waiting:
-        yield from waiting
-        while not found.done:
-            began = time.perf_counter()
-            found.step()
-            session.change(BeamState, version=session.state(BeamState).version + 1)
-            yield
-            time.sleep(max(0.0, began + STEP_SECONDS - time.perf_counter()))
+    with SEARCHES.enter() as place:
+        yield from Admission(session, place)
+        try:
+            while not found.done:
+                began = time.perf_counter()
+                found.step()
+                session.change(BeamState, version=session.state(BeamState).version + 1)
+                yield
+                time.sleep(max(0.0, began + STEP_SECONDS - time.perf_counter()))
+        finally:
+            found.release()
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
