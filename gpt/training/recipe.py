@@ -12,6 +12,7 @@ from gpt.checks import check_choice, check_number, check_switch
 from gpt.config import GPTConfig, Position
 from gpt.errors import GPTError
 from gpt.model import GPT
+from gpt.training.muon import Muon
 
 
 def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
@@ -228,8 +229,7 @@ LIVE_RECIPES: dict[str, Recipe] = {  # of live runs, for each task, Shakespeare'
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
 
-    "full_lr" of each group is its highest rate, for `set_lr_factor`. Muon: Jordan et al. (2024), with the step size
-    of arXiv 2502.16982.
+    "full_lr" of each group is its highest rate, for `set_lr_factor`.
     """
     matrices = [p for p in model.h.parameters() if p.dim() == 2]
     chosen = set(map(id, matrices)) if recipe.optimizer == "muon" else set()
@@ -242,9 +242,7 @@ def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
         torch.optim.AdamW(groups, lr=recipe.adamw_lr, betas=(0.9, recipe.adamw_beta2))
     ]
     if chosen:
-        decay = recipe.muon_weight_decay
-        muon = torch.optim.Muon(matrices, lr=recipe.muon_lr, weight_decay=decay, adjust_lr_fn="match_rms_adamw")
-        optimizers.append(muon)
+        optimizers.append(Muon(matrices, recipe.muon_lr, recipe.muon_weight_decay))
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["full_lr"] = group["lr"]
