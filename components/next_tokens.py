@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from components.figures import charts as figures
+from components.figures.bars import next_token_bars
 from components.i18n import Language, t
 from components.labels import token_text
 from gpt import Generation
@@ -32,7 +32,7 @@ def next_tokens(
     chosen = document.ids[position + 1] if position + 1 < len(document.ids) else None
     if chosen is not None and chosen not in ids:
         ids[-1] = chosen
-    content = figures.next_token_bars_content(
+    content = next_token_bars(
         [token_text(document.loaded.tokenizer, token_id) for token_id in ids.tolist()],
         raw[ids],
         final[ids],

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from components.figures import charts
+from components.figures import maps
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.next_tokens import next_tokens
@@ -166,7 +166,7 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
     shown, window = weights[start:end, start:end], text.config.window_of(selection.layer)
     if window is not None:
         shown = np.where(np.tri(len(shown), k=-window, dtype=bool), np.nan, shown)  # out of sight
-    figure = charts.attention_heatmap_content(
+    figure = maps.attention_heatmap(
         shown,
         labels,
         labels,

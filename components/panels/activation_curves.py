@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from components.figures.lines import activation_curves
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal
-from components.panels.figures.curves import activation_curves
 from components.widgets.chart import chart_data
 from gpt.config import Activation
 from gpt.experiments.activations import activation_curve, lowest_point

@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 
-from components.figures.part_bars import part_bars
+from components.figures.bars import size_bars
+from components.figures.maps import grid
 from components.i18n import t
 from components.labels import ACTIVATIONS, decimal, percent, quoted
-from components.panels.figures.charts import grid
 from components.panels.panel import (
     Panel,
     Result,
@@ -128,7 +128,7 @@ def widths(s: Snapshot) -> dict[str, Any]:
         sizes = {"ff.in": width, "ff.gate": n_ff, "ff.pre": n_ff, shown.key("post"): n_ff, "ff.out": width}
     names = [t(key, s.language, activation=shown.activation) for key in sizes]
     shapes = [f"[{shown.request.position + 1}, {size}]" for size in sizes.values()]
-    return chart_data(part_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes"), s.language))
+    return chart_data(size_bars(names, np.array(list(sizes.values())), shapes), t(shown.key("shapes"), s.language))
 
 
 def name(side: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:

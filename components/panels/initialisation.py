@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from components.figures.bars import histogram
+from components.figures.lines import lines
 from components.i18n import t
 from components.labels import percent
-from components.panels.figures import curves as curve_figures
-from components.panels.figures.charts import lines
 from components.panels.panel import (
     Panel,
     Result,
@@ -136,7 +136,7 @@ def logits(s: Snapshot) -> dict[str, Any]:
     values = first.logits.float().numpy()
     limit = max(0.5, float(np.abs(values).max()))
     counts, edges = np.histogram(values, bins=BINS, range=(-limit, limit))
-    figure = curve_figures.histogram(
+    figure = histogram(
         counts / len(values), edges, x_title=t("start.logit", s.language), y_title=t("start.share", s.language)
     )
     caption = t(
@@ -161,7 +161,6 @@ def norms(s: Snapshot) -> dict[str, Any]:
         {t(f"start.{name}", s.language): np.array(side) for name, side in named.items()},
         x_title=t("start.after", s.language),
         y_title=t("start.norm", s.language),
-        markers=True,
     )
     caption = t(
         "start.norms.says",

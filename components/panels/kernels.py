@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from components.errors import PageError
+from components.figures.lines import lines
 from components.i18n import t
-from components.panels.figures.charts import lines
 from components.panels.panel import Panel, no_text, panel_section, problem_sentence
 from components.panels.run import Run, experiment_buttons
 from components.parts import caption, column, columns, question
@@ -121,7 +121,6 @@ def counted_lines(s: Snapshot) -> dict[str, Any]:
         y_title=t("kernels.multiplications", s.language),
         log_x=True,
         log_y=True,
-        markers=True,
     )
     return chart_data(figure, t("kernels.counted", s.language))
 
@@ -174,7 +173,6 @@ def measured_lines(s: Snapshot) -> dict[str, Any]:
         x_title=t("kernels.length", s.language),
         y_title=t("kernels.rate", s.language),
         log_x=True,
-        markers=True,
     )
     last = {kind: f"{rate[lengths[-1]]:,.0f}" for kind, rate in rates.items()}
     caption = t(

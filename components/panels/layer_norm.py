@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 
+from components.figures.bars import row_bars
 from components.i18n import t
 from components.labels import decimal, quoted
-from components.panels.figures.charts import row_bars
 from components.panels.panel import (
     Panel,
     Result,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from components.errors import PageError
+from components.figures.bars import stacked_bars
 from components.i18n import t
 from components.labels import percent
-from components.panels.figures.charts import stacked_bars
 from components.panels.panel import Panel, no_text, panel_section, problem_sentence
 from components.panels.run import Run, experiment_buttons, time_limited
 from components.parts import caption

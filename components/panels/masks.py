@@ -10,9 +10,9 @@ import numpy as np
 import torch
 
 from components.errors import PageError
+from components.figures.lines import lines
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
-from components.panels.figures.charts import lines
 from components.panels.panel import (
     Panel,
     Result,
@@ -199,7 +199,6 @@ def moves(
         x_title=t("masks.token", language),
         y_title=t("masks.moved", language),
         mark=mark,
-        markers=True,
         height=300,
     )
 
@@ -221,7 +220,7 @@ def losses(s: Snapshot) -> dict[str, Any]:
         {t(key, s.language): np.array(side) for key, side in sides.items()},
         x_title=t("masks.update", s.language),
         y_title=t("masks.loss", s.language),
-        level=(t("masks.floor", s.language), trained.floor),
+        level_at=(t("masks.floor", s.language), trained.floor),
         height=280,
     )
     kept, cheated = (f"{side[-1]:.2f}" for side in (trained.with_mask, trained.without_mask))

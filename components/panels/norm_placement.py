@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from components.figures.lines import lines
 from components.i18n import t
 from components.labels import power
-from components.panels.figures.charts import lines
 from components.panels.panel import (
     Panel,
     Result,

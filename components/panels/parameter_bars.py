@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from components.figures.part_bars import part_bars_content
+from components.figures.bars import size_bars
 from components.i18n import Language, t
 from components.labels import percent
 from components.widgets.chart import chart_data
@@ -65,7 +65,7 @@ def parameter_bars(config: GPTConfig, skeleton: bool, language: Language) -> dic
             key = "shapes.part.shared" if part == "head" else "shapes.part.replaced"
             labels.append(t(key, language, n=f"{whole[part]:,}"))
     blocks = np.array([config.n_layer if part in IN_BLOCKS else 1 for part in PARTS])
-    figure = part_bars_content(
+    figure = size_bars(
         names,
         np.array([counts[part] for part in PARTS]),
         labels,

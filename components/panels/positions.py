@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from components.figures.lines import Hands, circles, lines
+from components.figures.maps import grid
 from components.i18n import t
 from components.labels import percent
-from components.panels.figures.charts import grid, lines
-from components.panels.figures.positions import Hands, circles
 from components.panels.panel import Panel, Settings, panel_section, problem_sentence, within
 from components.panels.run import Run, experiment_buttons, time_limited
 from components.parts import caption, column, columns, question, row
@@ -67,7 +67,6 @@ def waves(s: Snapshot) -> dict[str, Any]:
     """The sinusoidal position vectors, a row for each position."""
     figure = grid(
         sinusoidal_positions(MAX_POSITION + 1, WIDTH).numpy(),
-        value_title="",
         x_title=t("positions.number", s.language),
         y_title=t("positions.place", s.language),
         height=300,
@@ -131,7 +130,7 @@ def beyond(s: Snapshot) -> dict[str, Any]:
         {t(f"positions.{each.position}", s.language): np.array(each.by_position) for each in trained},
         x_title=t("positions.place", s.language),
         y_title=t("positions.loss", s.language),
-        level=(t("positions.floor", s.language), learned.floor),
+        level_at=(t("positions.floor", s.language), learned.floor),
         mark=(t("positions.trained", s.language), learned.trained_length),
     )
     caption = t(

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from components.figures.bars import stacked_bars
 from components.i18n import t
 from components.labels import quoted
-from components.panels.figures.charts import stacked_bars
 from components.panels.panel import Panel, no_text, panel_section, problem_sentence
 from components.parts import caption, column, columns, question
 from components.render import View

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from components.errors import PageError
+from components.figures.bars import grouped_bars
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS
-from components.panels.figures.charts import pair_bars
 from components.panels.panel import (
     Panel,
     Settings,
@@ -87,12 +87,15 @@ def pair(s: Snapshot) -> dict[str, tuple[float, ...]]:
 def picture(s: Snapshot) -> dict[str, Any]:
     """Two bars for each layer."""
     sides = s.cached(pair)
-    figure = pair_bars(
+    figure = grouped_bars(
         [str(layer) for layer in range(len(next(iter(sides.values()))))],
         {title: np.array(values) for title, values in sides.items()},
         log=True,
-        value_title=t("shortcuts.gradient", s.language),
-        name_title=t("shortcuts.layer", s.language),
+        digits=".2g",
+        tip=".6g",
+        height=340,
+        y_title=t("shortcuts.gradient", s.language),
+        x_title=t("shortcuts.layer", s.language),
     )
     return chart_data(figure, t("shortcuts.picture", s.language))
 

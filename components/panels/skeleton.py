@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from components.figures.charts import next_token_bars
+from components.figures.bars import next_token_bars
 from components.i18n import t
 from components.labels import percent, quoted, token_text
 from components.panels.panel import (
@@ -143,7 +143,6 @@ def bars(s: Snapshot) -> dict[str, Any]:
         shares[1, shown].numpy(),
         before_name=t("skeleton.full", s.language),
         after_name=t("skeleton.bare", s.language),
-        chosen_name=t("bars.chosen", s.language),
     )
     return chart_data(figure, t("skeleton.bars.says", s.language, token=quoted(text.tokenizer, text.ids[position])))
 

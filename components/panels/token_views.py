@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from components.figures.bars import Cell, merge_ladder
 from components.i18n import Language, t
 from components.labels import visible
-from components.panels.figures.tokens import Cell, merge_ladder
 from components.widgets.chart import chart_data
 from gpt.experiments.tokens import MergeStep, text_cost
 from gpt.tokenizer import Vocabulary

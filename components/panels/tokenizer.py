@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from components.errors import PageError
+from components.figures.bars import grouped_bars
 from components.i18n import t
 from components.panels import token_views
-from components.panels.figures.charts import pair_bars
 from components.panels.panel import Panel, Result, computed, of_state, panel_section, problem_sentence, waiting_sentence
 from components.parts import column, columns, question, text_box
 from components.render import Lines, View
@@ -143,11 +143,13 @@ def languages(s: Snapshot) -> dict[str, Any]:
         return chart_data(None, "")
     costs = {side_name(both, side, s): language_costs(getattr(both, side)) for side in get_args(Side)}
     own = next(iter(costs.values()))
-    figure = pair_bars(
+    figure = grouped_bars(
         [t(f"bpe.language.{key}", s.language) for key in own],
         {title: np.array([each.tokens_per_character for each in side.values()]) for title, side in costs.items()},
-        value_title=t("bpe.per_character", s.language),
+        y_title=t("bpe.per_character", s.language),
+        digits=".2g",
         tip=".3f",
+        height=340,
     )
     rates = {key: f"{own[key].tokens_per_character:.2f}" for key in ("en", "zh")}
     return chart_data(figure, t("bpe.language.says", s.language, **rates))

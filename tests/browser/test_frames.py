@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.assets import HEAD, ROUTES
-from components.figures.charts import next_token_bars
+from components.figures.bars import next_token_bars
 from components.theme import THEME
 from components.widgets.chart import chart, chart_data
 from components.widgets.encoding import to_json

@@ -20,7 +20,7 @@ from fastapi.routing import APIRoute
 from playwright.sync_api import Locator, Page, Route, expect
 
 from components.assets import HEAD, PLOTLY_URL, ROUTES
-from components.figures.charts import next_token_bars
+from components.figures.bars import next_token_bars
 from components.figures.palette import PALETTE
 from components.theme import THEME
 from components.widgets.chart import chart, chart_data

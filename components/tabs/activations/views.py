@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
-from components.figures import charts
+from components.figures import bars
+from components.figures.lines import lines
 from components.i18n import Language, t
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text
 from components.panels.activation_curves import POINTS, SPAN, curves_chart
-from components.panels.figures import curves as curve_figures
-from components.panels.figures.charts import lines
 from components.panels.panel import best_of_both
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -42,7 +41,7 @@ def exact_chart(x: float, language: Language) -> dict[str, Any]:
 
 def histogram_chart(found: Histogram, language: Language) -> dict[str, Any]:
     """A histogram of the pre-activations of one layer."""
-    figure = curve_figures.histogram(
+    figure = bars.histogram(
         found.shares,
         found.edges,
         x_title=t("activations.pre", language),
@@ -67,13 +66,12 @@ def swap_chart(found: Swap, language: Language) -> dict[str, Any]:
     tokenizer, trained = found.text.tokenizer, found.text.config.activation
     before, after = found.before, found.after
     shown = best_of_both(before, after, BARS)
-    figure = charts.next_token_bars(
+    figure = bars.next_token_bars(
         [token_text(tokenizer, token_id) for token_id in shown],
         before[shown].numpy(),
         after[shown].numpy(),
         before_name=t("activations.swap.before", language, name=ACTIVATIONS[trained]),
         after_name=t("activations.swap.after", language, name=ACTIVATIONS[found.activation]),
-        chosen_name=t("bars.chosen", language),
     )
     best = shown[0]
     values = {"token": quoted(tokenizer, found.text.ids[found.position]), "best": quoted(tokenizer, best)}

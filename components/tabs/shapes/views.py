@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from components.errors import localize_error
-from components.figures.part_bars import part_bars_content
+from components.figures.bars import size_bars
 from components.frame import short_name
 from components.i18n import Language, t
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
@@ -100,7 +100,7 @@ def stages_chart(built: Built, language: Language) -> dict[str, Any]:
             continue
         shapes.append(stage.shape)
     widths = np.array([shape[-1] if i else 1 for i, shape in enumerate(shapes)])
-    figure = part_bars_content(names, widths, [str(list(shape)) for shape in shapes], ghosts=None, blocks=None)
+    figure = size_bars(names, widths, [str(list(shape)) for shape in shapes])
     text = t("shapes.stages.says", language, first=list(shapes[0]), last=list(shapes[-1]))
     return chart_data(figure, text, t("shapes.stages.skeleton", language) if skeleton else "")
 

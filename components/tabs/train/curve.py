@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from components.figures.lines import CurveNames, Share, learning_curve
 from components.i18n import Language, t
 from components.labels import percent
-from components.tabs.train.figures import CurveNames, Share, learning_curve
 from components.tabs.train.shown import Shown, shares_of_next
 from components.widgets.chart import chart_data
 from gpt.analysis.heads import HeadScore

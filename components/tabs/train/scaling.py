@@ -11,12 +11,12 @@ import numpy as np
 
 from components.cards.card import Card
 from components.errors import localize_error
+from components.figures.lines import ScalingLine, scaling_curves
 from components.i18n import Language, t
 from components.labels import power
 from components.parts import column, columns, lead, question
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.train.figures import ScalingLine, scaling_curves
 from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
@@ -147,7 +147,7 @@ def _drawn(
         star,
         x_title=t(f"scaling.{axis}", language),
         y_title=t("scaling.loss", language),
-        upright=axis == "parameters",
+        moments=axis == "parameters",
     )
     return chart_data(figure, text)
 

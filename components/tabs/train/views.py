@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from components.errors import localize_error
-from components.figures.charts import attention_heatmap
+from components.figures.maps import attention_heatmap
 from components.i18n import Language, t
 from components.labels import marked, percent, quoted, token_text, visible
 from components.render import View

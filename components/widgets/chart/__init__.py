@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from plotly.graph_objects import Figure
 
 from components.figures.palette import DARK_PARTNERS
+from components.figures.style import Figure
 from components.i18n import LANGUAGES, t
 from components.parts import Part
 from components.widgets.encoding import to_base64
@@ -52,25 +52,21 @@ def chart(*, elem_id: str, clickable: bool = False, view: str, **wired: Any) -> 
     return widget("chart", elem_id, template=_TEMPLATE, view=view, options={"clickable": clickable}, **wired)
 
 
-def chart_data(
-    figure: Figure | dict[str, Any] | None, text: str, note: str = "", *, rows: Rows | None = None
-) -> dict[str, Any]:
+def chart_data(figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None) -> dict[str, Any]:
     """What a chart shows: the figure, the sentence that says the same, and a quieter second one; the sentences alone
     where there is nothing to draw.
 
-    Arrays travel as base64 of their own type, so float32 and uint8 arrays make small data; what is not a Figure yet
-    goes unchecked.
+    float32 arrays travel as base64, which makes small data.
     """
-    drawn = figure.to_plotly_json() if isinstance(figure, Figure) else _typed(figure)
-    return {"figure": drawn, "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
+    return {"figure": _packed(figure), "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
 
 
-def _typed(node: object) -> object:
-    """Arrays as plotly.js reads them, like `Figure.to_plotly_json`."""
+def _packed(node: object) -> Any:
+    """float32 arrays as plotly.js reads them, like `Figure.to_plotly_json`."""
     if isinstance(node, dict):
-        return {key: _typed(value) for key, value in node.items()}
+        return {key: _packed(value) for key, value in node.items()}
     if isinstance(node, list):
-        return [_typed(value) for value in node]
+        return [_packed(value) for value in node]
     if not isinstance(node, np.ndarray) or node.dtype != np.float32:
         return node
     spec = {"dtype": "f4", "bdata": to_base64(node)}

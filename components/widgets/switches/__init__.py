@@ -59,9 +59,7 @@ def switches_data(
 ) -> dict[str, Any]:
     """edits: the factors to show, as text. labels: a text for each of LABELS. answered: the number of the last change
     that the edits contain; a later one stays as the person set it. costs: (n_layer, n_head), bits, how much each head's
-    removal changes on so many tokens that were measured. Raises ValueError for costs of another shape."""
-    if costs is not None and costs.shape != (n_layer, n_head):
-        raise ValueError(f"{n_layer} layers of {n_head} heads need as many costs, not {costs.shape}")
+    removal changes on so many tokens that were measured."""
     return {
         "n_layer": n_layer,
         "n_head": n_head,

@@ -9,11 +9,9 @@ import torch
 from components.labels import token_text, visible
 from components.state.session import Session
 from components.tabs.change.effect import head_costs, measure, read_document, read_prompt
-from components.tabs.change.figures import divergence_bars
 from components.tabs.change.handlers import editing
 from components.tabs.change.handlers.measurement import ANALYSIS, stop_task
 from components.tabs.change.state import ChangeState
-from components.widgets.switches import switches_data
 from gpt import Edits, Generation
 from gpt.analysis.predictions import kl_divergence
 from tests.components.tabs.change_session import analysed, drawn, finish, generated, said
@@ -139,10 +137,3 @@ def test_every_view_belongs_to_the_text_that_was_measured_while_the_next_is_writ
     session.lock.end(turn)
     session.document.read()
     assert len(drawn(analysed(session), "original")["lines"]) == len(before) + 1
-
-
-def test_values_that_do_not_belong_together_are_refused():
-    with pytest.raises(ValueError, match="3 bars"):
-        divergence_bars(np.zeros(3), ["a"], selected=0)
-    with pytest.raises(ValueError, match="2 layers of 3 heads"):
-        switches_data(2, 3, labels={}, costs=np.zeros((3, 2)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,7 +9,6 @@ from components.share.address import page_values
 from components.share.link import decode, encode
 from components.share.opening import open_link
 from components.state.session import Session
-from components.tabs.change.figures import recovery_heatmap
 from components.tabs.change.handlers import patching
 from components.tabs.change.state import ChangeState
 from components.tabs.change.tab import NAME
@@ -107,13 +105,3 @@ def test_what_was_measured_on_a_model_is_not_shown_for_another(session):
     session.document = other_model()
     assert drawn(session, "map")["figure"] is None
     assert (choices(session.snapshot()), chosen("answer", session.snapshot())) == ([], [])
-
-
-def test_a_map_has_zero_in_the_middle_of_its_colours_and_both_tokens_where_they_differ():
-    figure = recovery_heatmap(np.array([[0.2, 1.4], [-0.1, 0]]), ["<b>", "x"], ["y", "x"], cell=(1, 0))
-    heat = figure.data[0]
-    assert (heat.zmin, heat.zmax) == pytest.approx((-1.4, 1.4))
-    assert figure.layout.xaxis.ticktext == ("&lt;b&gt; / y", "x")
-    assert len(figure.layout.shapes) == 1
-    with pytest.raises(ValueError, match="2 columns"):
-        recovery_heatmap(np.zeros((2, 2)), ["a"], ["b", "c"])

@@ -5,12 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 
-import numpy as np
 import pytest
 import torch
 
 from components.state.settings import LIMITS
-from components.tabs.compare.figures import divergence_bars
 from components.tabs.compare.handlers import beam_search, columns
 from components.tabs.compare.handlers.runs import stop_run
 from components.tabs.compare.pair import Pair
@@ -37,23 +35,6 @@ def written(left=COLD, right=HOT, *, models=("stories", "stories"), length=6, pr
 def with_another_vocabulary():
     config = GPTConfig(vocab_size=12, block_size=24, n_layer=1, n_head=1, n_embd=8)
     return LoadedModel("other", GPT(config).eval(), PlainIds(12), torch.device("cpu"), "fp32")
-
-
-# the figure
-
-
-def test_the_bars_are_the_divergences_and_an_infinite_one_reaches_the_top_with_its_sign():
-    raw, final = np.array([0.5, 2.0, 0.0]), np.array([1.0, math.inf, 3.0])
-    figure = divergence_bars(raw, final, ["a", "<b>", " c"], selected=1, bits_title="bits")
-    top = figure.layout.yaxis.range[1]
-    assert list(figure.data[0].y) == [0.5, 2.0, 0.0]
-    assert list(figure.data[1].y) == pytest.approx([1.0, top, 3.0])
-    assert list(figure.data[1].text) == ["", "∞", ""]
-    assert "∞" in figure.data[1].customdata[1]
-    assert figure.layout.xaxis.ticktext == ("a", "&lt;b&gt;", "·c")
-    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (0.5, 1.5)
-    with pytest.raises(ValueError, match="as many numbers"):
-        divergence_bars(raw, final[:2], ["a", "b", "c"])
 
 
 # the two columns

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from components.state.selection import Selection
-from components.tabs.inside.figures import cosine_bars, share_bars, similarity_heatmap
 from components.tabs.inside.views import embeddings
 from components.tabs.inside.views.stream import whole_percents
 from gpt import GPT, Edits, Generation, GPTConfig, LoadedModel, Trace, get_model
@@ -131,11 +130,3 @@ def test_a_vocabulary_of_one_token_has_no_nearest() -> None:
     model = GPT(GPTConfig(vocab_size=1, block_size=4, n_layer=1, n_head=1, n_embd=8))
     loaded = LoadedModel("tiny", model, PlainIds(1), torch.device("cpu"), "fp32")
     assert embeddings.nearest_chart(loaded, 0, "en") == embeddings.NOTHING
-
-
-def test_figures_refuse_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="2 cosines need as many labels, not 1"):
-        cosine_bars(["a"], np.zeros(2), title="cosine")
-    shares = {name: np.full(3, 1 / 3) for name in "abc"}
-    assert len(share_bars(shares, layer_title="layer", share_title="share")["data"]) == 3
-    assert similarity_heatmap(np.eye(4), np.arange(4), title="position", value="cosine").data[0].z.shape == (4, 4)

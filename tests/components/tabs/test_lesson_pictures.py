@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from components.state.example import first_prompt
-from components.tabs.lessons import figures
 from components.tabs.lessons.pictures import PICTURES, shape_pictures, text_pictures
 from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Scene, SliderSpec
 from gpt import GPT, GPTConfig, LoadedModel, get_model
@@ -125,10 +124,3 @@ def test_the_pupil_begins_at_chance_and_learns():
     assert abs(run.losses[0] - math.log(run.n_characters)) < 0.2
     assert np.mean(run.losses[-10:]) < run.losses[0] / 2
     assert len(run.samples) == len(run.losses) // text_pictures.EVERY + 1
-
-
-def test_figures_take_any_names_and_refuse_what_does_not_fit():
-    with pytest.raises(ValueError, match="2 names"):
-        figures.bar_groups(["a", "b"], {"x": np.ones(3)}, y_title="y")
-    figure = figures.bar_groups(["<b>"], {"x": np.ones(1)}, y_title="y")
-    assert figure.layout.xaxis.ticktext == ("&lt;b&gt;",)

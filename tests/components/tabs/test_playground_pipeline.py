@@ -11,8 +11,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from components.figures.lines import spread
 from components.state.settings import LIMITS, sampling_params
-from components.tabs.playground.figures import spread, stage_lines
 from components.tabs.playground.state import PRESETS
 from components.tabs.playground.views import pipeline as views
 from gpt import Generation, SamplingParams
@@ -73,11 +73,7 @@ def test_the_followed_token_has_its_logit_and_probability_after_each_stage():
 @pytest.mark.parametrize("unit", ["probability", "log_probability", "logit"])
 def test_each_line_of_the_picture_is_one_token_and_ends_where_it_was_removed(unit):
     content = views.stage_chart(pipeline_at_end(followed=3), unit, "en")
-    data = (
-        content["figure"].to_plotly_json()["data"]
-        if hasattr(content["figure"], "to_plotly_json")
-        else content["figure"]["data"]
-    )
+    data = content["figure"]["data"]
     lines = {line["customdata"][0]: line for line in data}
     assert 3 in lines
     assert len(lines) == len(data)
@@ -110,11 +106,6 @@ def test_names_keep_their_order_and_their_distance(heights):
     assert min(places) >= 0
     if len(heights) == 1:
         assert places == heights
-
-
-def test_a_picture_of_other_sizes_is_refused():
-    with pytest.raises(ValueError, match="do not fit"):
-        stage_lines(["a"], [1], np.zeros((2, 2)), [""], stages=["x", "y"], followed=0, title="t")
 
 
 def test_every_preset_is_within_the_limits_and_no_two_are_the_same():

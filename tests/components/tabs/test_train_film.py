@@ -14,12 +14,12 @@ from PIL import Image
 
 from components.downloads import DownloadState
 from components.errors import PageError
+from components.figures.lines import ZERO_AT
 from components.labels import percent
 from components.state.session import Session
 from components.tabs.inside.example import ExamplePass
 from components.tabs.train import handlers
 from components.tabs.train.analysis import analysis
-from components.tabs.train.figures import ZERO_AT
 from components.tabs.train.state import TrainState
 from components.tabs.train.views import VIEWS
 from gpt import GPT, GPTConfig

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from components.figures.lines import ZERO_AT, Share, learning_curve, log_grouped, stairs
 from components.tabs.train import choices, scaling, views
 from components.tabs.train.curve import curve_chart
-from components.tabs.train.figures import ZERO_AT, Share, learning_curve, log_grouped, stairs
 from components.tabs.train.shown import Shown, shares_of_next, shown_at
 from components.tabs.train.state import TrainState
 from gpt.config import GPTConfig
@@ -76,20 +76,9 @@ def test_shares_have_a_panel_where_there_are_any() -> None:
     some = np.array([1.0, 0.5])
     with_shares = learning_curve(some, some, some, some, [Share("right", some)], steps=2, guessing=1.0)
     without = learning_curve(some, some, some, some, steps=2, guessing=1.0)
-    assert len(without.data) == len(with_shares.data) - 1
-    assert "yaxis2" not in without.layout
-    assert list(with_shares.data[2].y) == [100, 50]
-
-
-def test_every_evaluation_needs_its_values() -> None:
-    two, three = np.ones(2), np.ones(3)
-    for losses, rates, steps, val_losses, shares in (
-        (two, three, two, two, two),
-        (two, two, two, three, two),
-        (two, two, two, two, three),
-    ):
-        with pytest.raises(ValueError, match="every update has a loss and a rate"):
-            learning_curve(losses, rates, steps, val_losses, [Share("", shares)], steps=2, guessing=1.0)
+    assert len(without["data"]) == len(with_shares["data"]) - 1
+    assert "yaxis2" not in without["layout"]
+    assert list(with_shares["data"][2]["y"]) == [100, 50]
 
 
 def test_the_pinned_head_is_the_one_that_attends_to_what_comes_next_at_the_end(run: LiveRun) -> None:

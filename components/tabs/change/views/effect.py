@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from components.errors import localize_error
+from components.figures.bars import divergence_bars
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.change.effect import Effect
 from components.tabs.change.experiments import summary
-from components.tabs.change.figures import divergence_bars
 from components.tabs.change.state import ChangeState, selected_position
 from components.widgets.chart import chart_data
 from components.widgets.predictions import Bar, predictions_data
@@ -147,7 +147,7 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
         return chart_data(None, t("change.divergence.nothing", language))
     first, end = window(n, position)
     figure = divergence_bars(
-        effect.bits[first:end],
+        {"": effect.bits[first:end]},
         [token_text(tokenizer, i) for i in effect.text.ids[first:end]],
         selected=position - first,
         first=first,

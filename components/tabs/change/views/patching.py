@@ -8,11 +8,11 @@ from typing import Any
 from torch import Tensor
 
 from components.errors import localize_error
+from components.figures.maps import recovery_heatmap
 from components.i18n import t
 from components.labels import decimal, percent, quoted, signed, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.change.figures import recovery_heatmap
 from components.tabs.change.state import ChangeState, Sweeps
 from components.widgets.chart import chart_data
 from gpt.analysis.patching import PatchSweep

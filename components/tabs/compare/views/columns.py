@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from components.errors import localize_error
+from components.figures.bars import divergence_bars
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
 from components.next_tokens import next_tokens
 from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
-from components.tabs.compare import figures
 from components.tabs.compare.pair import Pair
 from components.tabs.compare.state import SIDES, CompareState, RunState, Side
 from components.text_views import document_lines
@@ -94,13 +94,13 @@ def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
     left = pair.documents[0]
     tokenizer = left.loaded.tokenizer
     position = pair.position
-    figure = figures.divergence_bars(
-        np.array([each.raw for each in found]),
-        np.array([each.final for each in found]),
+    figure = divergence_bars(
+        {
+            t("compare.divergence.raw", language): np.array([each.raw for each in found]),
+            t("compare.divergence.final", language): np.array([each.final for each in found]),
+        },
         [token_text(tokenizer, left.ids[each.position]) for each in found],
         selected=position if position is not None and position < len(found) else None,
-        raw_name=t("compare.divergence.raw", language),
-        final_name=t("compare.divergence.final", language),
         bits_title=t("compare.divergence.axis", language),
     )
     return chart_data(figure, _divergence_says(pair, language), t("compare.divergence.note", language))

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from components.figures.bars import signed_bars
+from components.figures.maps import similarity_heatmap
 from components.i18n import Language, t
-from components.labels import decimal, quoted, token_text, visible
+from components.labels import decimal, quoted, shortened, token_text, visible
 from components.state.snapshot import Snapshot
-from components.tabs.inside.figures import cosine_bars, similarity_heatmap
 from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.widgets.chart import chart_data
 from gpt import GPT, LoadedModel
@@ -34,7 +35,13 @@ def nearest_chart(loaded: LoadedModel, token_id: int, language: Language) -> Dat
     if not ids:  # a vocabulary of one token
         return NOTHING
     labels = [token_text(tokenizer, nearest_id) for nearest_id in ids]
-    figure = cosine_bars(labels, cosines, title=t("embeddings.cosine", language))
+    figure = signed_bars(
+        [shortened(label, 14) for label in labels],
+        cosines,
+        [decimal(value) for value in cosines],
+        title=t("embeddings.cosine", language),
+        full=1.0,
+    )
     named = {"token": visible(token_text(tokenizer, token_id)), "nearest": quoted(tokenizer, ids[0])}
     text = t("embeddings.says", language, **named, cosine=decimal(cosines[0]))
     return chart_data(figure, text, t("embeddings.note", language))

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from components.figures.bars import grouped_bars, share_bars
+from components.figures.lines import lines
 from components.i18n import t
 from components.labels import decimal, quoted, token_text, visible
-from components.panels.figures.charts import lines, pair_bars
 from components.state.snapshot import Snapshot
-from components.tabs.inside.figures import share_bars
 from components.tabs.inside.recording import activation_of
 from components.tabs.inside.results import PositionTrace
 from components.tabs.inside.state import InsideState
@@ -90,7 +90,6 @@ def norms(s: Snapshot, scene: Scene) -> Data:
         {t(f"stream.{name}", language): values for name, values in series.items()},
         x_title=t("stream.layer", language),
         y_title=t("stream.length", language),
-        markers=True,
         mark=(f"{t('stream.layer', language)} {scene.layer}", scene.layer),
     )
     ends = {"first": f"{found.resid_pre[0, 0]:.2f}", "last": f"{post[-1]:.2f}"}
@@ -105,8 +104,8 @@ def shares(s: Snapshot, scene: Scene) -> Data:
     figure = share_bars(
         {t(f"stream.{name}", language): values.cpu().numpy() for name, values in parts.items()},
         layer=layer,
-        layer_title=t("stream.layer", language),
-        share_title=t("stream.share", language),
+        x_title=t("stream.layer", language),
+        y_title=t("stream.share", language),
     )
     percents = whole_percents(np.array([float(values[layer]) for values in parts.values()]))
     text = t("stream.shares.says", language, layer=layer, **dict(zip(parts, percents, strict=True)))
@@ -117,15 +116,16 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
     """The strongest neurons of the selected layer, before and after the activation function."""
     language, found = s.language, s.cached(neurons_of)
     activation = ACTIVATIONS[activation_of(scene.document)]
-    figure = pair_bars(
+    figure = grouped_bars(
         [str(index) for index in found.index.tolist()],
         {
             t("neurons.before", language, activation=activation): found.pre.cpu().numpy(),
             t("neurons.after" if found.mlp_up is None else "neurons.after.gated", language): found.post.cpu().numpy(),
         },
-        name_title=t("neurons.neuron", language),
+        x_title=t("neurons.neuron", language),
         digits=".2f",
         tip=".4f",
+        height=340,
     )
     text = t(
         "neurons.says" if found.mlp_up is None else "neurons.says.gated",

@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from components.figures.bars import grouped_bars
+from components.figures.lines import lines
 from components.labels import decimal, percent
-from components.tabs.lessons import figures
 from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec
 from components.widgets.chart import chart_data
 from gpt import DEFAULT_MODEL, GPT, LoadedModel, get_model, load_model
@@ -58,7 +59,7 @@ def rms_norm(scene: Scene) -> Drawn:
     gpt2, llama = effects["gpt2"], effects["llama"]
     rows = (np.array([effect.mean_after, effect.rms_after]) for effect in (gpt2, llama))
     names = [scene.t("llama.mean_after"), scene.t("llama.rms_after")]
-    figure = figures.bar_groups(names, groups(scene, *rows), y_title="")
+    figure = grouped_bars(names, groups(scene, *rows), y_title="")
     text = scene.t(
         "rms_norm",
         layer=layer,
@@ -82,12 +83,12 @@ def rotary(scene: Scene) -> Drawn:
     """How much the next-token prediction changes when all positions of the text are moved."""
     shift = int(scene.a) // SHIFTS[1] * SHIFTS[1]
     changed = {shape: shift_effect(m.model, ids_of(scene, m), SHIFTS).numpy() for shape, m in models().items()}
-    figure = figures.lines(
+    figure = lines(
         np.array(SHIFTS),
         groups(scene, **changed),
         x_title=scene.t("llama.shift"),
         y_title=scene.t("llama.changed"),
-        at=shift,
+        mark=("", shift),
     )
     here = {shape: percent(float(values[SHIFTS.index(shift)])) for shape, values in changed.items()}
     sizes = (f"{parameter_parts(m.model.config)['position_embedding']:,}" for m in models().values())
@@ -105,7 +106,7 @@ def swiglu(scene: Scene) -> Drawn:
         shape: np.pad(np.sort(count.values.abs().numpy())[::-1], (0, longest - len(count.values)))
         for shape, count in counts.items()
     }
-    figure = figures.lines(
+    figure = lines(
         np.arange(1, longest + 1), groups(scene, **sizes), x_title=scene.t("llama.rank"), y_title=scene.t("llama.size")
     )
     text = scene.t("swiglu", layer=layer, **{shape: percent(count.active) for shape, count in counts.items()})
@@ -124,8 +125,8 @@ def grouped_queries(scene: Scene) -> Drawn:
     n, lengths = int(scene.a), np.arange(0, MAX_CACHED + 1, 16)
     configs = {shape: m.model.config for shape, m in models().items()}
     used = {shape: lengths * cache_bytes(config, 1) / 2**20 for shape, config in configs.items()}
-    figure = figures.lines(
-        lengths, groups(scene, **used), x_title=scene.t("tokens"), y_title=scene.t("llama.memory"), at=n
+    figure = lines(
+        lengths, groups(scene, **used), x_title=scene.t("tokens"), y_title=scene.t("llama.memory"), mark=("", n)
     )
     gpt2, llama = configs["gpt2"], configs["llama"]
     here = {shape: format_bytes(cache_bytes(config, n)) for shape, config in configs.items()}
@@ -142,7 +143,7 @@ def grouped_queries(scene: Scene) -> Drawn:
 def no_biases(scene: Scene) -> Drawn:
     """The loss of the text with and without the biases of each model, and what both models are in numbers."""
     gpt2, llama = (bias_effect(exact(name), ids_of(scene, get_model(name), least=2)) for name in NAMES.values())
-    figure = figures.bar_groups(
+    figure = grouped_bars(
         [scene.t("llama.loss"), scene.t("llama.loss_without")],
         groups(scene, np.array([gpt2.loss, gpt2.loss_without]), np.array([llama.loss, llama.loss_without])),
         y_title=scene.t("nats"),

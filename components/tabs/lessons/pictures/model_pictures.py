@@ -7,10 +7,10 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from components.figures import charts as big
+from components.figures.bars import grouped_bars, histogram, next_token_bars
+from components.figures.maps import attention_heatmap
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
 from components.panels.activation_curves import curves_chart
-from components.tabs.lessons import figures
 from components.tabs.lessons.course import SMALL
 from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec, last_head, last_layer
 from components.widgets.chart import chart_data
@@ -30,8 +30,7 @@ def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
     best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
     labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
     shares = best.values.cpu().numpy()
-    figure = big.next_token_bars(labels, shares, shares)
-    figure.update_layout(showlegend=False)
+    figure = next_token_bars(labels, shares, shares)
     return Drawn(chart=chart_data(figure, text))
 
 
@@ -47,7 +46,10 @@ def feed_forward(scene: Scene) -> Drawn:
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
     config = scene.loaded.model.config
     after = scene.t("activation", activation=ACTIVATIONS[config.activation])
-    figure, width = figures.spikes(values, x_title=scene.t("neuron"), y_title=after), config.n_embd
+    figure, width = (
+        histogram(values, np.arange(len(values) + 1) - 0.5, x_title=scene.t("neuron"), y_title=after, height=300),
+        config.n_embd,
+    )
     text = scene.t(
         "feed_forward",
         token=quoted(scene.loaded.tokenizer, ids[-1]),
@@ -66,7 +68,7 @@ def attention(scene: Scene) -> Drawn:
     ids, weights = scene.ids(), scene.trace().layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
     tokenizer = scene.loaded.tokenizer
     labels = [token_text(tokenizer, i) for i in ids]
-    figure = big.attention_heatmap(
+    figure = attention_heatmap(
         weights,
         labels,
         labels,
@@ -94,7 +96,7 @@ def block(scene: Scene) -> Drawn:
     ids, part = scene.ids(), scene.trace().layers[layer]
     lengths = {name: float(getattr(part, name)[0, -1].float().norm()) for name in STREAM}
     names = [scene.t(f"block.{name}") for name in STREAM]
-    figure = figures.bar_groups(names, {scene.t("length"): np.array(list(lengths.values()))}, y_title=scene.t("length"))
+    figure = grouped_bars(names, {scene.t("length"): np.array(list(lengths.values()))}, y_title=scene.t("length"))
     written = {name: f"{length:.1f}" for name, length in lengths.items()}
     text = scene.t("block", layer=layer, token=quoted(scene.loaded.tokenizer, ids[-1]), **written)
     return Drawn(chart=chart_data(figure, text))
@@ -134,7 +136,7 @@ def dropout(scene: Scene) -> Drawn:
         for n, row in enumerate(rows, 1)
     }
     names = [visible(token_text(tokenizer, token_id)) for token_id in best.tolist()]
-    figure = figures.bar_groups(names, passes, y_title=scene.t("dropout.probability"))
+    figure = grouped_bars(names, passes, y_title=scene.t("dropout.probability"))
     one, two, three, four = (percent(float(values[0])) for values in passes.values())
     text = scene.t("dropout", token=quoted(tokenizer, int(best[0])), one=one, two=two, three=three, four=four)
     head = [scene.t(f"dropout.{column}") for column in ("part", "zeros", "before", "after")]
@@ -181,7 +183,7 @@ def small(scene: Scene) -> Drawn:
     logits = gpt(idx, attention_mask=mask)
     effect = padding_effect(gpt, idx[1].tolist(), n_padding)
     names = {scene.t("masked"): effect.with_mask, scene.t("unmasked"): effect.without_mask}
-    figure = figures.bar_groups(
+    figure = grouped_bars(
         [str(place) for place in range(n_tokens)],
         {name: values.cpu().numpy() for name, values in names.items()},
         x_title=scene.t("place"),

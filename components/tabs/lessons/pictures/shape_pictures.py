@@ -6,9 +6,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from components.figures.lines import lines
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows
 from components.panels.shape_settings import shape_of, values_of
-from components.tabs.lessons import figures
 from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
 from components.widgets.chart import chart_data
 from gpt import PRESETS, GPTConfig
@@ -46,7 +46,7 @@ def initialisation(scene: Scene) -> Drawn:
     """Norms along the residual stream of an untrained model, with and without GPT-2's scaled initialisation."""
     n_layer = int(scene.a)
     norms = residual_norms(SMALL.with_layers(n_layer), seed=int(scene.b))
-    figure = figures.lines(
+    figure = lines(
         np.arange(n_layer + 1),
         {scene.t("scaled"): np.array(norms.scaled), scene.t("unscaled"): np.array(norms.unscaled)},
         x_title=scene.t("layers"),
@@ -96,13 +96,13 @@ def cost(scene: Scene) -> Drawn:
         cached: np.array([next_token_cost(config, int(n), cached=cached).multiplications for n in lengths])
         for cached in (True, False)
     }
-    figure = figures.lines(
+    figure = lines(
         lengths,
         {scene.t("cached"): counts[True], scene.t("uncached"): counts[False]},
         x_title=scene.t("tokens"),
         y_title=scene.t("multiplications"),
-        at=length,
-        log=True,
+        mark=("", length),
+        log_y=True,
     )
     with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
     unit = 1e8 if scene.language == "zh" else 1e6  # Chinese uses units of 10⁸

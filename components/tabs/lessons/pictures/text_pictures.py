@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from components.figures.bars import grouped_bars
+from components.figures.lines import lines
 from components.labels import percent, quoted, token_text, visible
-from components.tabs.lessons import figures
 from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec
 from components.text_views import document_lines, next_token_bars
 from components.widgets.chart import chart_data
@@ -64,7 +65,7 @@ def loss(scene: Scene) -> Drawn:
     read = score_text(loaded, ids)
     bits = np.array([loss.surprisal for loss in read.losses])
     names = [visible(token_text(loaded.tokenizer, token_id)) for token_id in ids[1:]]
-    figure = figures.bar_groups(names, {scene.t("surprise"): bits}, y_title=scene.t("surprise"))
+    figure = grouped_bars(names, {scene.t("surprise"): bits}, y_title=scene.t("surprise"))
     most = int(bits.argmax())
     text = scene.t(
         "loss",
@@ -164,12 +165,12 @@ def written(model: GPT, ids: list[int]) -> list[int]:
 def training(scene: Scene) -> Drawn:
     """The loss of that run, and the sample after a number of updates."""
     done, step = run(), int(scene.a) // EVERY * EVERY
-    figure = figures.lines(
+    figure = lines(
         np.arange(len(done.losses)),
         {scene.t("nats"): np.array(done.losses)},
         x_title=scene.t("updates"),
         y_title=scene.t("nats"),
-        at=step,
+        mark=("", step),
     )
     text = scene.t(
         "training",

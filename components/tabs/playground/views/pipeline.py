@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from components.figures.style import escape
+from components.figures.lines import stage_lines
 from components.i18n import Language, has_text, t
 from components.labels import decimal, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.playground.figures import stage_lines
 from components.tabs.playground.state import PlaygroundState, Unit
 from components.text_views import next_token_bars
 from components.widgets.chart import chart_data
@@ -137,7 +136,7 @@ def _values(view: PipelineView, token_id: int, unit: Unit) -> list[float]:
 def _end(value: float, unit: Unit) -> str:
     if math.isnan(value):
         return ""
-    return escape(percent(value)) if unit == "probability" else decimal(value, 2)
+    return percent(value) if unit == "probability" else decimal(value, 2)
 
 
 def sentence(view: PipelineView, language: Language) -> str:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from components.figures.bars import signed_bars
+from components.figures.lines import path_lines as path_figure
+from components.figures.maps import lens_heatmap
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.why.figures import lens as figures
 from components.tabs.why.predictions import Prediction, TokenPaths, TracedText
 from components.tabs.why.state import WhyState, why_inputs
 from components.tabs.why.views.tokens import short
@@ -36,7 +38,7 @@ def lens_map(
         bits = f"{entropy[layer][place]:.1f}"
         return t("why.lens.tip", language, where=where, here=here[place], best=best, p=share, entropy=bits)
 
-    figure = figures.lens_heatmap(
+    figure = lens_heatmap(
         np.array(p),
         [[token_text(tokenizer, i) for i in line] for line in tokens],
         [token_text(tokenizer, i) for i in traced.ids[first:end]],
@@ -73,7 +75,7 @@ def cell_bars(
 ) -> dict[str, Any]:
     """The most likely tokens of one cell of the lens."""
     tokenizer, ids, p = traced.loaded.tokenizer, top.token.tolist(), top.probability.float().cpu().numpy()
-    figure = figures.part_bars(
+    figure = signed_bars(
         [short(tokenizer, i) for i in ids],
         p,
         [percent(float(value)) for value in p],
@@ -100,7 +102,7 @@ def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str],
     token."""
     n_layer = paths.rank.shape[1] // 2
     stages = [stage_name(stage, layer, language) for layer in range(n_layer) for stage in LENS_POINTS]
-    figure = figures.path_lines(
+    figure = path_figure(
         paths.probability,
         paths.rank,
         stages,

@@ -6,16 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from plotly.graph_objects import Figure
 
+from components.figures.bars import layer_bars, signed_bars
+from components.figures.maps import head_map as heads_figure
+from components.figures.style import Figure
 from components.i18n import Language, t
 from components.labels import decimal, percent, quoted, signed
 from components.render import View
 from components.state.selection import Selection
 from components.state.snapshot import Snapshot
-from components.tabs.why.figures.lens import part_bars
-from components.tabs.why.figures.parts import head_map as heads_figure
-from components.tabs.why.figures.parts import layer_bars
 from components.tabs.why.predictions import Prediction, TracedText
 from components.tabs.why.state import WhyState, why_inputs
 from components.tabs.why.views.tokens import MAX_BARS, short
@@ -86,7 +85,7 @@ def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndar
         rest = t("why.part.rest", language, n=len(others))
         shown.append((rest, sum(value for _, value, _ in others), None))
     names, values, places = zip(*shown, strict=True)
-    return part_bars(names, np.array(values), [signed(value) for value in values], heads=places)
+    return signed_bars(names, np.array(values), [signed(value) for value in values], heads=places)
 
 
 def heads_map(found: Attribution, selection: Selection, language: Language) -> dict[str, Any]:
@@ -127,7 +126,7 @@ def head_bars(traced: TracedText, prediction: Prediction, selection: Selection, 
     )
     most = np.argsort(-row, kind="stable")[:MAX_BARS].tolist()
     shares = [percent(float(row[i])) for i in most]
-    figure = part_bars([f"{short(tokenizer, ids[i])} {i}" for i in most], row[most], shares)
+    figure = signed_bars([f"{short(tokenizer, ids[i])} {i}" for i in most], row[most], shares)
     caption = t(
         "attention.says",
         language,

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from components.figures.bars import signed_bars
 from components.i18n import Language, t
 from components.labels import decimals, percent, quoted, shortened, signed, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.why.figures import lens as figures
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText, longest_gradient
 from components.tabs.why.state import WhyState, why_inputs
 from components.text_views import strip_labels, token_lines
@@ -81,7 +81,7 @@ def influence_bars(
     """The tokens with the largest influence, positive or negative, largest first."""
     tokenizer, values = traced.loaded.tokenizer, influence.values
     order, digits = np.argsort(-np.abs(values), kind="stable")[:MAX_BARS], decimals(values)
-    figure = figures.part_bars(
+    figure = signed_bars(
         [f"{short(tokenizer, traced.ids[influence.first + i])} {influence.first + i}" for i in order],
         values[order],
         [signed(values[i], digits) for i in order],

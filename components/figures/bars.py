@@ -1,0 +1,467 @@
+"""Bars: numpy in, figure out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from components.figures.palette import CURVES, DIVERGING, HEAD_HUES, MONO
+from components.figures.style import (
+    ALL_LABELS,
+    LABEL,
+    LEGEND,
+    LIGHT,
+    ON_PAPER,
+    SMALL,
+    Figure,
+    Trace,
+    axis,
+    band,
+    bare_axis,
+    escape,
+    figure,
+    floats,
+    log_axis,
+    names_axis,
+    note,
+    steps_axis,
+    token_label,
+)
+from components.labels import decimal, percent
+
+_LETTER = 0.027  # share of the bars' width that a letter takes on a phone
+_PAIR = (LIGHT["before"], LIGHT["after"])
+_FOUR = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
+_STACK = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
+_SHARES = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # as the lengths of the residual stream
+_FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
+_LABELLED = 12  # maximum number of bars that have a number each
+_MAX_TICKS = 26  # token labels on an axis
+_MAX_CUTS = 64  # maximum number of blocks with separate lines
+_FLAT = {"type": "bar", "orientation": "h"}
+_SILENT = {"hoverinfo": "skip", "showlegend": False}
+
+
+def _bars(x: np.ndarray, y: np.ndarray, name: str, colour: object, tip: str, **options: Any) -> Trace:
+    """Upright bars. tip: the format of a value."""
+    shown = {"name": escape(name), "hovertemplate": f"%{{x}}: %{{y:{tip}}}<extra>{escape(name)}</extra>"}
+    return {"type": "bar", "x": x, "y": y, "marker": {"color": colour, "line": {"width": 0}}} | shown | options
+
+
+def _numbers(texts: list[str]) -> dict[str, Any]:
+    """A number beyond the end of each bar."""
+    return {
+        "text": texts,
+        "textposition": "outside",
+        "cliponaxis": False,
+        "textfont": SMALL | {"color": LIGHT["muted"]},
+    }
+
+
+def next_token_bars(
+    labels: Sequence[str],
+    before: np.ndarray,
+    after: np.ndarray,
+    *,
+    chosen: int | None = None,
+    before_name: str = "",
+    after_name: str = "",
+    chosen_name: str = "",
+) -> Figure:
+    """Horizontal bars of next-token probabilities, the first label on top.
+
+    before, after: probabilities, (len(labels),): the raw softmax, wide and light, and the sampling distribution, narrow
+    and dark. chosen: the row of the token that was sampled, or None. Without names there is no legend, without
+    `chosen_name` no entry of it for the sampled token.
+    """
+    before, after = floats(before), floats(after)
+    names = [token_label(label, longest=11) for label in labels]
+    caption = [_change(a, b) for a, b in zip(before, after, strict=True)]
+    ends = [f"\u00a0{escape(change)}" for change in caption]
+    colours = [LIGHT["muted"]] * len(labels)
+    if chosen is not None:
+        names[chosen], ends[chosen] = f"<b>{names[chosen]}</b>", f"<b>{ends[chosen]}</b>"
+        colours[chosen] = LIGHT["accent"]
+    rows = list(range(len(labels)))
+    tips = np.maximum(before, after)
+    room = 1 - _LETTER * np.array([len(change) for change in caption])  # share of the width left beside the label
+    bars = _FLAT | {"y": rows, "hovertemplate": "%{x:.3%}"}
+    wide = bars | {"x": before, "name": escape(before_name), "width": 0.76, "marker": {"color": LIGHT["before"]}}
+    narrow = bars | {"x": after, "name": escape(after_name), "width": 0.36, "marker": {"color": LIGHT["after"]}}
+    marks = {"type": "scatter", "hoverinfo": "skip", "cliponaxis": False}
+    arrow = {"symbol": "triangle-up", "angle": 90, "standoff": 9, "size": 9, "color": LIGHT["accent"]}
+    mark = marks | {"mode": "markers", "x": [0], "y": [chosen], "marker": arrow, "name": escape(chosen_name)}
+    texts = marks | {"mode": "text", "x": tips, "y": rows, "text": ends, "textposition": "middle right"}
+    return figure(
+        [
+            wide,
+            narrow,
+            mark | {"showlegend": bool(chosen_name)},
+            texts | {"textfont": {"size": 11, "color": colours}, "showlegend": False},
+        ],
+        bare_axis(
+            range=[0, float(max(1.65 * tips.max(initial=1e-9), (tips / room).max(initial=0)))], showticklabels=False
+        ),
+        names_axis(names, range=[len(labels) - 0.5, -0.5], ticklabelstandoff=14),
+        height=22 * len(labels) + 36,
+        margin=(100, 8, 28, 4),  # constant for the names, so that the axis does not move with each token
+        barmode="overlay",
+        showlegend=bool(before_name),
+        legend=LEGEND | {"xref": "container", "yref": "container", "y": 1, "yanchor": "top", "indentation": -10},
+        hovermode="y unified",
+    )
+
+
+def _change(before: float, after: float) -> str:
+    """ "41 % → 58 %", or one number if both are equal when rounded."""
+    old, new = percent(float(before)), percent(float(after))
+    return new if old == new else f"{old} → {new}"
+
+
+def size_bars(
+    names: Sequence[str],
+    counts: np.ndarray,
+    labels: Sequence[str],
+    *,
+    ghosts: np.ndarray | None = None,
+    blocks: np.ndarray | None = None,
+) -> Figure:
+    """Horizontal bars of a model's sizes, the first on top: name and label above each.
+
+    counts, (N,): the filled bars. ghosts, (N,): outlined bars for absent or shared parts. blocks, (N,): the number of
+    equal segments of a bar, one per block of the model.
+    """
+    counts = np.asarray(counts, dtype=np.float64)
+    ghosts = np.zeros_like(counts) if ghosts is None else np.asarray(ghosts, dtype=np.float64)
+    rows, thick = np.arange(len(counts)), 0.4  # of a row
+    longest = float(max(counts.max(initial=0), ghosts.max(initial=0), 1e-9))
+    bars = _FLAT | _SILENT | {"width": thick, "y": rows}
+    outline = {"color": "rgba(0,0,0,0)", "line": {"color": LIGHT["muted"], "width": 1}}
+    cuts: list[tuple[float, float]] = []  # lines between the segments, as one path with gaps
+    for row, (count, n) in enumerate(zip(counts, np.ones_like(rows) if blocks is None else blocks, strict=True)):
+        for place in count * np.arange(1, n) / n if n <= _MAX_CUTS else ():
+            cuts += [(place, row - thick / 2), (place, row + thick / 2), (np.nan, np.nan)]
+    x, y = floats(cuts).reshape(-1, 2).T
+    path = {"type": "scatter", "mode": "lines", "x": x, "y": y, "line": {"color": LIGHT["card"], "width": 1}}
+    above = {"xref": "paper", "yanchor": "bottom", "font": {"size": 12, "color": LIGHT["text"]}, "borderpad": 0}
+    return figure(
+        [
+            bars | {"x": ghosts, "marker": outline},
+            bars | {"x": counts, "marker": {"color": LIGHT["after"]}},
+            path | _SILENT,
+        ],
+        bare_axis(range=[0, longest], showticklabels=False),
+        bare_axis(range=[len(rows) - 0.7, -0.7], showticklabels=False),
+        height=38 * len(rows) + 8,
+        margin=(0, 0, 8, 0),
+        barmode="overlay",
+        annotations=[
+            note(text, x=side, xanchor=anchor, y=row - thick / 2, **above)
+            for row, pair in enumerate(zip(names, labels, strict=True))
+            for text, side, anchor in zip(pair, (0, 1), ("left", "right"), strict=True)
+        ],
+    )
+
+
+def signed_bars(
+    names: Sequence[str],
+    values: np.ndarray,
+    ends: Sequence[str],
+    *,
+    heads: Sequence[tuple[int, int] | None] | None = None,
+    marked: int | None = None,
+    title: str = "",
+    full: float = 0.0,
+) -> Figure:
+    """Horizontal bars from zero, the first on top: positive to the right, negative to the left.
+
+    values: (N,); names and ends: the labels left and right of the bars. heads: (layer, head) of the bars that are
+    heads, sent on a click. marked: the row in bold. title: what the values are, on an axis. full: a value that the axis
+    reaches.
+    """
+    values = floats(values)
+    ticks, rows = [escape(name) for name in names], np.arange(len(values))
+    if marked is not None:
+        ticks[marked] = f"<b>{ticks[marked]}</b>"
+    low, high = float(values.min(initial=0)), float(values.max(initial=full))
+    span = max(high - low, 1e-9)
+    colours = [_FOR if value >= 0 else _AGAINST for value in values]
+    bars = _FLAT | {"y": rows, "x": values, "width": 0.62, "marker": {"color": colours}, "hoverinfo": "none"}
+    sent = [list(head) if head else None for head in heads] if heads else None
+    text = _SILENT | {"type": "scatter", "mode": "text", "cliponaxis": False, "textposition": "middle right"}
+    written = [f"\u00a0{escape(end)}\u00a0" for end in ends]
+    scale = {"range": [low - (0.02 * span if low < 0 else 0), high + 0.34 * span], "showticklabels": bool(title)}
+    scale |= {"tickvals": [0, full / 2, full]} if full else {}
+    return figure(
+        [
+            bars | {"customdata": sent, "showlegend": False},
+            text
+            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # the names are on the left
+            | {"textfont": SMALL | {"color": LIGHT["muted"]}},
+        ],
+        bare_axis(title, **scale, zeroline=True, zerolinecolor=LIGHT["line"], zerolinewidth=1),
+        names_axis(ticks, range=[len(values) - 0.5, -0.5], automargin=True, ticklabelstandoff=6),
+        height=24 * len(values) + (44 if title else 12),
+        margin=(8, 8, 4, 40 if title else 8),
+    )
+
+
+def layer_bars(
+    attention: np.ndarray,
+    feed_forward: np.ndarray,
+    ends: Sequence[tuple[str, float]],
+    *,
+    attention_name: str,
+    feed_forward_name: str,
+    layer_title: str,
+    value_title: str,
+) -> Figure:
+    """Upright bars, two for each layer.
+
+    attention, feed_forward: (n_layer,). ends: name and value of each contribution outside the layers, at the left.
+    """
+    n_layer, n = len(attention), len(ends)
+    every = max(1, -(-n_layer // 12))
+    ticks = [*range(n), *range(n, n + n_layer, every)]
+    names = [*(escape(name) for name, _ in ends), *(str(layer) for layer in range(0, n_layer, every))]
+    outside = _bars(np.arange(n), floats([value for _, value in ends]), "", LIGHT["muted"], "+.3f", width=0.6)
+    data = [outside | {"showlegend": False}]
+    sides = zip((attention, feed_forward), (attention_name, feed_forward_name), (-0.19, 0.19), CURVES, strict=False)
+    for part, name, shift, colour in sides:
+        data.append(_bars(floats(np.arange(n_layer) + n + shift), floats(part), name, colour.light, "+.3f", width=0.36))
+    for bars in data:
+        bars["hovertemplate"] = bars["hovertemplate"].removeprefix("%{x}: ")
+    places = {"tickvals": ticks, "ticktext": names, "tickangle": 0, "range": [-0.6, n + n_layer - 0.4]}
+    return figure(
+        data, bare_axis(layer_title, **places), axis(value_title, zero=True), height=320, margin=(48, 8, 28, 40),
+        barmode="overlay",
+    )  # fmt: skip
+
+
+def divergence_bars(
+    series: Mapping[str, np.ndarray],
+    labels: Sequence[str],
+    *,
+    selected: int | None = None,
+    first: int = 0,
+    bits_title: str,
+) -> Figure:
+    """A bar for each token: the divergence of two predictions of the next token, in bits.
+
+    series: {legend entry: (N,)}; of two the first is wide and light, the second narrow and dark. An infinite value
+    reaches the top and has an infinity sign. labels: the N tokens before the predictions, the first at the position
+    `first` of the text. selected: the index to mark.
+    """
+    bits = [floats(values) for values in series.values()]
+    finite = np.concatenate(bits)
+    finite = finite[np.isfinite(finite)]
+    top = max(0.1, 1.2 * float(finite.max(initial=0)))
+    names = [token_label(label) for label in labels]
+    looks = [(LIGHT["after"], 0.76)] if len(bits) == 1 else [(LIGHT["before"], 0.76), (LIGHT["after"], 0.36)]
+    data, endless = [], False
+    for name, values, (colour, width) in zip(series, bits, looks, strict=True):
+        endless = endless or bool(np.isinf(values).any())
+        says = [
+            f"{label}  {first + i}: {'∞' if np.isinf(value) else f'{value:.3f}'} {escape(bits_title)}"
+            for i, (label, value) in enumerate(zip(names, values, strict=True))
+        ]
+        bars = _bars(np.arange(len(values)), np.where(np.isinf(values), top, values), name, colour, "", width=width)
+        signs = {"text": ["∞" if np.isinf(value) else "" for value in values], "textposition": "outside"}
+        font = {"color": LIGHT["text"], "size": 14}
+        data.append(bars | signs | {"cliponaxis": False, "textfont": font})
+        data[-1] |= {"customdata": says, "hovertemplate": "%{customdata}<extra></extra>"}
+    several = len(bits) > 1
+    places = {"range": [-0.6, len(names) - 0.4], "tickangle": -90, "automargin": True, "tickfont": LABEL | {"size": 11}}
+    return figure(
+        data,
+        names_axis(names, most=_MAX_TICKS, keep=selected) | places,
+        axis(bits_title, range=[0, top], nticks=5),
+        height=260,
+        margin=(52, 8, 8 + 20 * several + 16 * endless, 8),
+        barmode="overlay",
+        showlegend=several,
+        shapes=[] if selected is None else [band(selected - 0.5, selected + 0.5)],
+        hovermode="x" if several else "closest",
+    )
+
+
+def grouped_bars(
+    names: Sequence[str],
+    groups: Mapping[str, np.ndarray],
+    *,
+    log: bool = False,
+    x_title: str = "",
+    y_title: str = "",
+    digits: str = "",
+    tip: str = ".4~g",
+    height: int = 300,
+) -> Figure:
+    """Up to four upright bars for each name, side by side.
+
+    groups: {legend entry: values, (N,)}; values not above 0 have no bar on a logarithmic axis. digits: the format of
+    the number on each of few bars.
+    """
+    colours = _PAIR[-len(groups) :] if len(groups) <= 2 else _FOUR
+    data = []
+    for (name, values), colour in zip(groups.items(), colours, strict=False):
+        values = np.asarray(values, dtype=np.float64)
+        shown = np.where(values > 0, values, np.nan) if log else values
+        bars = _bars(np.arange(len(names)), floats(shown), name, colour, tip)
+        if digits and len(names) <= _LABELLED // 2:
+            bars |= _numbers([f"{value:{digits}}" for value in values])
+        data.append(bars)
+    several = len(groups) > 1
+    return figure(
+        data,
+        names_axis([escape(name) for name in names], x_title, automargin=True),
+        log_axis(y_title, list(groups.values())) if log else axis(y_title, zero=True, rangemode="tozero"),
+        height=height,
+        margin=(64, 8, 32 if several or digits else 8, 44),
+        barmode="group",
+        bargap=0.3,
+        uniformtext={"minsize": 9, "mode": "hide"},
+        showlegend=several,
+    )
+
+
+def stacked_bars(
+    names: Sequence[str],
+    parts: Mapping[str, np.ndarray],
+    *,
+    spread: tuple[np.ndarray, np.ndarray] | None = None,
+    highest: float | None = None,
+    x_title: str,
+    y_title: str,
+    tip: str = ",",
+) -> Figure:
+    """A bar for each name, of up to three parts, the first below.
+
+    parts: {legend entry: values, (N,)}. spread: the ends of a line on each bar, (N,). highest: the end of the axis.
+    """
+    places = np.arange(len(names))
+    data = [
+        _bars(places, values, name, colour, tip) for (name, values), colour in zip(parts.items(), _STACK, strict=False)
+    ]
+    if spread is not None:
+        path = np.stack([*spread, np.full(len(names), np.nan)], axis=1).ravel()
+        line = {"type": "scatter", "mode": "lines", "line": {"color": LIGHT["text"], "width": 1.5}}
+        data.append(_SILENT | line | {"x": places.repeat(3), "y": path})
+    step = max(1, -(-len(names) // 12))
+    shown = [*range(0, len(names) - step, step), len(names) - 1]
+    ticks = {"tickvals": shown, "ticktext": [escape(names[i]) for i in shown], "automargin": True} | ALL_LABELS
+    top = {} if highest is None else {"range": [0, highest]}
+    return figure(
+        data, bare_axis(x_title, **ticks), axis(y_title, zero=True, rangemode="tozero", **top), height=260,
+        barmode="stack", bargap=0.2 if len(names) <= 48 else 0,
+    )  # fmt: skip
+
+
+def share_bars(shares: Mapping[str, np.ndarray], *, layer: int | None = None, x_title: str, y_title: str) -> Figure:
+    """Stacked shares of a whole by layer; {legend entry: (n_layer,)}, possibly negative. layer: the one to frame."""
+    n_layer = len(next(iter(shares.values())))
+    return figure(
+        [
+            _bars(np.arange(n_layer), floats(values), name, hue, ".1%")
+            for (name, values), hue in zip(shares.items(), _SHARES, strict=True)
+        ],
+        steps_axis(n_layer, x_title, most=24),
+        axis(y_title, zero=True, tickformat=".0%"),
+        height=300,
+        barmode="relative",
+        bargap=0.3,
+        shapes=[] if layer is None else [band(layer - 0.45, layer + 0.45)],
+    )
+
+
+def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: str, height: int = 220) -> Figure:
+    """Adjacent bars between the edges. counts: numbers or shares, (N,); edges: ascending, (N + 1,)."""
+    bars = {
+        "type": "bar",
+        "x": floats((edges[:-1] + edges[1:]) / 2),
+        "y": floats(counts),
+        "width": floats(np.diff(edges)),
+        "marker": {"color": LIGHT["after"], "line": {"color": LIGHT["card"], "width": 0 if len(counts) > 200 else 0.5}},
+        "hovertemplate": f"{escape(x_title)} %{{x:.4~g}}<br>{escape(y_title)} %{{y:.4~g}}<extra></extra>",
+    }
+    across = axis(x_title, zero=True, range=[float(edges[0]), float(edges[-1])])
+    upwards = axis(y_title, zero=True, rangemode="tozero")
+    return figure([bars], across, upwards, height=height, margin=(56, 12, 8, 40), bargap=0)
+
+
+def row_bars(
+    rows: np.ndarray, names: Sequence[str], means: np.ndarray, stds: np.ndarray, *, place_title: str
+) -> Figure:
+    """Each row of (n, C) as a bar chart, one below the other on one scale, with the mean as a line and one standard
+    deviation as a band.
+
+    means, stds: (n,). names: of the rows.
+    """
+    rows = floats(rows)
+    n, width = rows.shape
+    low, high = min(0.0, float(rows.min())), max(0.0, float(rows.max()))
+    room = 0.16 * (high - low or 1)
+    data, shapes, notes = [], [], []
+    axes: dict[str, Any] = {}
+    for i, (row, name, mean, std) in enumerate(zip(rows, names, means, stds, strict=True)):
+        number, top = "" if i == 0 else str(i + 1), 1 - i / n
+        bars = _bars(np.arange(width), row, place_title, LIGHT["after"], ".4f", xaxis=f"x{number}", yaxis=f"y{number}")
+        bars |= {"hovertemplate": f"{escape(place_title)} %{{x}}: %{{y:.4f}}<extra></extra>"}
+        data.append(bars | (_numbers([decimal(value, 4) for value in row]) if width <= _LABELLED else {}))
+        over = {"xref": f"x{number} domain", "yref": f"y{number}", "x0": 0, "x1": 1}
+        deviation = {"type": "rect", "y0": float(mean - std), "y1": float(mean + std), "line": {"width": 0}}
+        shapes.append(over | deviation | {"fillcolor": LIGHT["before"], "opacity": 0.35, "layer": "below"})
+        line = {"color": LIGHT["accent"], "width": 1.5, "dash": "dash"}
+        shapes.append(over | {"type": "line", "y0": float(mean), "y1": float(mean), "line": line})
+        place = {"x": 0, "xanchor": "left", "y": top - 0.07, "yanchor": "bottom"}
+        notes.append(note(escape(name), **ON_PAPER, **place, font=SMALL | {"color": LIGHT["text"]}))
+        upwards = {"domain": [top - 1 / n + 0.06, top - 0.08], "range": [low - room * (low < 0), high + room]}
+        axes[f"yaxis{number}"] = axis(zero=True, nticks=5) | upwards
+        axes[f"xaxis{number}"] = bare_axis(anchor=f"y{number}", showticklabels=False, range=[-0.6, width - 0.4])
+    first = axes.pop("xaxis"), axes.pop("yaxis")
+    drawn = figure(data, *first, height=150 * n + 10, margin=(40, 8, 4, 4), showlegend=False, bargap=0.25)
+    drawn["layout"] |= axes | {"shapes": shapes, "annotations": notes}
+    return drawn
+
+
+class Cell(NamedTuple):
+    """One part of a word: its text, its width in bytes, whether this row's merge produced it, and its tooltip."""
+
+    text: str
+    width: int
+    joined: bool = False
+    tip: str = ""
+
+
+def merge_ladder(rows: Sequence[Sequence[Cell]]) -> Figure:
+    """One row per merge, from bytes at the top to tokens; the part that a row's merge produced is highlighted."""
+    starts = [np.cumsum([0, *(cell.width for cell in line)]).tolist() for line in rows]
+    cells = [
+        (row, start, cell) for row, line in enumerate(rows) for start, cell in zip(starts[row], line, strict=False)
+    ]
+    colours = [LIGHT["after" if cell.joined else "before"] for _, _, cell in cells]
+    inks = [LIGHT["on_primary" if cell.joined else "text"] for _, _, cell in cells]
+    bars = _FLAT | {
+        "y": [row for row, _, _ in cells],
+        "base": [start for _, start, _ in cells],
+        "x": [cell.width for _, _, cell in cells],
+        "width": 0.84,
+        "text": [escape(cell.text) for _, _, cell in cells],
+        "customdata": [escape(f"{cell.text} {cell.tip}".strip()) for _, _, cell in cells],
+        "textposition": "inside",
+        "insidetextanchor": "middle",
+        "textangle": 0,
+        "constraintext": "none",
+        "textfont": {"family": MONO, "size": 11, "color": inks},
+        "marker": {"color": colours, "line": {"color": LIGHT["card"], "width": 2}},
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+    return figure(
+        [bars],
+        bare_axis(showticklabels=False, range=[0, max((line[-1] for line in starts), default=1)]),
+        bare_axis(showticklabels=False, range=[len(rows) - 0.5, -0.5]),
+        height=26 * len(rows) + 8,
+        margin=(0, 0, 4, 4),
+        barmode="overlay",
+    )

@@ -1,0 +1,458 @@
+"""Lines and points: numpy in, figure out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import cos, sin
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from components.figures.palette import CURVES, HEAD_HUES, MONO, SEQUENTIAL
+from components.figures.style import (
+    DASHES,
+    LABEL,
+    LEGEND,
+    LIGHT,
+    SMALL,
+    Figure,
+    Trace,
+    axis,
+    bare_axis,
+    escape,
+    figure,
+    floats,
+    level,
+    log_axis,
+    names_axis,
+    note,
+    token_label,
+    upright,
+)
+
+MAX_POINTS = 300  # maximum points of a training loss; more are averaged in groups
+ZERO_AT = 0.5  # where step 0 is on the logarithmic axis of steps
+_HUES = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
+_SYMBOLS = ("circle", "square", "diamond")
+_PATHS = (
+    (LIGHT["after"], "solid"),
+    (HEAD_HUES["induction"].light, "dash"),
+    (HEAD_HUES["same_token"].light, "dot"),
+    (HEAD_HUES["duplicate_token"].light, "dashdot"),
+    (HEAD_HUES["first_token"].light, "longdash"),
+    (HEAD_HUES["spread"].light, "longdashdot"),
+)
+
+
+def _curve(
+    x: np.ndarray, y: Any, name: str, colour: str, dash: str = "solid", *, size: float = 0, width: float = 2
+) -> Trace:
+    """A line, with a mark of that size at each point, if it is not 0. name: escaped."""
+    line = {"color": colour, "dash": dash, "width": width}
+    marks = {"mode": "lines+markers", "marker": {"color": colour, "size": size}} if size else {"mode": "lines"}
+    tip = f"%{{x}}: %{{y:.4~g}}<extra>{name}</extra>"
+    return {"type": "scatter", "name": name, "x": x, "y": floats(y), "line": line, "hovertemplate": tip} | marks
+
+
+def lines(
+    x: np.ndarray,
+    series: Mapping[str, np.ndarray],
+    *,
+    x_title: str,
+    y_title: str,
+    log_x: bool = False,
+    log_y: bool = False,
+    level_at: tuple[str, float] | None = None,
+    mark: tuple[str, float] | None = None,
+    ticks: Sequence[str] | None = None,
+    height: int = 300,
+) -> Figure:
+    """Up to four lines over one x axis, distinguished by hue and dash.
+
+    x and each series: (N,). level_at: a name and a y, drawn as a horizontal line; mark: a name and an x, drawn as a
+    vertical line. ticks: the tick labels of each x, tokens.
+    """
+    size = 6 if len(x) <= 40 else 0
+    data = [
+        _curve(x, y, escape(name), colour, dash, size=size)
+        for (name, y), colour, dash in zip(series.items(), _HUES, DASHES, strict=False)
+    ]
+    across = axis(x_title, automargin=True)
+    if ticks is not None:
+        names, font = [token_label(name) for name in ticks], SMALL | {"color": LIGHT["text"]}
+        across = names_axis(names, x_title, most=24, automargin=True, tickangle=-90, tickfont=font)
+    if log_x:
+        across |= {"type": "log", "tickvals": list(x), "ticktext": [f"{value:g}" for value in x]}
+    upwards = axis(y_title, zero=True, rangemode="tozero", exponentformat="power")
+    shapes, notes = [], []
+    if level_at is not None:
+        name, y = level_at
+        shapes.append(level(y))
+        at = float(np.log10(y)) if log_y else y
+        notes.append(note(escape(name), xref="paper", x=1, xanchor="right", y=at, yanchor="bottom"))
+    if mark is not None:
+        name, place = mark
+        shapes.append(upright(place, dash="dot"))
+        notes.append(note(escape(name), yref="paper", y=1, yanchor="top", x=place, xanchor="left", xshift=4))
+    return figure(
+        data,
+        across,
+        log_axis(y_title, list(series.values())) if log_y else upwards,
+        height=height,
+        showlegend=len(series) > 1,
+        shapes=shapes,
+        annotations=notes,
+    )
+
+
+def path_lines(
+    probability: np.ndarray,
+    rank: np.ndarray,
+    stages: Sequence[str],
+    tokens: Sequence[str] = ("",),
+    *,
+    layer_title: str,
+    probability_title: str,
+    rank_title: str,
+) -> Figure:
+    """Up to six tokens from layer to layer: the probability above, the rank below on a logarithmic scale, 1 on top.
+
+    probability, rank: (N, 2 n_layer), after the attention and after the feed-forward part of each layer; stages: the
+    name of each; tokens: (N,), distinguished by hue and dash.
+    """
+    n_layer, several = len(stages) // 2, len(tokens) > 1
+    positions = floats(np.arange(len(stages)) / 2)
+    data: list[Trace] = []
+    for token, p, ranks, (colour, dash) in zip(tokens, probability, rank, _PATHS, strict=False):
+        name = token_label(token)
+        tip = f"{name} %{{customdata}}: ".lstrip()
+        line = _curve(positions, p, name, colour, dash, size=5) | {"customdata": list(stages), "legendgroup": name}
+        below = {"y": ranks, "yaxis": "y2", "showlegend": False}
+        data += [
+            line | {"hovertemplate": f"{tip}%{{y:.2%}}<extra></extra>"},
+            line | below | {"hovertemplate": f"{tip}{escape(rank_title)} %{{y:,}}<extra></extra>"},
+        ]
+    top = float(np.log10(max(10, int(np.max(rank, initial=1)))))
+    layers = list(range(0, n_layer, max(1, -(-n_layer // 12))))
+    ranks = {"type": "log", "range": [1.05 * top, -0.08 * top], "tickvals": [10**i for i in range(int(top) + 1)]}
+    return figure(
+        data,
+        axis(layer_title, range=[-0.2, n_layer - 0.3], anchor="y2", tickvals=layers),
+        axis(probability_title, domain=[0.54, 1], range=[-0.04, 1.04], tickformat=".0%", nticks=3),
+        yaxis2=axis(rank_title, domain=[0, 0.46], tickformat=",d") | ranks,
+        height=336 if several else 300,
+        margin=(64, 12, 44 if several else 8, 40),
+        showlegend=several,
+        legend=LEGEND | {"font": LABEL},
+        hovermode="x",
+    )
+
+
+def stage_lines(
+    labels: Sequence[str],
+    token_ids: Sequence[int],
+    values: np.ndarray,
+    ends: Sequence[str],
+    *,
+    stages: Sequence[str],
+    followed: int,
+    title: str,
+    percent: bool = False,
+) -> Figure:
+    """One line per token across the stages; it ends with a cross at the stage that removed the token.
+
+    values: (tokens, stages), NaN where removed; the first stage is the raw input. ends: labels at the right end of the
+    remaining lines, "" for the others. followed: the highlighted row. customdata of a point is its token id.
+    """
+    values = np.asarray(values, np.float64)
+    height, above, below = 320, 8, 44
+    finite = values[np.isfinite(values)]
+    low, high = 0.0 if percent else float(finite.min()), float(finite.max())
+    room = 0.05 * ((high - low) or 1.0)
+    low, high = low - room, high + room
+    apart = 14 * (high - low) / (height - above - below)  # between two names, 14 pixels
+    order = [row for row in range(len(labels)) if row != followed] + [followed]  # drawn last, on top
+    notes = []
+    for x, heights, texts in (
+        (0, values[:, 0], [token_label(label, longest=11) for label in labels]),
+        (1, np.where([bool(end) for end in ends], values[:, -1], np.nan), [escape(end) for end in ends]),
+    ):
+        rows = [row for row in np.argsort(-heights, kind="stable") if np.isfinite(heights[row])]
+        place = {"xref": "paper", "x": x, "xanchor": "left" if x else "right", "xshift": 8 if x else -8}
+        for row, y in zip(rows, spread(heights[rows], apart, low + apart / 2, high), strict=True):
+            font = SMALL | {"color": LIGHT["accent" if row == followed else "text"]}
+            notes.append(note(texts[row], y=y, yanchor="middle", font=font, **place))
+    names = {"tickvals": list(range(len(stages))), "ticktext": [escape(name) for name in stages], "tickangle": 0}
+    upwards = bare_axis(range=[low, high], showticklabels=False)
+    return figure(
+        [_stage_line(labels[row], token_ids[row], values[row], own=row == followed) for row in order],
+        axis(range=[0, len(stages) - 1], tickfont={"size": 11}, ticks="") | names,
+        upwards | {"title": {"text": escape(title), "font": {"size": 11}, "standoff": 78}},
+        height=height,
+        margin=(92, 60, above, below),
+        showlegend=False,
+        annotations=notes,
+    )
+
+
+def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> Trace:
+    alive = np.flatnonzero(np.isfinite(values))
+    heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
+    symbols = ["circle"] * len(heights)
+    if 0 < len(heights) < len(values):  # at its last height
+        heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
+    colour, name = LIGHT["accent" if own else "after"], token_label(label)
+    sizes = [8 if symbol == "x" else 4 for symbol in symbols]
+    line = _curve(np.arange(len(heights)), heights, name, colour, size=4, width=2.5 if own else 1.25)
+    return line | {
+        "y": heights,
+        "customdata": [token_id] * len(heights),
+        "marker": {"color": colour, "size": sizes, "symbol": symbols},
+        "opacity": 1.0 if own else 0.7,
+        "cliponaxis": False,
+        "hovertemplate": f"{name}<br>%{{y:.4~g}}<extra></extra>",
+    }
+
+
+def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[float]:
+    """Descending heights moved apart to a distance of at least `gap`, within low..high if there is room."""
+    heights_apart: list[float] = []
+    for height in heights:
+        heights_apart.append(min(float(height), heights_apart[-1] - gap if heights_apart else high))
+    floor = low
+    for i in reversed(range(len(heights_apart))):
+        heights_apart[i] = max(heights_apart[i], floor)
+        floor = heights_apart[i] + gap
+    return heights_apart
+
+
+def activation_curves(
+    x: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    derivatives: Mapping[str, np.ndarray],
+    *,
+    at: float,
+    flat: float,
+    function_title: str,
+    slope_title: str,
+    flat_name: str,
+) -> Figure:
+    """Functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
+
+    x: ascending, (N,); each curve and derivative has the same shape. flat: the x at which the first function's slope is
+    zero, marked on both. At most three functions, distinguished by hue and dash.
+    """
+    panels = {"y": curves, "y2": derivatives}
+    data: list[Trace] = []
+    for name, pair, dash in zip(curves, CURVES, DASHES, strict=False):
+        values = [float(np.interp(at, x, panel[name])) for panel in panels.values()]
+        readout = f"{escape(name)} <b>{values[0]:+.4f}</b> · {escape(slope_title)} <b>{values[1]:+.4f}</b>"
+        dot = {"color": pair.light, "size": 8, "line": {"color": LIGHT["card"], "width": 2}}
+        for (place, panel), here in zip(panels.items(), values, strict=True):
+            curve = _curve(floats(x), panel[name], readout.replace("-", "−"), pair.light, dash)
+            curve["line"]["simplify"] = False
+            data.append(curve | {"yaxis": place, "showlegend": place == "y"})
+            data.append({"x": [at], "y": [here], "mode": "markers", "marker": dot, "yaxis": place, "showlegend": False})
+    text = f"{escape(flat_name)} · x = {flat:.4f}".replace("-", "−")
+    diamond = {"symbol": "diamond-open", "size": 10, "color": LIGHT["text"], "line": {"width": 1.5}}
+    label = {"mode": "markers+text", "text": [text], "textposition": "bottom center", "textfont": {"size": 11}}
+    for place, panel in panels.items():
+        y = float(np.interp(flat, x, next(iter(panel.values()))))
+        mark: Trace = {"x": [flat], "y": [y], "marker": diamond, "yaxis": place, "showlegend": False}
+        data.append(mark | {"cliponaxis": False} | (label if place == "y" else {"mode": "markers"}))
+    return figure(
+        [trace | {"type": "scatter", "hoverinfo": "none", "hovertemplate": None} for trace in data],
+        axis("x", zero=True, range=[float(x[0]), float(x[-1])], anchor="y2"),
+        axis(function_title, zero=True, domain=[0.54, 1]),
+        yaxis2=axis(slope_title, zero=True, domain=[0, 0.46]),
+        height=480,
+        margin=(56, 12, 8, 40),
+        legend=LEGEND | {"y": 1, "font": {"family": MONO, "size": 11}},
+        shapes=[upright(at)],
+        hovermode="x",
+    )
+
+
+class Share(NamedTuple):
+    """A line of shares over the evaluations. values: (k,), in 0..1. colour: a name of the palette."""
+
+    name: str
+    values: np.ndarray
+    colour: str = "after"
+
+
+@dataclass(frozen=True)
+class CurveNames:
+    """Labels of the learning curve."""
+
+    step: str = "step"
+    loss: str = "loss, nats"
+    training: str = "on what it trains on"
+    held_back: str = "on what it never saw"
+    copy: str = "on random tokens, repeated"
+    guessing: str = "guessing"
+    shares: str = "%"
+    rate: str = "learning rate"
+
+
+def learning_curve(
+    losses: np.ndarray,
+    rates: np.ndarray,
+    eval_steps: np.ndarray,
+    val_losses: np.ndarray,
+    shares: Sequence[Share] = (),
+    *,
+    steps: int,
+    guessing: float,
+    copy_losses: np.ndarray | None = None,
+    shown: int | None = None,
+    names: CurveNames = CurveNames(),
+) -> Figure:
+    """Loss over the steps, on a logarithmic axis; below it shares, if any, and the learning rate, if there are losses.
+
+    losses, rates: (n,), of the updates 1 to n. eval_steps, val_losses, copy_losses: (k,), of the evaluations. guessing:
+    the loss of a uniform guess, in nats. shown: the step to mark.
+    """
+    at, looked_at = np.arange(1, len(losses) + 1), floats(np.maximum(eval_steps, ZERO_AT))
+    data: list[Trace] = []
+    if len(losses):
+        grouped = log_grouped(at, MAX_POINTS), log_grouped(losses, MAX_POINTS)
+        data.append(_curve(*grouped, escape(names.training), LIGHT["before"], width=1.5))
+    data.append(_curve(looked_at, val_losses, escape(names.held_back), LIGHT["after"], size=5))
+    if copy_losses is not None:
+        data.append(_curve(looked_at, copy_losses, escape(names.copy), CURVES[1].light, size=5))
+    highest = max(guessing, *(float(each["y"].max()) for each in data))
+    for share, dash in zip(shares, DASHES, strict=False):
+        line = _curve(looked_at, 100 * share.values, escape(share.name), LIGHT[share.colour], dash, size=5)
+        data.append(line | {"yaxis": "y2"})
+    if len(losses):
+        changes = stairs(rates)
+        line = _curve(at[changes], rates[changes], "", LIGHT["muted"], width=1.5)
+        data.append(line | {"yaxis": "y3", "showlegend": False})
+    for trace in data:
+        trace["hovertemplate"] = f"{names.step} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>"
+    panels, lowest = {}, 0.24 if len(losses) else 0.0  # from the top: loss, shares, rates
+    if shares:
+        scale = {"range": [0, 104], "tickvals": [0, 50, 100]}
+        panels["yaxis2"] = axis(names.shares, domain=[lowest, 0.46]) | scale
+    if len(losses):
+        panels["yaxis3"] = axis(names.rate, domain=[0.0, 0.14], rangemode="tozero", nticks=3)
+    ticks = [tick for tick in (1, 3, 10, 30, 100, 300, 1000, 3000) if tick <= steps]
+    numbers = {"tickvals": [ZERO_AT, *ticks], "ticktext": ["0", *(f"{tick:,}" for tick in ticks)]}
+    whole = [np.log10(ZERO_AT) - 0.05, np.log10(max(steps, 2)) + 0.03]
+    bottom = "y3" if len(losses) else "y2" if shares else "y"
+    return figure(
+        data,
+        axis(names.step, type="log", range=whole, anchor=bottom) | numbers,
+        axis(names.loss, domain=[0.56 if shares else lowest + 0.04, 1.0], range=[0, 1.08 * highest]),
+        height=380 if shares else 320,
+        margin=(56, 12, 8, 40),
+        shapes=[level(guessing)] + ([] if shown is None else [upright(max(shown, ZERO_AT))]),
+        annotations=[note(escape(names.guessing), xref="paper", x=1, y=guessing, xanchor="right", yanchor="top")],
+        **panels,
+    )
+
+
+def log_grouped(values: np.ndarray, most: int) -> np.ndarray:
+    """(n,) -> means of at most `most` adjacent groups, whose ends are evenly spaced on a log scale, float32."""
+    n = len(values)
+    if n <= most:
+        return floats(values)
+    starts = np.unique(np.geomspace(1, n + 1, most + 1).astype(int)[:-1]) - 1
+    sizes = np.diff([*starts, n])
+    return floats(np.add.reduceat(np.asarray(values, dtype=np.float64), starts) / sizes)
+
+
+def stairs(values: np.ndarray) -> np.ndarray:
+    """Indices that a line needs: both ends, both sides of each jump, and spaced ones, evenly and on a log scale."""
+    n = len(values)
+    if not n:
+        return np.array([], dtype=int)
+    jumps = np.flatnonzero(np.abs(np.diff(values)) > 0.05 * np.max(values, initial=0))
+    spaced = np.concatenate([np.linspace(0, n - 1, min(n, 60)), np.geomspace(1, n, min(n, 40)) - 1]).astype(int)
+    return np.unique(np.concatenate([spaced, jumps, jumps + 1])).astype(int)
+
+
+class ScalingLine(NamedTuple):
+    """One line of a scaling chart; lines of the same index share colour, dash and marker in all three charts."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+
+
+def scaling_curves(
+    models: Sequence[ScalingLine],
+    others: Sequence[ScalingLine],
+    star: ScalingLine,
+    *,
+    x_title: str,
+    y_title: str,
+    moments: bool = False,
+) -> Figure:
+    """Loss over a quantity, both axes logarithmic; `star` is a separate labelled point.
+
+    others: of another architecture, in the colours of the last lines, with open marks. moments: the lines are moments
+    of training, early ones light, instead of models.
+    """
+    tip = {"hovertemplate": "%{x:.3s}: %{y:.3f}"}
+    data = []
+    for n, line in enumerate([*models, *others]):
+        i = n if n < len(models) else n - len(others)
+        colour = SEQUENTIAL[3 + 4 * (i + 1) // len(models)] if moments else CURVES[i % len(CURVES)]
+        mark, dash = _SYMBOLS[i % 3], DASHES[i % 3]
+        if n >= len(models):
+            mark, dash = f"{mark}-open", "dot"
+        data.append(_curve(floats(line.x), line.y, escape(line.name), colour.light, dash, size=6) | tip)
+        data[-1]["marker"]["symbol"] = mark
+    shown: dict[str, Any] = {"mode": "markers", "marker": {"color": LIGHT["accent"], "size": 12, "symbol": "star"}}
+    data.append(_curve(floats(star.x), star.y, escape(star.name), LIGHT["accent"]) | shown | tip)
+    ys = np.concatenate([line.y for line in (*models, *others, star)])
+    ticks = [tick for tick in (1, 1.5, 2, 3, 4, 6, 8, 10) if ys.min() * 0.9 <= tick <= ys.max() * 1.1]
+    return figure(
+        data,
+        axis(x_title, type="log", tickformat="~s", dtick=1),
+        axis(y_title, type="log", tickvals=ticks),
+        height=320 + 40 * len(others),  # the legend is above the plot
+        margin=(48, 12, 64, 44),
+    )
+
+
+class Hands(NamedTuple):
+    """One dimension pair: its name, and the angles of query and key in radians, counter-clockwise from the x axis."""
+
+    name: str
+    query: float
+    key: float
+
+
+def circles(pairs: Sequence[Hands], query_name: str, key_name: str) -> Figure:
+    """A unit circle for each pair, with one hand for the query and one for the key."""
+    apart = 2.5  # between the centres
+    centres = [apart * i for i in range(len(pairs))]
+    angles = {query_name: [pair.query for pair in pairs], key_name: [pair.key for pair in pairs]}
+    data = []
+    for (name, own), colour, dash in zip(angles.items(), CURVES, DASHES, strict=False):
+        x = [
+            place for centre, angle in zip(centres, own, strict=True) for place in (centre, centre + cos(angle), np.nan)
+        ]
+        y = [place for angle in own for place in (0, sin(angle), np.nan)]
+        marker = {"color": colour.light, "size": [0, 9, 0] * len(pairs), "opacity": 1}
+        hands = _curve(floats(x), floats(y), escape(name), colour.light, dash, size=9, width=3)
+        data.append(hands | {"marker": marker, "hovertemplate": None, "hoverinfo": "skip"})
+    rim = {"type": "circle", "y0": -1, "y1": 1, "line": {"color": LIGHT["muted"], "width": 1}}
+    font = SMALL | {"color": LIGHT["text"]}
+    hidden = {"showticklabels": False, "constrain": "domain"}
+    return figure(
+        data,
+        bare_axis(range=[-1.15, (len(pairs) - 1) * apart + 1.15]) | hidden,
+        bare_axis(range=[-1.6, 1.15], scaleanchor="x", constraintoward="top") | hidden,
+        height=200,
+        margin=(4, 4, 32, 4),
+        shapes=[rim | {"x0": centre - 1, "x1": centre + 1} for centre in centres],
+        annotations=[
+            note(escape(pair.name), x=centre, y=-1.1, yanchor="top", font=font)
+            for centre, pair in zip(centres, pairs, strict=True)
+        ],
+    )

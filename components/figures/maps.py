@@ -1,0 +1,289 @@
+"""Maps of cells: numpy in, figure out. The first row is on top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from unicodedata import east_asian_width
+
+import numpy as np
+
+from components.figures.palette import DIVERGING, SEQUENTIAL, Pair, colorscale
+from components.figures.style import (
+    ALL_LABELS,
+    LABEL,
+    LIGHT,
+    ON_PAPER,
+    SMALL,
+    Figure,
+    Trace,
+    bare_axis,
+    escape,
+    figure,
+    floats,
+    frame,
+    names_axis,
+    note,
+    steps_axis,
+    token_label,
+)
+from components.labels import decimal, shortened, signed
+
+_GAP = 4  # pixels, between labels and cells
+_SMALL = 10  # pixels, of the labels below attention weights
+_SHADES = SEQUENTIAL[:4]  # light enough for text on top
+_AROUND_ZERO = DIVERGING[2:-2]  # likewise
+_SCALE = 168  # pixels of a scale, margins included
+_TEXT_COLUMNS = 14  # maximum number of columns with numbers in the cells
+
+
+def _cells(z: np.ndarray, low: float, high: float, colours: tuple[Pair, ...], tip: str, **options: Any) -> Trace:
+    """The cells. tip: what is said of one."""
+    scale = {"zmin": low, "zmax": high, "colorscale": colorscale(colours)}
+    cells = {"type": "heatmap", "z": floats(z), "xgap": 1, "ygap": 1, "hoverongaps": False}
+    return cells | scale | {"hovertemplate": f"{tip}<extra></extra>"} | options
+
+
+def _written(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """A text in each cell."""
+    return {"text": texts, "texttemplate": "%{text}", "textfont": SMALL | {"color": LIGHT["text"]}}
+
+
+def _scale_above(ends: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
+    """A small scale in the margin above the cells, at the right; its title is `_scale_title`."""
+    place = {"orientation": "h", "x": 1, "xanchor": "right", "yref": "container", "y": 1, "yanchor": "top"}
+    size = {"lenmode": "pixels", "len": _SCALE, "thickness": 8, "xpad": 20, "ypad": 4, "outlinewidth": 0}
+    return {"colorbar": place | size | {"tickfont": {"size": 11}, "tickvals": ends, "ticktext": names} | ALL_LABELS}
+
+
+def _scale_title(title: str, margin: int) -> dict[str, Any]:
+    """The title of a scale, at the left of it in a margin of that height."""
+    place = {"x": 1, "xanchor": "right", "xshift": 8 - _SCALE, "y": 1, "yanchor": "middle", "yshift": margin - 8}
+    return note(escape(title), **ON_PAPER, **place, font={"size": 11}, borderpad=0)
+
+
+def _rows_height(n: int) -> int:
+    return min(26 * n, 460)
+
+
+def _layers_axis(n_layer: int, title: str) -> dict[str, Any]:
+    return steps_axis(n_layer, title, range=[n_layer - 0.5, -0.5])
+
+
+def attention_heatmap(
+    weights: np.ndarray,
+    query_labels: Sequence[str],
+    key_labels: Sequence[str],
+    *,
+    selected: int | None = None,
+    first: int = 0,
+    full: float | None = None,
+    query_title: str,
+    key_title: str,
+    weight_title: str,
+) -> Figure:
+    """Attention weights: rows are queries, columns are keys; masked cells are blank.
+
+    weights: (T, S) in 0..1 or NaN, with T queries that are the last of the S keys; selected: the row to frame; first:
+    position of the first key in the text. full: the weight with the full colour. None: the first rows have few keys and
+    so large weights, so it is the largest weight after the first quarter, and the scale shows that.
+    """
+    n_query, n_key = np.shape(weights)
+    ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
+    largest = float(np.nanmax(weights))
+    strongest = full or float(np.nanmax(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
+    queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
+    numbered_keys = [f"{label}  {first + i}" for i, label in enumerate(keys)]
+    numbered_queries = [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)]
+    # Margins by the length of the labels, and titles as annotations: otherwise plotly measures every label.
+    left, below = _room(query_labels, LABEL["size"]), _room(key_labels, _SMALL)
+    title = {**ON_PAPER, "xanchor": "center", "yanchor": "middle", "font": {}}
+    own = None if selected is None else n_key - n_query + selected
+    # In the corner above the diagonal, which is blank in causal attention.
+    corner = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "len": 0.36, "thickness": 8}
+    corner |= {"title": {"text": escape(weight_title), "side": "top"}, "outlinewidth": 0, "ypad": 4} | ALL_LABELS
+    corner |= {"tickvals": [0, strongest], "ticktext": ["0", f"{'≥ ' if largest > strongest else ''}{strongest:.2g}"]}
+    tip = f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}"
+    gaps = {"xgap": int(n_key <= 48), "ygap": int(n_query <= 48), "showscale": n_key >= 6, "colorbar": corner}
+    # x and y have every label, for the hover text; x2 and y2 overlay them with as many as are readable.
+    columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": -90}
+    columns |= {"ticklabelstandoff": _GAP, "tickfont": LABEL | {"size": _SMALL}}
+    rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
+    return figure(
+        [
+            _cells(np.where(ahead, np.nan, weights), 0, strongest, SEQUENTIAL, tip, **gaps),
+            {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},
+        ],
+        names_axis(numbered_keys, showticklabels=False, range=[-0.5, n_key - 0.5]),
+        names_axis(numbered_queries, showticklabels=False, range=[n_query - 0.5, -0.5]),
+        xaxis2=names_axis(keys, most=26, keep=own) | columns,
+        yaxis2=names_axis(queries, most=26, keep=selected) | rows,
+        height=int(np.clip(17 * n_query + 150, 220, 560)),
+        margin=(left, 8, 8, below),
+        annotations=[
+            note(escape(query_title), x=0, y=0.5, xshift=9 - left, textangle=-90, **title),
+            note(escape(key_title), x=0.5, y=0, yshift=9 - below, **title),
+        ],
+        shapes=[] if own is None or selected is None else [frame((0, own), (selected, selected))],
+    )
+
+
+def _room(labels: Sequence[str], size: int) -> int:
+    """Pixels between the edge and an axis: its title, and the longest label in a monospaced font of that size."""
+    letters = (shortened(label, 14) for label in labels)
+    widest = max((sum(1.0 if east_asian_width(c) in "WF" else 0.61 for c in text) for text in letters), default=0)
+    return 26 + _GAP + round(size * widest)
+
+
+def lens_heatmap(
+    probability: np.ndarray,
+    texts: Sequence[Sequence[str]],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    column: int,
+    row: int,
+    tips: Sequence[Sequence[str]],
+    layer_title: str,
+    value_title: str,
+) -> Figure:
+    """The prediction of each layer after each token: rows are layers, columns are tokens of the text.
+
+    probability: (n_layer, N), in 0..1, of each cell's best token. texts, tips: (n_layer, N), that token, and the cell's
+    tooltip. inputs, outputs: (N,), the input tokens and the actual next ones ("" if there is none). (row, column): the
+    selected cell.
+    """
+    n_layer, n = np.shape(probability)
+    above, letters = 96, 8  # pixels for the scale, and for vertical tokens on a narrow page; of a token in a cell
+    names, followers, *cells = ([token_label(text, letters) for text in line] for line in (inputs, outputs, *texts))
+    says = {"customdata": [[escape(tip) for tip in line] for line in tips]}
+    below = {"overlaying": "x", "matches": "x", "side": "bottom", "tickfont": SMALL | {"color": LIGHT["muted"]}}
+    return figure(
+        [
+            _cells(probability, 0, 1, _SHADES, "%{customdata}", **_written(cells), **says)
+            | _scale_above([0, 1], ["0", "100 %"]),
+            {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "showlegend": False},
+        ],
+        names_axis(names, side="top", range=[-0.5, n - 0.5]),
+        _layers_axis(n_layer, layer_title),
+        xaxis2=names_axis(followers, automargin=True) | below,
+        meta={"column": column},
+        height=max(_rows_height(n_layer), 15 * n_layer) + above + 68,
+        margin=(48, 8, above, 8),
+        annotations=[_scale_title(value_title, above)],
+        shapes=[frame((column, column), (0, n_layer - 1), 1), frame((column, column), (row, row), 3)],
+    )
+
+
+def recovery_heatmap(
+    recovered: np.ndarray,
+    clean: Sequence[str],
+    corrupted: Sequence[str],
+    *,
+    cell: tuple[int, int] | None = None,
+    layer_title: str,
+    value_title: str,
+) -> Figure:
+    """What activation patching brings back, layers x positions.
+
+    recovered: (n_layer, T), 0 as corrupted, 1 as clean; values below 0 and above 1 are possible, and the colour scale
+    is symmetric around 0. clean, corrupted: (T,), tokens of both prompts; where they differ the label has both. cell:
+    (layer, position) to frame.
+    """
+    n_layer, n = np.shape(recovered)
+    names = [
+        token_label(a, 10) if a == b else f"{token_label(a, 8)} / {token_label(b, 8)}"
+        for a, b in zip(clean, corrupted, strict=True)
+    ]
+    edge = max(1.0, float(np.abs(recovered).max(initial=0)))
+    numbered = n <= _TEXT_COLUMNS and n_layer <= 16
+    percents = [[decimal(100 * value, 0) for value in row] for row in recovered]
+    tip = f"{escape(layer_title)} %{{y}} · %{{customdata}} · %{{z:.1%}}"
+    cells = _cells(recovered, -edge, edge, _AROUND_ZERO if numbered else DIVERGING, tip, customdata=[names] * n_layer)
+    scale = _scale_above([-edge, 0, edge], [f"−{100 * edge:.0f} %", "0", f"{100 * edge:.0f} %"])
+    row, column = cell or (0, None)
+    names_below = {"range": [-0.5, n - 0.5], "tickangle": -90, "automargin": True, "tickfont": LABEL | {"size": 11}}
+    return figure(
+        [cells | scale | (_written(percents) if numbered else {})],
+        names_axis(names, most=26, keep=column) | names_below,
+        _layers_axis(n_layer, layer_title),
+        height=_rows_height(n_layer) + 142,
+        margin=(48, 12, 48, 8),
+        annotations=[_scale_title(value_title, 48)],
+        shapes=[] if column is None else [frame((column, column), (row, row), 3)],
+    )
+
+
+def head_map(
+    values: np.ndarray,
+    *,
+    diverging: bool,
+    selected: tuple[int, int | None] | None = None,
+    layer_title: str,
+    head_title: str,
+    value_title: str,
+) -> Figure:
+    """One number for each head: rows are layers, columns are heads; NaN leaves a cell blank.
+
+    values: (n_layer, n_head); diverging around zero, or from 0 up. selected: (layer, head), the whole row if head is
+    None.
+    """
+    n_layer, n_head = np.shape(values)
+    largest = max(float(np.nanmax(np.abs(values), initial=0)), 1e-6 if diverging else 0.1)  # small shares stay pale
+    low = -largest if diverging else 0
+    names = [f"−{largest:.2g}", f"+{largest:.2g}"] if diverging else ["0", f"{largest:.2g}"]
+    tip = f"{escape(layer_title)} %{{y}}, {escape(head_title)} %{{x}}<br>{escape(value_title)} %{{z:+.3f}}"
+    cells = _cells(
+        values, low, largest, _AROUND_ZERO if diverging else _SHADES, tip if diverging else tip.replace("+", "")
+    )
+    if n_head <= _TEXT_COLUMNS:
+        number = signed if diverging else decimal
+        cells |= _written([["" if np.isnan(value) else number(value) for value in line] for line in values])
+    frames = []
+    if selected is not None:
+        layer, head = selected
+        frames = [frame((0, n_head - 1) if head is None else (head, head), (layer, layer))]
+    return figure(
+        [cells | _scale_above([low, largest], names)],
+        steps_axis(n_head, head_title, range=[-0.5, n_head - 0.5]),
+        _layers_axis(n_layer, layer_title),
+        height=_rows_height(n_layer) + 88,
+        margin=(48, 8, 48, 40),
+        annotations=[_scale_title(value_title, 48)],
+        shapes=frames,
+    )
+
+
+def grid(
+    values: np.ndarray, *, value_title: str = "", x_title: str = "", y_title: str = "", height: int = 260
+) -> Figure:
+    """Numbers around zero, (rows, columns).
+
+    With axis titles the rows and the columns are numbered, without them the cells, row by row.
+    """
+    rows, columns = np.shape(values)
+    largest = float(np.nanmax(np.abs(values), initial=1e-9))
+    number = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
+    place = f"{escape(y_title)} %{{y}}, {escape(x_title)} %{{x}}" if x_title else "%{customdata}"
+    tip = f"{escape(value_title)} {place}: %{{z:.4f}}"
+    cells = _cells(values, -largest, largest, DIVERGING, tip, customdata=number, xgap=0, ygap=0)
+    return figure(
+        [cells | _scale_above([-largest, 0, largest], [f"−{largest:.2g}", "0", f"{largest:.2g}"])],
+        bare_axis(x_title, showticklabels=bool(x_title), automargin=True),
+        bare_axis(y_title, showticklabels=bool(y_title), automargin=True, autorange="reversed"),
+        height=height,
+        margin=(4, 4, 40, 4),
+    )
+
+
+def similarity_heatmap(cosines: np.ndarray, positions: np.ndarray, *, title: str, value: str) -> Figure:
+    """Cosine similarities (n, n) of the rows at `positions` (n,)."""
+    tip = f"{escape(title)} %{{y}}, %{{x}}: {escape(value)} %{{z:.3f}}"
+    cells = _cells(cosines, -1, 1, DIVERGING, tip, x=positions, y=positions, xgap=0, ygap=0)
+    return figure(
+        [cells | _scale_above([-1, 0, 1], ["−1", "0", "1"])],
+        bare_axis(title, constrain="domain"),
+        bare_axis(title, constrain="domain", autorange="reversed", scaleanchor="x"),
+        height=400,
+        margin=(56, 8, 40, 44),
+    )

@@ -1,1 +1,0 @@
-"""Figures of the panels: numbers in, a plotly figure out."""

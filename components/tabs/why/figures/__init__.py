@@ -1,1 +1,0 @@
-"""Figures of the tab: numbers in, a plotly figure out."""
