@@ -71,7 +71,7 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
             localizer.sentence("tagline", kind="caption", elem_id="tagline")
-            placed(sentence(kind="caption", elem_id="precision", view="precision"))
+            placed(sentence("precision", kind="caption"))
         model = gr.Dropdown(
             label=t("model", "en"),
             choices=model_choices("en"),
@@ -92,8 +92,8 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
         link = link_menu()
         theme = localizer.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     with gr.Row(elem_classes="gb-dock"):
-        strip = placed(tokens(elem_id="dock", view="strip", one_line=True))
-        placed(sentence(kind="caption", elem_id="selected", view="selected"))
+        strip = placed(tokens("dock", view="strip", one_line=True))
+        placed(sentence("selected", kind="caption"))
         stop = localizer.build(gr.Button, {"value": "stop"}, size="sm", min_width=0, interactive=False)
     theme.click(None, js=_TOGGLE_THEME)
     switch.input(None, switch, None, js=_KEEP_LANGUAGE)

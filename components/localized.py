@@ -36,7 +36,7 @@ class Localizer:
     def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:
         """A line of the catalogue. values: fill its placeholders."""
         self._sentences[key] = values
-        return placed(sentence(kind=kind, elem_id=elem_id, view="words", field=key))
+        return placed(sentence(elem_id or "", kind=kind, view="words", field=key))
 
     def _draw(self, s: Snapshot) -> dict[str, str]:
         return {key: t(key, s.language, **values) for key, values in self._sentences.items()}

@@ -187,15 +187,15 @@ def build_feed_forward() -> Panel:
     """The selected token in the selected layer of the visitor's model."""
     sides = (
         column(
-            sentence(kind="question", elem_id=f"ff-name-{side}", view=f"ff-name-{side}"),
-            chart(elem_id=f"ff-{side}", view=f"ff-{side}"),
+            sentence(f"ff-name-{side}", kind="question"),
+            chart(f"ff-{side}"),
         )
         for side in ("before", "after")
     )
     part = panel_section(
         "ff",
         row(layer_select("ff-layer"), position_slider("ff-position", "ff.position"), classes="gb-panel-controls"),
-        chart(elem_id="ff-widths", view="ff-widths"),
+        chart("ff-widths"),
         columns(*sides),
     )
     return Panel(part, VIEWS, ANALYSIS)

@@ -208,8 +208,8 @@ def build_initialisation() -> Panel:
             classes="gb-panel-controls",
         ),
         columns(
-            column(chart(elem_id="start-logits", view="start-logits")),
-            column(question("start.norms.question"), chart(elem_id="start-norms", view="start-norms")),
+            column(chart("start-logits")),
+            column(question("start.norms.question"), chart("start-norms")),
         ),
     )
     return Panel(part, VIEWS, ANALYSIS)

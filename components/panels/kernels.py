@@ -209,13 +209,13 @@ def build_kernels() -> Panel:
     measured = column(
         caption("kernels.measure.says", seconds=f"{MAX_SECONDS:g}"),
         experiment_buttons("kernels", "kernels.measure", KernelsState, measure, small=False),
-        chart(elem_id="kernels-measured", view="kernels-measured"),
+        chart("kernels-measured"),
     )
     part = panel_section(
         "kernels",
-        columns(column(chart(elem_id="kernels-counted", view="kernels-counted")), measured),
+        columns(column(chart("kernels-counted")), measured),
         question("kernels.bytes.question"),
-        table(elem_id="kernels-bytes", view="kernels-bytes"),
+        table("kernels-bytes"),
         caption("kernels.bytes.note"),
     )
     return Panel(part, VIEWS)

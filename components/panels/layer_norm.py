@@ -243,10 +243,7 @@ def build_layer_norm() -> Panel:
         SETTINGS.slider(f"norm.{name}", low, high, 0.05, info=f"norm.{name}.info")
         for name, low, high in (("scale", -1, 3), ("shift", -2, 2))
     )
-    sides = (
-        column(question(f"norm.{side}"), chart(elem_id=f"norm-{side}", view=f"norm-{side}"))
-        for side in ("before", "after")
-    )
+    sides = (column(question(f"norm.{side}"), chart(f"norm-{side}")) for side in ("before", "after"))
     part = panel_section(
         "norm",
         row(
@@ -262,7 +259,7 @@ def build_layer_norm() -> Panel:
             classes="gb-panel-controls",
         ),
         columns(*sides),
-        table(elem_id="norm-numbers", view="norm-numbers"),
-        sentence(elem_id="norm-note", view="norm-note", kind="caption"),
+        table("norm-numbers"),
+        sentence("norm-note", kind="caption"),
     )
     return Panel(part, VIEWS, ANALYSIS)

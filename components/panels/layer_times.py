@@ -115,7 +115,7 @@ def build_layer_times() -> Panel:
     part = panel_section(
         "layers",
         experiment_buttons("layers", "kernels.measure", LayerTimesState, measure, small=False),
-        chart(elem_id="layers-measured", view="layers-measured"),
+        chart("layers-measured"),
         caption("layers.note"),
     )
     return Panel(part, VIEWS)

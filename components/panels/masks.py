@@ -273,13 +273,13 @@ def build_masks() -> Panel:
     part = panel_section(
         "masks",
         row(position, classes="gb-panel-controls"),
-        chart(elem_id="masks-causal", view="masks-causal"),
+        chart("masks-causal"),
         question("masks.padding.question"),
         row(padding, side, classes="gb-panel-controls"),
-        chart(elem_id="masks-padding", view="masks-padding"),
+        chart("masks-padding"),
         question("masks.learn.question"),
         caption("masks.learn.says"),
         experiment_buttons("masks", "masks.learn", MasksState, train),
-        chart(elem_id="masks-losses", view="masks-losses"),
+        chart("masks-losses"),
     )
     return Panel(part, VIEWS, ANALYSIS)

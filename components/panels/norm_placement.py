@@ -118,6 +118,6 @@ def build_norm_placement() -> Panel:
         "placement",
         caption("placement.models"),
         row(*ranges, classes="gb-panel-controls"),
-        columns(*(column(chart(elem_id=name, view=name)) for name in names)),
+        columns(*(column(chart(name)) for name in names)),
     )
     return Panel(part, VIEWS, ANALYSIS)

@@ -82,6 +82,6 @@ def build_notebook() -> Panel:
     part = panel_section(
         "notebook",
         experiment_buttons("notebook", "notebook.run", NotebookState, steps, small=False),
-        table(elem_id="notebook-values", view="notebook-values"),
+        table("notebook-values"),
     )
     return Panel(part, VIEWS)

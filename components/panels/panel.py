@@ -60,8 +60,8 @@ def panel_section(name: str, *parts: Part) -> Part:
     """What a panel shows: its title, the sentences of its views `<name>-answer` and `<name>-notice`, and more."""
     return section(
         question(f"{name}.question"),
-        sentence(kind="lead", elem_id=f"{name}-answer", view=f"{name}-answer"),
-        sentence(kind="notice", elem_id=f"{name}-notice", view=f"{name}-notice"),
+        sentence(f"{name}-answer", kind="lead"),
+        sentence(f"{name}-notice", kind="notice"),
         *parts,
         classes="gb-panel",
     )

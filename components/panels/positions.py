@@ -176,15 +176,15 @@ def build_positions() -> Panel:
     limits = {"trained": TRAINED_LENGTH, "tested": TESTED_LENGTH, "seconds": f"{MAX_SECONDS:g}"}
     part = panel_section(
         "positions",
-        chart(elem_id="positions-waves", view="positions-waves"),
+        chart("positions-waves"),
         row(position, distance, classes="gb-panel-controls"),
         columns(
-            column(chart(elem_id="positions-circles", view="positions-circles")),
-            column(chart(elem_id="positions-closeness", view="positions-closeness")),
+            column(chart("positions-circles")),
+            column(chart("positions-closeness")),
         ),
         question("positions.beyond.question"),
         caption("positions.beyond.says", **limits),
         experiment_buttons("positions", "positions.train", PositionsState, train),
-        chart(elem_id="positions-beyond", view="positions-beyond"),
+        chart("positions-beyond"),
     )
     return Panel(part, VIEWS)

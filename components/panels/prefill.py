@@ -115,14 +115,11 @@ VIEWS = (
 
 def build_prefill() -> Panel:
     """Everything is counted from the text and the shape of the model."""
-    passes = (
-        column(question(f"prefill.{kind}"), chart(elem_id=f"prefill-{kind}", view=f"prefill-{kind}"))
-        for kind in Passes._fields
-    )
+    passes = (column(question(f"prefill.{kind}"), chart(f"prefill-{kind}")) for kind in Passes._fields)
     part = panel_section(
         "prefill",
         columns(*passes),
-        table(elem_id="prefill-passes", view="prefill-passes"),
+        table("prefill-passes"),
         caption("prefill.note"),
     )
     return Panel(part, VIEWS)

@@ -138,8 +138,8 @@ def build_shortcuts() -> Panel:
             classes="gb-panel-controls",
         ),
         columns(
-            column(chart(elem_id="shortcuts-gradients", view="shortcuts-gradients"), grow=2),
-            column(table(elem_id="shortcuts-numbers", view="shortcuts-numbers")),
+            column(chart("shortcuts-gradients"), grow=2),
+            column(table("shortcuts-numbers")),
         ),
     )
     return Panel(part, VIEWS)

@@ -192,11 +192,11 @@ def build_skeleton() -> Panel:
     part = panel_section(
         "skeleton",
         columns(
-            column(chart(elem_id="skeleton-bars", view="skeleton-bars")),
+            column(chart("skeleton-bars")),
             column(
                 question("skeleton.shapes.question"),
-                table(elem_id="skeleton-stages", view="skeleton-stages"),
-                sentence(kind="caption", elem_id="skeleton-shapes", view="skeleton-shapes"),
+                table("skeleton-stages"),
+                sentence("skeleton-shapes", kind="caption"),
             ),
         ),
     )

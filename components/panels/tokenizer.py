@@ -176,15 +176,12 @@ def build_tokenizer() -> Panel:
     """The merges of a word, a text with its bytes, and one sentence in several languages."""
     ladders = (
         column(
-            sentence(kind="question", elem_id=f"bpe-name-{side}", view=f"bpe-name-{side}"),
-            chart(elem_id=f"bpe-ladder-{side}", view=f"bpe-ladder-{side}"),
+            sentence(f"bpe-name-{side}", kind="question"),
+            chart(f"bpe-ladder-{side}"),
         )
         for side in get_args(Side)
     )
-    strips = (
-        column(tokens(elem_id=f"bpe-strip-{side}", ids=True, selectable=False, view=f"bpe-strip-{side}"))
-        for side in get_args(Side)
-    )
+    strips = (column(tokens(f"bpe-strip-{side}", ids=True, selectable=False)) for side in get_args(Side))
     part = panel_section(
         "bpe",
         text_box(
@@ -204,10 +201,10 @@ def build_tokenizer() -> Panel:
             value=of_state(TokenizerState, "text"),
             on=type_text,
         ),
-        sentence(kind="lead", elem_id="bpe-cost", view="bpe-cost"),
+        sentence("bpe-cost", kind="lead"),
         columns(*strips),
-        table(elem_id="bpe-bytes", view="bpe-bytes"),
+        table("bpe-bytes"),
         question("bpe.language.question"),
-        chart(elem_id="bpe-languages", view="bpe-languages"),
+        chart("bpe-languages"),
     )
     return Panel(part, VIEWS, ANALYSIS)

@@ -177,16 +177,16 @@ def build_tying() -> Panel:
             SETTINGS.check_box("tying.tied"),
             classes="gb-panel-controls",
         ),
-        chart(elem_id="tying-parts", view="tying-parts"),
+        chart("tying-parts"),
         columns(
             column(
                 question("tying.taught.question"),
-                sentence(kind="lead", elem_id="tying-taught", view="tying-taught"),
+                sentence("tying-taught", kind="lead"),
             ),
             column(
                 question("tying.near.question"),
-                sentence(kind="caption", elem_id="tying-near", view="tying-near"),
-                table(elem_id="tying-neighbours", view="tying-neighbours"),
+                sentence("tying-near", kind="caption"),
+                table("tying-neighbours"),
             ),
         ),
     )

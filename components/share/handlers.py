@@ -114,7 +114,7 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
-    """Open the document of a file with its model. Edits go to the Change tab, and the text is read by the unedited
+    """Open the document of a file with its model. Edits go to Change it, and the text is read by the unedited
     model. Raises ValueError for an invalid file."""
     language = session.language
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))

@@ -31,19 +31,19 @@ _TEMPLATE = """<div class="gb-share" role="group">
 
 def link_menu() -> gr.HTML:
     """The menu of the frame: the page as a link."""
-    return placed(menu(elem_id="share-link"))
+    return placed(menu("share-link"))
 
 
 def files_menu(on: Handler) -> Part:
     """The menu below the text: programs and files."""
-    return menu(elem_id="share-files", largest=LARGEST, on=on, queue="model")
+    return menu("share-files", largest=LARGEST, on=on, queue="model")
 
 
-def menu(*, elem_id: str, largest: int = 0, **wired: Any) -> Part:
+def menu(name: str, *, largest: int = 0, **wired: Any) -> Part:
     """The buttons of a menu. Data of its view: labels ("name" for screen readers, "close", and "items", each a dict of
     "what", "label" and optionally "title"; an item with "items" of its own is a submenu), and answer: a value of
     `copied`, `saved` or `message` with a unique number "n"."""
-    return widget("menu", elem_id, template=_TEMPLATE, view=elem_id, options={"largest": largest}, **wired)
+    return widget("menu", name, template=_TEMPLATE, options={"largest": largest}, **wired)
 
 
 def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:

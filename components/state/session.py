@@ -62,7 +62,7 @@ class Session:
     link_opened: whether the link of the loaded page is open. navigated: time of the newest click on a tab, or of Back
     or Forward, in ms of the browser's clock.
     query: the search in the vocabulary.
-    edits: the interventions of the Change tab.
+    edits: the interventions of Change it.
     edits_on: token ids of the prompt for the edits, () for the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     undo_stack, redo_stack: replaced documents, the newest last.

@@ -1,4 +1,4 @@
-"""The text of the Playground's box: that of the document, unless a person has typed another one."""
+"""The text in the box of Write: that of the document, unless a person has typed another one."""
 
 from __future__ import annotations
 

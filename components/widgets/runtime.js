@@ -8,7 +8,7 @@ import { fill } from "./text.js";
  * @typedef {import("./store.js").Data} Data
  *
  * @typedef {object} Host  what a widget knows of the page
- * @property {string} id  the `elem_id` of the widget
+ * @property {string} id  the widget's id on the page
  * @property {Record<string, any>} options  given when the page was built; they never change
  * @property {boolean} dark  whether the page is dark
  * @property {(payload: object, event?: "select" | "input") => void} send  raises an event; the server reads the newest payload of its name in the value of the gr.HTML

@@ -11,11 +11,11 @@ from components.parts import Action, Handler, Part, Queue
 
 
 def widget(
+    kind: str,
     name: str,
-    elem_id: str | None,
     *,
     template: str,
-    view: str,
+    view: str = "",
     options: dict[str, Any] | None = None,
     labels: dict[str, str] | None = None,
     classes: tuple[str, ...] = (),
@@ -25,21 +25,22 @@ def widget(
     input_queue: Queue = "interactive",
     latest: bool = False,
 ) -> Part:
-    """A place that the widget `name` draws in.
+    """A place that a widget draws in.
 
-    name: of its module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. template: its HTML, one
-    element. view: the name of the view whose data it shows. options: what the module is given once, when the card is
-    built. labels: its texts, until its data have others. on, on_input: get the payload of its event "select" or
-    "input", a dict of unchecked content, in the queue of each. latest: of several quick ones, only the newest counts.
+    kind: its module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. name: its id on the page, and
+    the name of the view whose data it shows, unless `view` names another. template: its HTML, one element. options:
+    what the module is given once, when the card is built. labels: its texts, until its data have others. on, on_input:
+    get the payload of its event "select" or "input", a dict of unchecked content, in the queue of each. latest: of
+    several quick ones, only the newest counts.
     """
     given = {**(options or {}), **({} if labels is None else {"labels": labels})}
     written = " ".join(("gb-widget", *classes))
-    fixed = {"widget": name, "view": view, "options": given, "template": template, "classes": written}
+    fixed = {"widget": kind, "view": view or name, "options": given, "template": template, "classes": written}
     handlers = {"select": (on, queue), "input": (on_input, input_queue)}
     actions = {
         event: Action(handler, each, latest) for event, (handler, each) in handlers.items() if handler is not None
     }
-    return Part("widget", elem_id or "", fixed, actions=actions)
+    return Part("widget", name, fixed, actions=actions)
 
 
 def placed(part: Part) -> gr.HTML:

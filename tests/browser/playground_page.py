@@ -1,4 +1,4 @@
-"""What the browser tests of the Playground do again and again."""
+"""What the browser tests of Write do again and again."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The Change tab in a browser: switches, both texts in step, patching; the link opens with its edits."""
+"""Change it in a browser: switches, both texts in step, patching; the link opens with its edits."""
 
 import re
 

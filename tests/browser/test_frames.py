@@ -67,15 +67,15 @@ def demo() -> gr.Blocks:
     """A widget of each kind that shows a view, and a button for each thing that a server may send them."""
     with gr.Blocks() as blocks:
         hidden = frame_widget()
-        placed(sentence(elem_id="says", view="says"))
-        strip = placed(tokens(elem_id="strip", view="strip"))
-        placed(chart(elem_id="bars", view="bars"))
+        placed(sentence("says"))
+        strip = placed(tokens("strip"))
+        placed(chart("bars"))
         event = gr.Textbox(label="event", elem_id="event")
         with gr.Tabs():
             with gr.Tab("first"):
                 gr.Markdown("nothing")
             with gr.Tab("second"):
-                placed(chart(elem_id="later", view="bars"))
+                placed(chart("later", view="bars"))
         sends: dict[str, Callable[..., Any]] = {
             "ready": lambda: frame(1, {"says": {"text": "Ready."}}),
             "stream": stream,

@@ -1,4 +1,4 @@
-"""The Playground in a browser: write, select, search, change the settings."""
+"""Write in a browser: write, select, search, change the settings."""
 
 import re
 

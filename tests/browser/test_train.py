@@ -1,4 +1,4 @@
-"""The Train tab in a browser: a run from its start to the Playground, and what is refused."""
+"""The Train tab in a browser: a run from its start to Write, and what is refused."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The Why tab in a browser: one selection for every tab, and every card answers about it."""
+"""Causes in a browser: one selection for every tab, and every card answers about it."""
 
 import re
 

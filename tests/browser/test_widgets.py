@@ -77,7 +77,7 @@ def demo() -> gr.Blocks:
         hidden = frame_widget()
         hidden.value = frame()
         event = gr.Textbox(label="event", elem_id="event")
-        pictures = (tokens(elem_id="strip", view="strip"), chart(elem_id="chart", clickable=True, view="chart"))
+        pictures = (tokens("strip"), chart("chart", clickable=True))
         for shown in map(placed, pictures):
             shown.select(received, shown, event, show_progress="hidden")
         for name, values in FRAMES.items():

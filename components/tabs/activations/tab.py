@@ -24,10 +24,10 @@ def build_activations(events: Events) -> None:
         lead("activations.says"),
         slider("activation-x", -SPAN, SPAN, 0.05, label=lambda s: "x", value=_x, on=handlers.set_x),
         columns(
-            column(chart(elem_id="curves", view="curves"), grow=3, min_width=300),
+            column(chart("curves"), grow=3, min_width=300),
             column(
                 question("activations.exact.question"),
-                chart(elem_id="exact-gelu", view="exact-gelu"),
+                chart("exact-gelu"),
                 grow=2,
             ),
         ),
@@ -45,7 +45,7 @@ def build_activations(events: Events) -> None:
                 beside=True,
             ),
         ),
-        chart(elem_id="pre-activations", view="pre-activations"),
+        chart("pre-activations"),
     )
     swap = Card(
         "swap",
@@ -57,7 +57,7 @@ def build_activations(events: Events) -> None:
             value=lambda s: s.state(ActivationsState).activation,
             on=handlers.choose_activation,
         ),
-        chart(elem_id="activation-swapped", view="activation-swapped"),
+        chart("activation-swapped"),
     )
     add_cards(events, NAME, [functions, histogram, swap], VIEWS, handlers.ANALYSIS)
 

@@ -25,20 +25,20 @@ def build_challenges(events: Events) -> None:
     """Build and wire the tab."""
     title = Card(
         "challenge-title",
-        challenge_head(elem_id="challenge-head", view="challenge-head", on=handlers.choose),
-        sentence(kind="caption", elem_id="challenge-note", view="challenge-note"),
+        challenge_head("challenge-head", on=handlers.choose),
+        sentence("challenge-note", kind="caption"),
     )
-    box = composer(elem_id="challenge-box", view="challenge-box", on_input=handlers.type_text)
-    pictures = heads(elem_id="challenge-heads", view="challenge-heads", on=handlers.pick_head)
+    box = composer("challenge-box", on_input=handlers.type_text)
+    pictures = heads("challenge-heads", on=handlers.pick_head)
     switches = (
-        sentence(kind="caption", elem_id="challenge-tool", view="challenge-tool"),
-        toggle_grid(elem_id="challenge-toggles", view="challenge-toggles", on=handlers.toggle),
+        sentence("challenge-tool", kind="caption"),
+        toggle_grid("challenge-toggles", on=handlers.toggle),
     )
-    bars = predictions(elem_id="challenge-bars", view="challenge-bars", on=handlers.append_token)
-    foot = challenge_foot(elem_id="challenge-foot", view="challenge-foot", on=handlers.choose)
+    bars = predictions("challenge-bars", on=handlers.append_token)
+    foot = challenge_foot("challenge-foot", on=handlers.choose)
     work = Card(
         "challenge",
-        arcs(elem_id="challenge-text", view="challenge-text", on=handlers.pick_token),
+        arcs("challenge-text", on=handlers.pick_token),
         _where("typing", box, grow=0),
         columns(
             _where("pictures", pictures, grow=9, min_width=300),

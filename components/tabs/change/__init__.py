@@ -1,1 +1,1 @@
-"""The Change tab: edits of the model and their effect on the text."""
+"""The tab Change it, in Why?: edits of the model and their effect on the text."""

@@ -24,7 +24,7 @@ class ReadText:
     """A text with the states of the unedited model, independent of later changes of the document.
 
     source: identifies the text. ids: all of it; the model has read the first n_read. states: (n_read, C), after the
-    final norm. own: whether it differs from the Playground's text.
+    final norm. own: whether it differs from the text of Write.
     """
 
     source: Hashable

@@ -1,4 +1,4 @@
-"""The comparison of the Change tab as a Python program."""
+"""The comparison of Change it as a Python program."""
 
 from __future__ import annotations
 

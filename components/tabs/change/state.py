@@ -1,4 +1,4 @@
-"""The state of the Change tab."""
+"""The state of Change it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class WrittenText:
 class WrittenPair:
     """The texts of the unedited and of the edited model for one prompt and seed.
 
-    version: of the Playground's text at that time. read: the unedited model's text with its states, None during
+    version: of the text of Write at that time. read: the unedited model's text with its states, None during
     generation.
     """
 
@@ -97,9 +97,9 @@ class Sweeps:
 
 @dataclass(frozen=True)
 class ChangeState:
-    """effect: of the session's edits on a text, see `text_source`. position: in a text other than the Playground's.
+    """effect: of the session's edits on a text, see `text_source`. position: in a text other than that of Write.
 
-    tried_on: a prompt of `Session.edits_on`, and the version of the Playground's text for which it is valid.
+    tried_on: a prompt of `Session.edits_on`, and the version of the text of Write for which it is valid.
     experiment: the last chosen one, until the edits change.
     n_switched: number of handled clicks on the switches.
     clean, corrupted, answer, other, patched: what the controls of activation patching say; cell: (layer, position) of
@@ -149,7 +149,7 @@ def selected_position(s: Snapshot, text: ReadText) -> int:
 
 
 def written_pair(s: Snapshot) -> WrittenPair | None:
-    """Both texts while they are generated, or if they belong to the Playground's current text."""
+    """Both texts while they are generated, or if they belong to the current text of Write."""
     state = s.state(ChangeState)
     if s.text is None or state.written is None:
         return None
@@ -163,7 +163,7 @@ def is_stale(s: Snapshot) -> bool:
 
 
 def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
-    """Ids of the prompt for the edits; () for the Playground's text."""
+    """Ids of the prompt for the edits; () for the text of Write."""
     tried_on = s.state(ChangeState).tried_on
     stale = tried_on is not None and s.edits_on is tried_on[0] and (s.text is None or s.text.version != tried_on[1])
     return () if stale else s.edits_on

@@ -1,4 +1,4 @@
-"""The Change tab: its card. It computes while it is open and nothing is being generated."""
+"""The tab Change it, in Why?: its card. It computes while it is open and nothing is being generated."""
 
 from __future__ import annotations
 
@@ -90,16 +90,16 @@ def _switches() -> Part:
             ),
             classes="gb-small",
         ),
-        sentence(kind="status", elem_id="change-status", view="change-status"),
+        sentence("change-status", kind="status"),
         grow=2,
     )
     return section(
         title_row(question("change.question"), button("change-reset", "change.reset", editing.reset)),
-        sentence(kind="lead", elem_id="change-lead", view="change-lead"),
-        sentence(kind="notice", elem_id="change-notice", view="change-notice"),
+        sentence("change-lead", kind="lead"),
+        sentence("change-notice", kind="notice"),
         columns(
             column(
-                switches(elem_id="change-switches", view="change-switches", on=editing.set_switches),
+                switches("change-switches", on=editing.set_switches),
                 grow=3,
                 min_width=320,
             ),
@@ -118,7 +118,7 @@ def _texts() -> Part:
             button("change-stop", "stop", generation.stop, enabled=lambda s: not _rests(s)),
         ),
         row(
-            sentence(kind="caption", elem_id="change-stale", view="change-stale"),
+            sentence("change-stale", kind="caption"),
             button("change-again", "change.again", generation.generate_both, queue="model", show=is_stale),
             classes="gb-change-stale",
         ),
@@ -126,14 +126,14 @@ def _texts() -> Part:
             *(
                 column(
                     caption(f"change.{side}"),
-                    tokens(elem_id=f"change-{side}", selectable=on is not None, view=f"change-{side}", on=on),
+                    tokens(f"change-{side}", selectable=on is not None, on=on),
                     min_width=300,
                 )
                 for side, on in sides.items()
             )
         ),
-        sentence(kind="lead", elem_id="change-parted", view="change-parted"),
-        sentence(kind="caption", elem_id="change-own", view="change-own"),
+        sentence("change-parted", kind="lead"),
+        sentence("change-own", kind="caption"),
         caption("change.hint"),
         fold("change-python", "change.python", code_text("change-code", "change.python.label", code)),
     )
@@ -141,17 +141,17 @@ def _texts() -> Part:
 
 def _divergence() -> Part:
     """How far the predictions are apart at each token."""
-    picture = chart(elem_id="change-divergence", clickable=True, view="change-divergence", on=editing.select_bar)
+    picture = chart("change-divergence", clickable=True, on=editing.select_bar)
     return section(question("change.divergence.question"), picture)
 
 
 def _effect() -> Part:
     """The next token before and after the edits; it stays in view beside the switches."""
     return section(
-        predictions(elem_id="change-bars", view="change-bars", selectable=False),
+        predictions("change-bars", selectable=False),
         caption("change.bars.legend"),
-        sentence(kind="lead", elem_id="change-says", view="change-says"),
-        sentence(kind="caption", elem_id="change-bars-note", view="change-bars-note"),
+        sentence("change-says", kind="lead"),
+        sentence("change-bars-note", kind="caption"),
         grow=2,
         classes="gb-change-effect",
     )
@@ -216,10 +216,10 @@ def _patching() -> Part:
             ),
             button("change-patch-stop", "stop", patching.stop_sweep, enabled=_measures),
         ),
-        sentence(kind="status", elem_id="change-patch-status", view="change-patch-status"),
-        sentence(kind="notice", elem_id="change-trouble", view="change-trouble"),
-        chart(elem_id="change-map", clickable=True, view="change-map", on=patching.choose_cell),
-        sentence(kind="lead", elem_id="change-cell", view="change-cell"),
+        sentence("change-patch-status", kind="status"),
+        sentence("change-trouble", kind="notice"),
+        chart("change-map", clickable=True, on=patching.choose_cell),
+        sentence("change-cell", kind="lead"),
         row(button("change-keep", "change.patch.keep", patching.keep, show=_has_cell)),
     )
 

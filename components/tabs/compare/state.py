@@ -52,7 +52,7 @@ class RunState:
 
 @dataclass(frozen=True, eq=False)
 class CompareState(RunState):
-    """part: the open one. prompt: of both parts, None for the Playground's; right_prompt: None for the same. columns:
+    """part: the open one. prompt: of both parts, None for that of Write; right_prompt: None for the same. columns:
     their settings. ran: what the last run was made with.
 
     pair: the generated texts, which grow; pair_version changes with each token.

@@ -118,14 +118,14 @@ def _side_by_side() -> Part:
         section(
             row(caption("compare.preset"), *presets, classes="gb-compare-presets"),
             row(length, run, classes="gb-compare-run"),
-            sentence(kind="notice", elem_id="compare-notice", view="compare-notice"),
+            sentence("compare-notice", kind="notice"),
         ),
         row(*(_column(side) for side in range(len(SIDES))), classes="gb-compare-columns"),
         section(
             question("compare.parting.question"),
-            sentence(kind="lead", elem_id="compare-parting", view="compare-parting"),
+            sentence("compare-parting", kind="lead"),
             question("compare.divergence.question"),
-            chart(elem_id="compare-divergence", clickable=True, view="compare-divergence", on=handlers.select_bar),
+            chart("compare-divergence", clickable=True, on=handlers.select_bar),
             question("compare.bars.question"),
             columns(*map(_bars, SIDES)),
         ),
@@ -134,7 +134,7 @@ def _side_by_side() -> Part:
 
 def _bars(side: state.Side) -> Part:
     """What one side predicted."""
-    bars = chart(elem_id=f"compare-{side}-bars", view=f"compare-{side}-bars")
+    bars = chart(f"compare-{side}-bars")
     return column(caption(f"compare.{side}"), bars, classes="gb-compare-side")
 
 
@@ -179,8 +179,8 @@ def _column(side: int) -> Part:
     return section(
         model,
         row(*sliders, seed, classes="gb-compare-settings"),
-        tokens(elem_id=f"{name}-strip", view=f"{name}-strip", on=partial(handlers.select_token, side)),
-        sentence(kind="status", elem_id=f"{name}-status", view=f"{name}-status"),
+        tokens(f"{name}-strip", on=partial(handlers.select_token, side)),
+        sentence(f"{name}-status", kind="status"),
         classes="gb-compare-column",
         grow=1,
     )
@@ -212,17 +212,17 @@ def _beam_search() -> Part:
             question("beams.question"),
             caption("beams.lead"),
             row(*sliders, run, classes="gb-compare-run"),
-            sentence(kind="notice", elem_id="beams-notice", view="beams-notice"),
-            beams(elem_id="beams-tree", view="beams-tree", on=beam_search.choose),
-            sentence(kind="lead", elem_id="beams-says", view="beams-says"),
-            sentence(kind="status", elem_id="beams-status", view="beams-status"),
+            sentence("beams-notice", kind="notice"),
+            beams("beams-tree", on=beam_search.choose),
+            sentence("beams-says", kind="lead"),
+            sentence("beams-status", kind="status"),
             row(
-                sentence(kind="caption", elem_id="beams-chosen", view="beams-chosen"),
+                sentence("beams-chosen", kind="caption"),
                 adopt,
                 classes="gb-compare-chosen",
             ),
         ),
-        section(question("beams.table.question"), table(elem_id="beams-table", view="beams-table")),
+        section(question("beams.table.question"), table("beams-table")),
     )
 
 

@@ -52,8 +52,8 @@ def _film() -> Card:
     """The film, and a notice if there is nothing to show."""
     return Card(
         "inside-film",
-        sentence(kind="notice", elem_id="inside-notice", view="inside-notice"),
-        film(elem_id="film", view="film", on_input=handlers.show_beat, on=handlers.leave_film),
+        sentence("inside-notice", kind="notice"),
+        film("film", on_input=handlers.show_beat, on=handlers.leave_film),
         classes="",
     )
 
@@ -71,14 +71,14 @@ def _machine() -> Card:
         "inside-machine",
         section(
             title_row(question("inside.question"), button("follow", "film.open", handlers.open_film), model),
-            sentence(kind="lead", elem_id="flow-lead", view="flow-lead"),
-            sentence(kind="caption", elem_id="flow-family", view="flow-family"),
-            flow(elem_id="flow", view="flow", on=handlers.select_in_flow),
+            sentence("flow-lead", kind="lead"),
+            sentence("flow-family", kind="caption"),
+            flow("flow", on=handlers.select_in_flow),
         ),
         section(
             question("inside.heads.question"),
-            sentence(kind="caption", elem_id="heads-whose", view="heads-whose"),
-            heads(elem_id="heads", view="heads", on=handlers.select, on_input=handlers.magnify_head),
+            sentence("heads-whose", kind="caption"),
+            heads("heads", on=handlers.select, on_input=handlers.magnify_head),
         ),
         classes="",
     )
@@ -99,12 +99,12 @@ def _one_head() -> Card:
         section(
             question("stages.question"),
             caption("stages.lead"),
-            stages(elem_id="stages", view="stages", on=handlers.select_pair),
+            stages("stages", on=handlers.select_pair),
         ),
         section(
             title_row(question("lines.question"), view),
-            sentence(kind="caption", elem_id="lines-what", view="lines-what"),
-            lines(elem_id="lines", view="lines", on=handlers.select_pair),
+            sentence("lines-what", kind="caption"),
+            lines("lines", on=handlers.select_pair),
         ),
         classes="",
     )
@@ -112,17 +112,17 @@ def _one_head() -> Card:
 
 def _stream() -> Card:
     """The residual stream and the neurons."""
-    norms = chart(elem_id="stream-norms", clickable=True, view="stream-norms", on=handlers.select_layer)
-    shares = chart(elem_id="stream-shares", clickable=True, view="stream-shares", on=handlers.select_layer)
+    norms = chart("stream-norms", clickable=True, on=handlers.select_layer)
+    shares = chart("stream-shares", clickable=True, on=handlers.select_layer)
     return Card(
         "inside-stream",
         section(
             title_row(
                 question("stream.tokens.question"),
-                layers(elem_id="stream-layer", view="stream-layer", on=handlers.select),
+                layers("stream-layer", on=handlers.select),
             ),
-            sentence(kind="caption", elem_id="stream-tokens-says", view="stream-tokens-says"),
-            tokens(elem_id="stream-tokens", view="stream-tokens", on=handlers.select_token),
+            sentence("stream-tokens-says", kind="caption"),
+            tokens("stream-tokens", on=handlers.select_token),
         ),
         row(
             section(question("stream.question"), norms, grow=1),
@@ -131,8 +131,8 @@ def _stream() -> Card:
         ),
         section(
             question("neurons.question"),
-            chart(elem_id="neurons", view="neurons"),
-            table(elem_id="neurons-table", words_from=4, view="neurons-table"),
+            chart("neurons"),
+            table("neurons-table", words_from=4),
         ),
         classes="",
     )
@@ -143,11 +143,11 @@ def _embeddings() -> Card:
     return Card(
         "inside-embeddings",
         row(
-            section(question("embeddings.question"), chart(elem_id="nearest-tokens", view="nearest-tokens"), grow=1),
+            section(question("embeddings.question"), chart("nearest-tokens"), grow=1),
             section(
                 question("places.question"),
-                chart(elem_id="position-similarity", view="position-similarity"),
-                sentence(kind="caption", elem_id="no-positions", view="no-positions"),
+                chart("position-similarity"),
+                sentence("no-positions", kind="caption"),
                 grow=1,
             ),
             classes="gb-cards",
@@ -162,7 +162,7 @@ def _trace_file() -> Card:
         "inside-trace",
         row(
             button("trace-save", "trace.save", handlers.save_trace, queue="model"),
-            sentence(kind="caption", elem_id="trace-said", view="trace-said"),
+            sentence("trace-said", kind="caption"),
         ),
         classes="",
     )

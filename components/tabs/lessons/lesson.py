@@ -18,7 +18,7 @@ Chapter = Literal["prediction", "tokens", "sampling", "attention", "block", "mod
 class Place:
     """A place in the app, which opens with the text of the lesson's figure.
 
-    tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings: for the Playground's
+    tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings: for Write's
     sliders, by name; sliders: the figure's slider, "a" or "b", that gives the value of a setting; selects_head: whether
     to select the lesson's layer and head.
     """

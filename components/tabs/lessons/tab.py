@@ -36,18 +36,16 @@ def build_lessons(events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs)
     panels = {lesson.key: [build() for build in lesson.panels] for lesson in LESSONS if lesson.panels}
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     head = lesson_head(
-        elem_id="lesson-head",
+        "lesson-head",
         keys=keys,
         topics=topics,
-        view="lesson-head",
         on=partial(handlers.choose_lesson, loaded),
         on_input=valueless(partial(handlers.open_film, loaded, tabs)),
         input_queue="model",
     )
     body = lesson_body(
-        elem_id="lesson-body",
+        "lesson-body",
         keys=keys,
-        view="lesson-body",
         on=valueless(partial(handlers.open_place, loaded, tabs)),
         queue="model",
         on_input=partial(handlers.answer, loaded),
@@ -102,11 +100,11 @@ def _picture(loaded: LoadedModel) -> Part:
         text,
         row(_slider("a", loaded, config), _slider("b", loaded, config), classes="gb-panel-controls"),
         switch,
-        sentence(kind="notice", elem_id="lesson-notice", view="lesson-notice"),
-        sentence(kind="lead", elem_id="lesson-says", view="lesson-says"),
-        tokens(selectable=False, elem_id="lesson-strip", view="lesson-strip"),
-        chart(elem_id="lesson-chart", view="lesson-chart"),
-        table(elem_id="lesson-table", view="lesson-table"),
+        sentence("lesson-notice", kind="notice"),
+        sentence("lesson-says", kind="lead"),
+        tokens("lesson-strip", selectable=False),
+        chart("lesson-chart"),
+        table("lesson-table"),
         classes="gb-panel",
         name="lesson-figure",
         show=lambda s: _shown(s) is not None,

@@ -62,15 +62,15 @@ def build_loss(events: Events, loaded: LoadedModel) -> None:
             ),
             classes="gb-loss-tools",
         ),
-        sentence(kind="notice", elem_id="loss-notice", view="loss-notice"),
-        sentence(kind="status", elem_id="loss-status", view="loss-status"),
+        sentence("loss-notice", kind="notice"),
+        sentence("loss-status", kind="status"),
     )
     result = Card(
         "loss-result",
-        sentence(elem_id="loss-headline", view="loss-headline"),
-        sentence(kind="caption", elem_id="loss-says", view="loss-says"),
-        tokens(elem_id="loss-strip", view="loss-strip", on=handlers.select),
-        sentence(elem_id="loss-token", view="loss-token"),
+        sentence("loss-headline"),
+        sentence("loss-says", kind="caption"),
+        tokens("loss-strip", on=handlers.select),
+        sentence("loss-token"),
     )
     add_cards(events, NAME, [text, result], VIEWS, handlers.analysis(loaded))
 

@@ -1,1 +1,1 @@
-"""The Playground tab: a prompt, the generated text, next-token probabilities and attention."""
+"""The tab Write: a prompt, the generated text, next-token probabilities and attention."""

@@ -69,7 +69,7 @@ def build_playground(
     add the panel for uploaded checkpoints."""
     with gr.Column(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-card gb-prompt"):
-            prompt = placed(composer(elem_id="prompt", view="box"))
+            prompt = placed(composer("prompt", view="box"))
             next_token = _next(open_film)
             controls = build_controls(localizer, session)
         text = Card("text", row(_attention(), _text(), classes="gb-cards gb-live"), _pipeline(), classes="")
@@ -87,18 +87,18 @@ def _next(open_film: Handler) -> Card:
     return Card(
         "next",
         row(
-            sentence(kind="status", elem_id="status", view="status"),
-            sentence(kind="caption", elem_id="prompt-count", view="prompt-count"),
+            sentence("status", kind="status"),
+            sentence("prompt-count", kind="caption"),
             classes="gb-status-line",
         ),
-        sentence(kind="notice", elem_id="notice", view="notice"),
+        sentence("notice", kind="notice"),
         row(button("use-tail", _tail, generation.written(generation.prepare_tail), queue="model", show=_is_too_long)),
         columns(
-            column(predictions(elem_id="bars", view="bars", on=editing.choose, queue="model"), grow=3),
+            column(predictions("bars", on=editing.choose, queue="model"), grow=3),
             column(
                 question("reason.question"),
-                sentence(kind="lead", elem_id="reason", view="reason"),
-                sentence(kind="spoken", elem_id="spoken", view="spoken"),
+                sentence("reason", kind="lead"),
+                sentence("spoken", kind="spoken"),
                 button("open-film", "film.open", open_film),
                 grow=2,
                 min_width=240,
@@ -129,7 +129,7 @@ def _attention() -> Part:
     )
     return section(
         title_row(question("attention.question"), layer, head),
-        chart(elem_id="heatmap", clickable=True, view="heatmap", on=selection.select_row),
+        chart("heatmap", clickable=True, on=selection.select_row),
         grow=1,
     )
 
@@ -155,10 +155,10 @@ def _text() -> Part:
     )
     return section(
         question("strip.question"),
-        sentence(kind="caption", elem_id="dropped", view="dropped"),
-        tokens(elem_id="strip", view="strip", on=selection.select_token),
-        row(sentence(kind="caption", elem_id="hint", view="hint"), shading, classes="gb-strip-tools"),
-        draw(elem_id="draw", view="draw"),
+        sentence("dropped", kind="caption"),
+        tokens("strip", on=selection.select_token),
+        row(sentence("hint", kind="caption"), shading, classes="gb-strip-tools"),
+        draw("draw"),
         row(
             button("undo", "undo", editing.undo, queue="model", enabled=lambda s: s.can_undo),
             button("redo", "redo", editing.redo, queue="model", enabled=lambda s: s.can_redo and not s.generating),
@@ -168,9 +168,9 @@ def _text() -> Part:
             classes="gb-small",
         ),
         box,
-        choices(elem_id="hits", view="hits", on=editing.choose, queue="model"),
-        tree(elem_id="tree", view="tree", on=editing.switch_branch, queue="model"),
-        fold("ids", "prompt.ids", tokens(elem_id="prompt-strip", ids=True, selectable=False, view="prompt-strip")),
+        choices("hits", on=editing.choose, queue="model"),
+        tree("tree", on=editing.switch_branch, queue="model"),
+        fold("ids", "prompt.ids", tokens("prompt-strip", ids=True, selectable=False)),
         files_menu(answer_files),
         grow=1,
         classes="gb-text",
@@ -192,21 +192,21 @@ def _pipeline() -> Part:
     return fold(
         "pipeline",
         "pipeline",
-        sentence(kind="caption", elem_id="pipeline-lead", view="pipeline-lead"),
+        sentence("pipeline-lead", kind="caption"),
         columns(
             column(
-                table(elem_id="pipeline-stages", view="pipeline-stages"),
+                table("pipeline-stages"),
                 follow,
-                table(elem_id="pipeline-token", view="pipeline-token"),
+                table("pipeline-token"),
                 min_width=300,
             ),
             column(
                 unit,
-                chart(elem_id="pipeline-lines", clickable=True, view="pipeline-lines", on=selection.follow_line),
+                chart("pipeline-lines", clickable=True, on=selection.follow_line),
                 min_width=300,
             ),
         ),
-        chart(elem_id="pipeline-bars", view="pipeline-bars", on=editing.choose, queue="model"),
+        chart("pipeline-bars", on=editing.choose, queue="model"),
         on=selection.unfold_pipeline,
     )
 

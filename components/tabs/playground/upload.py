@@ -120,8 +120,8 @@ def build_upload(localizer: Localizer, events: Events) -> Any:
             elem_id="upload-scale",
         )
         button = localizer.build(gr.Button, {"value": "upload.open"}, size="md", elem_id="upload-open")
-        placed(sentence(kind="notice", elem_id="upload-message", view="upload-message"))
-        placed(table(elem_id="upload-names", view="upload-names", words_from=1))
+        placed(sentence("upload-message", kind="notice"))
+        placed(table("upload-names", words_from=1))
         names = localizer.build(
             gr.Textbox,
             {"label": "upload.layout", "info": "upload.layout.info"},

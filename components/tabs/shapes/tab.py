@@ -90,17 +90,17 @@ def _size() -> Part:
     return section(
         question("shapes.question"),
         caption("shapes.says"),
-        sentence(elem_id="shape-headline", view="shape-headline"),
-        sentence(kind="notice", elem_id="shape-notice", view="shape-notice"),
+        sentence("shape-headline"),
+        sentence("shape-notice", kind="notice"),
         columns(
-            column(chart(elem_id="shape-parts", view="shape-parts"), min_width=320),
+            column(chart("shape-parts"), min_width=320),
             column(
-                table(elem_id="shape-sizes", view="shape-sizes"),
-                sentence(kind="caption", elem_id="shape-cost", view="shape-cost"),
+                table("shape-sizes"),
+                sentence("shape-cost", kind="caption"),
                 min_width=320,
             ),
         ),
-        fold("shape-every-weight", "shapes.weights", table(elem_id="shape-weights", view="shape-weights")),
+        fold("shape-every-weight", "shapes.weights", table("shape-weights")),
         classes="gb-size",
     )
 
@@ -114,19 +114,19 @@ def _building(models: RandomModels) -> Part:
         run_buttons(
             "shape", "shapes.build", start, handlers.stop, is_building, queue="model", able=can_build, primary=True
         ),
-        sentence(kind="caption", elem_id="shape-room", view="shape-room"),
-        sentence(kind="notice", elem_id="shape-trouble", view="shape-trouble"),
-        sentence(kind="status", elem_id="shape-status", view="shape-status"),
+        sentence("shape-room", kind="caption"),
+        sentence("shape-trouble", kind="notice"),
+        sentence("shape-status", kind="status"),
         columns(
-            column(question("shapes.untrained"), tokens(elem_id="shape-random", view="shape-random"), min_width=320),
+            column(question("shapes.untrained"), tokens("shape-random"), min_width=320),
             column(
-                sentence(kind="question", elem_id="shape-trained-name", view="shape-trained-name"),
-                tokens(elem_id="shape-trained", view="shape-trained"),
+                sentence("shape-trained-name", kind="question"),
+                tokens("shape-trained"),
                 min_width=320,
             ),
         ),
         question("shapes.stages.question"),
-        chart(elem_id="shape-stages", view="shape-stages"),
+        chart("shape-stages"),
         classes="gb-built",
     )
 

@@ -27,8 +27,8 @@ FIRST = 4  # points left out at the beginning of a curve
 
 def scaling_card() -> Card:
     """Three charts of recorded runs."""
-    charts = (column(chart(elem_id=f"scaling-{axis}", view=f"scaling-{axis}")) for axis in PICTURES)
-    honest = sentence(kind="caption", elem_id="scaling-honest", view="scaling-honest")
+    charts = (column(chart(f"scaling-{axis}")) for axis in PICTURES)
+    honest = sentence("scaling-honest", kind="caption")
     return Card("scaling", question("scaling.question"), lead("scaling.lead"), columns(*charts), honest)
 
 

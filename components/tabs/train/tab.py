@@ -100,7 +100,7 @@ def _task() -> Card:
         on=handlers.type_text,
         show=_is_text,
     )
-    about = sentence(kind="caption", elem_id="train-about", view="train-about")
+    about = sentence("train-about", kind="caption")
     return Card("train-what", question("train.question"), lead("train.lead"), task, about, text, classes="")
 
 
@@ -132,7 +132,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
 
     return Card(
         "train-run",
-        sentence(kind="caption", elem_id="train-source", view="train-source"),
+        sentence("train-source", kind="caption"),
         fold(
             "train-settings",
             "train.settings",
@@ -160,8 +160,8 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
             classes="gb-buttons gb-short",
         ),
         factor,
-        sentence(kind="notice", elem_id="train-notice", view="train-notice"),
-        sentence(kind="status", elem_id="train-status", view="train-status"),
+        sentence("train-notice", kind="notice"),
+        sentence("train-status", kind="status"),
         timer("train-timer", TICK_SECONDS, partial(handlers.pass_over_example, machine), active=_goes_on),
         classes="",
     )
@@ -169,7 +169,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
 
 def _shown() -> Card:
     """Whose training the pictures are of."""
-    about = sentence(kind="lead", elem_id="train-film", view="train-film")
+    about = sentence("train-film", kind="lead")
     return Card(
         "train-shown", section(question("train.film.question"), about, name="train-whose", show=_is_shown), classes=""
     )
@@ -185,28 +185,28 @@ def _loss(machine: Machine) -> Card:
         on=partial(handlers.choose_source, machine),
         show=_has_both,
     )
-    curve = chart(elem_id="train-curve", clickable=True, view="train-curve", on=partial(handlers.choose_step, machine))
+    curve = chart("train-curve", clickable=True, on=partial(handlers.choose_step, machine))
     return Card("train-loss", title_row(question("train.curve.question"), source), curve)
 
 
 def _film(machine: Machine) -> Card:
     """The player of the steps of a training, which stays in view, and the pictures that follow it."""
-    step = player(elem_id="train-player", view="train-player", on_input=partial(handlers.show_moment, machine))
+    step = player("train-player", on_input=partial(handlers.show_moment, machine))
     save = button("train-save", "train.film.save", handlers.save_film, queue="model")
-    grid = heads(elem_id="train-heads", view="train-heads", on=handlers.choose_head)
+    grid = heads("train-heads", on=handlers.choose_head)
     parts = column(
         row(step, save, classes="gb-card gb-train-player"),
         row(
             section(
                 question("train.samples.question"),
-                sentence(kind="caption", elem_id="train-samples-says", view="train-samples-says"),
-                table(elem_id="train-samples", view="train-samples"),
-                sentence(kind="lead", elem_id="train-sample", view="train-sample"),
+                sentence("train-samples-says", kind="caption"),
+                table("train-samples"),
+                sentence("train-sample", kind="lead"),
                 grow=1,
             ),
             section(
                 question("train.attention.question"),
-                columns(column(grid), column(chart(elem_id="train-heatmap", view="train-heatmap"))),
+                columns(column(grid), column(chart("train-heatmap"))),
                 grow=2,
             ),
             classes="gb-train-pictures",
@@ -214,7 +214,7 @@ def _film(machine: Machine) -> Card:
         section(
             question("train.machine.question"),
             lead("train.machine.lead"),
-            flow(elem_id="train-flow", view="train-flow", on=handlers.select_in_machine),
+            flow("train-flow", on=handlers.select_in_machine),
         ),
         classes="gb-train-film",
     )

@@ -1,1 +1,1 @@
-"""The Why tab: attribution of one prediction to tokens, layers, parts and heads."""
+"""The tab Causes, in Why?: attribution of one prediction to tokens, layers, parts and heads."""

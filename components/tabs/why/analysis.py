@@ -1,4 +1,4 @@
-"""The analyses that the Why tab lacks, each computed once for a text, a position and a choice."""
+"""The analyses that Causes lacks, each computed once for a text, a position and a choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event handlers of the Why tab."""
+"""The event handlers of Causes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Computations of the Why tab for one prediction; for long texts on a window, to limit the time."""
+"""Computations of Causes for one prediction; for long texts on a window, to limit the time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of the Why tab."""
+"""The state of Causes."""
 
 from __future__ import annotations
 

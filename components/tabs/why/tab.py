@@ -1,4 +1,4 @@
-"""The Why tab: its cards. It computes while it is open and nothing is being generated."""
+"""The tab Causes, in Why?: its cards. It computes while it is open and nothing is being generated."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def build_why(events: Events) -> None:
             question("why.question"),
             select("why-token", _tokens, label="why.token", value=_token, on=handlers.choose_token, beside=True),
         ),
-        sentence(kind="lead", elem_id="why-because", view="why-because"),
-        ribbons(elem_id="why-flow", view="why-flow", on=handlers.switch, queue="model"),
-        sentence(kind="caption", elem_id="why-lead", view="why-lead"),
-        sentence(kind="status", elem_id="why-status", view="why-status"),
+        sentence("why-because", kind="lead"),
+        ribbons("why-flow", on=handlers.switch, queue="model"),
+        sentence("why-lead", kind="caption"),
+        sentence("why-status", kind="status"),
         classes="gb-card gb-why-lead",
     )
     evidence = Card("why-more", fold("why-evidence", "why.evidence", _text(), *_lens(), _parts(), _roles()), classes="")
@@ -59,11 +59,11 @@ def _text() -> Part:
     """Which tokens of the text the prediction depends on."""
     return section(
         title_row(question("why.text.question"), _switch("method", METHODS)),
-        sentence(kind="caption", elem_id="why-method-says", view="why-method-says"),
-        sentence(kind="notice", elem_id="why-trouble", view="why-trouble"),
+        sentence("why-method-says", kind="caption"),
+        sentence("why-trouble", kind="notice"),
         columns(
-            column(tokens(elem_id="why-strip", view="why-strip", on=handlers.choose_position), grow=3, min_width=320),
-            column(chart(elem_id="why-influence", view="why-influence"), grow=2),
+            column(tokens("why-strip", on=handlers.choose_position), grow=3, min_width=320),
+            column(chart("why-influence"), grow=2),
         ),
     )
 
@@ -73,7 +73,7 @@ def _lens() -> tuple[Part, Part]:
     cells = section(
         title_row(question("why.lens.question"), _switch("stage", LENS_POINTS)),
         caption("why.lens.says"),
-        chart(elem_id="why-lens", clickable=True, view="why-lens", on=handlers.choose_cell),
+        chart("why-lens", clickable=True, on=handlers.choose_cell),
     )
     watched = pick_list(
         "why-watch",
@@ -85,12 +85,12 @@ def _lens() -> tuple[Part, Part]:
         on=handlers.watch,
     )
     path = section(
-        sentence(kind="question", elem_id="why-path-question", view="why-path-question"),
+        sentence("why-path-question", kind="question"),
         watched,
-        chart(elem_id="why-path", view="why-path"),
+        chart("why-path"),
         grow=1,
     )
-    cell = section(question("why.cell.question"), chart(elem_id="why-cell", view="why-cell"), grow=1)
+    cell = section(question("why.cell.question"), chart("why-cell"), grow=1)
     return cells, row(cell, path, classes="gb-cards gb-why-cards")
 
 
@@ -103,8 +103,8 @@ def _parts() -> Part:
         title_row(question("why.parts.question"), against, _switch("order", get_args(Order))),
         caption("why.parts.says"),
         columns(
-            column(chart(elem_id="why-parts", clickable=True, view="why-parts", on=handlers.choose_bar)),
-            column(chart(elem_id="why-heads", clickable=True, view="why-heads", on=handlers.choose_head)),
+            column(chart("why-parts", clickable=True, on=handlers.choose_bar)),
+            column(chart("why-heads", clickable=True, on=handlers.choose_head)),
         ),
     )
 
@@ -114,13 +114,11 @@ def _roles() -> Part:
     roles = section(
         question("why.roles.question"),
         row(_switch("role", get_args(Role)), _switch("sample", get_args(Sample)), classes="gb-why-switches"),
-        sentence(kind="caption", elem_id="why-role-says", view="why-role-says"),
-        chart(elem_id="why-roles", clickable=True, view="why-roles", on=handlers.choose_head),
+        sentence("why-role-says", kind="caption"),
+        chart("why-roles", clickable=True, on=handlers.choose_head),
         grow=1,
     )
-    selected = section(
-        question("why.head.question"), caption("why.head.says"), chart(elem_id="why-head", view="why-head"), grow=1
-    )
+    selected = section(question("why.head.question"), caption("why.head.says"), chart("why-head"), grow=1)
     return row(roles, selected, classes="gb-cards gb-why-cards")
 
 

@@ -11,10 +11,10 @@ from components.widgets.widget import widget
 _TEMPLATE = """<div class="gb-arcs"><svg aria-hidden="true"></svg><div class="gb-arcs-text" role="group"></div></div>"""
 
 
-def arcs(*, elem_id: str, view: str, **wired: Any) -> Part:
+def arcs(name: str, **wired: Any) -> Part:
     """The text of a view's `arcs_data`; without tokens it takes no room. A click on a token raises `.select` with a
     payload of {"index": position}."""
-    return widget("arcs", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("arcs", name, template=_TEMPLATE, **wired)
 
 
 def arcs_data(

@@ -24,14 +24,14 @@ _TEMPLATE = """<figure class="gb-beams">
 Outcome = Literal["kept", "pruned", "finished"]
 
 
-def beams(*, elem_id: str, view: str, **wired: Any) -> Part:
+def beams(name: str, **wired: Any) -> Part:
     """The tree; a click, Enter or Space on a candidate raises `.select` with a payload of {"candidate": number}.
 
     Data of its view: search (another one replaces the tree), root (the end of the text that it goes on from), lines
     (of `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished, best, token, total,
     score.
     """
-    return widget("beams", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("beams", name, template=_TEMPLATE, **wired)
 
 
 def candidate_line(

@@ -25,7 +25,7 @@ _FOOT_TEMPLATE = """<div class="gb-challenge-foot" hidden>
 </div>"""
 
 
-def challenge_head(*, elem_id: str, view: str, **wired: Any) -> Part:
+def challenge_head(name: str, **wired: Any) -> Part:
     """The way through the challenges, title and goal.
 
     Raises `.select` with a payload of {"challenge": key} when one is chosen, and when the widget appears without an
@@ -34,14 +34,14 @@ def challenge_head(*, elem_id: str, view: str, **wired: Any) -> Part:
     Data of a view: open (the key; None: no challenge is open), title, goal, groups (a list of {"name", "items"}, each
     item {"key", "title"}), labels ("name", "seen", "solved", "progress" with {n} and {total}).
     """
-    return widget("challenge/head", elem_id, template=_HEAD_TEMPLATE, view=view, **wired)
+    return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
 
 
-def challenge_foot(*, elem_id: str, view: str, **wired: Any) -> Part:
+def challenge_foot(name: str, **wired: Any) -> Part:
     """Verdict, hint, what was learned, and the next challenge. Raises `.select` with a payload of {"challenge": key} or
     {"again": True}.
 
     Data of a view: open (as above), verdict, solved, learned, hint, next (the key; None after the last), labels
     ("hint", "again", "link", "copied", "next").
     """
-    return widget("challenge/foot", elem_id, template=_FOOT_TEMPLATE, view=view, **wired)
+    return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)

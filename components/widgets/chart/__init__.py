@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     common: dict[str, object]
 
 
-def chart(*, elem_id: str, clickable: bool = False, view: str, **wired: Any) -> Part:
+def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
     """A chart; without data an empty place.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
@@ -49,7 +49,7 @@ def chart(*, elem_id: str, clickable: bool = False, view: str, **wired: Any) -> 
 
     Data of its view: figure (None: the sentences alone), text, note, rows; `chart_data` makes them.
     """
-    return widget("chart", elem_id, template=_TEMPLATE, view=view, options={"clickable": clickable}, **wired)
+    return widget("chart", name, template=_TEMPLATE, options={"clickable": clickable}, **wired)
 
 
 def chart_data(figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None) -> dict[str, Any]:

@@ -18,12 +18,12 @@ class Choice(NamedTuple):
     sent: dict[str, object]
 
 
-def choices(*, elem_id: str, view: str, **wired: Any) -> Part:
+def choices(name: str, **wired: Any) -> Part:
     """The list of a view's `choices_data`; without lines it takes no room.
 
     A click or Enter raises `.select` with what the line sends as payload; the arrow keys go from line to line.
     """
-    return widget("choices", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("choices", name, template=_TEMPLATE, **wired)
 
 
 def choices_data(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> dict[str, Any]:

@@ -17,19 +17,19 @@ _TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
 </div></div>"""
 
 
-def typed_js(elem_id: str) -> str:
+def typed_js(name: str) -> str:
     """JavaScript: a function that returns the text of the box and the time of the last key in ms, as JSON."""
     return f"""() => {{
-      const {{ value, dataset }} = document.querySelector("#{elem_id} textarea");
+      const {{ value, dataset }} = document.querySelector("#{name} textarea");
       return JSON.stringify({{ text: value, edited: dataset.edited ?? 0 }});
     }}"""
 
 
-def composer(*, elem_id: str, view: str, **wired: Any) -> Part:
+def composer(name: str, **wired: Any) -> Part:
     """The box of a view's `composer_data`. Raises `.input` a moment after a person has typed, with a payload of "text",
     "edited" (the time of the last key in ms) and "document" (as in the data), and `.select` with a payload of
     {"index": position} when the caret is put behind another token."""
-    return widget("composer", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("composer", name, template=_TEMPLATE, **wired)
 
 
 def box_line(text: str, written: float | None, *, control: bool = False) -> str:

@@ -26,9 +26,9 @@ class Piece(NamedTuple):
     is_several: bool = False
 
 
-def draw(*, elem_id: str, view: str, **wired: Any) -> Part:
+def draw(name: str, **wired: Any) -> Part:
     """The strip of a view's `draw_data`; without a text it takes no room. Pointer and arrow keys tell of each piece."""
-    return widget("draw", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("draw", name, template=_TEMPLATE, **wired)
 
 
 def draw_data(

@@ -22,7 +22,7 @@ _TEMPLATE = """<section class="gb-film" hidden>
 </section>"""
 
 
-def film(*, elem_id: str, view: str, **wired: Any) -> Part:
+def film(name: str, **wired: Any) -> Part:
     """The film; hidden without beats.
 
     Space plays and pauses, the arrow keys go from beat to beat. `.input` has the payload {"beat"}, from 1, when another
@@ -31,4 +31,4 @@ def film(*, elem_id: str, view: str, **wired: Any) -> Part:
 
     Data of its view: labels, and the fields that `film/scene.js` and `film/film.js` list.
     """
-    return widget("film", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("film", name, template=_TEMPLATE, **wired)

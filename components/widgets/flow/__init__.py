@@ -34,13 +34,13 @@ PARTS = (
 )  # from left to right; `stack` stands for the layers that are not opened. A model has some of them
 
 
-def flow(*, elem_id: str, view: str, **wired: Any) -> Part:
+def flow(name: str, **wired: Any) -> Part:
     """The picture. A click or an arrow key raises `.select` with a payload of one of {"position"}, {"layer"}, {"head"};
     the button raises it with {"rows"}.
 
     Data of its view: labels, and the fields that `flow/scene.js` lists; without tokens it shows nothing.
     """
-    return widget("flow", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("flow", name, template=_TEMPLATE, **wired)
 
 
 def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:

@@ -31,14 +31,14 @@ _TEMPLATE = """<figure class="gb-heads">
 </figure>"""
 
 
-def heads(*, elem_id: str, view: str, **wired: Any) -> Part:
+def heads(name: str, **wired: Any) -> Part:
     """The overview of a view's `heads_data`, with `closer` (a `closer_data`, or None) and labels.
 
     Without n_layer it takes no room.
     A click, Enter or Space raises `.select` with a payload of {"layer", "head"}. A rest on a head whose tokens are more
     than its pixels raises `.input` with {"layer", "head"}, to be answered with `closer`.
     """
-    return widget("heads", elem_id, template=_TEMPLATE, view=view, labels={}, **wired)
+    return widget("heads", name, template=_TEMPLATE, labels={}, **wired)
 
 
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from components.widgets.widget import widget
 _TEMPLATE = """<div class="gb-picks gb-picks-layer" role="group" hidden></div>"""
 
 
-def layers(*, elem_id: str, view: str, **wired: Any) -> Part:
+def layers(name: str, **wired: Any) -> Part:
     """The buttons. Raises `.select` with a payload of {"layer"}.
 
     Data of its view: layer, n_layer (without it the widget takes no room), labels ({"layer"}).
     """
-    return widget("layers", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("layers", name, template=_TEMPLATE, **wired)

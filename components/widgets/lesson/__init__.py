@@ -30,7 +30,7 @@ _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 </div>"""
 
 
-def lesson_head(*, elem_id: str, keys: Sequence[str], topics: Sequence[int], view: str, **wired: Any) -> Part:
+def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wired: Any) -> Part:
     """The way through the course, title and sentence. keys, topics: of the lessons, in order.
 
     Raises `.select` with a payload of {"lesson": index} when one is chosen, and when the widget appears without a
@@ -41,10 +41,10 @@ def lesson_head(*, elem_id: str, keys: Sequence[str], topics: Sequence[int], vie
     {total}, "previous", "next", "film", "seen", "answered").
     """
     options = {"keys": list(keys), "topics": list(topics)}
-    return widget("lesson/head", elem_id, template=_HEAD_TEMPLATE, view=view, options=options, **wired)
+    return widget("lesson/head", name, template=_HEAD_TEMPLATE, options=options, **wired)
 
 
-def lesson_body(*, elem_id: str, keys: Sequence[str], view: str, **wired: Any) -> Part:
+def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
     """Code, question, answer. Raises `.input` with a payload of {"answer": a typed text, or the number of a choice from
     1}, and `.select` for the button that goes to the place in the app.
 
@@ -53,4 +53,4 @@ def lesson_body(*, elem_id: str, keys: Sequence[str], view: str, **wired: Any) -
     "unreadable"), feedback, answer, show and open (the words of the buttons), labels ("code", "runs", "try", "check",
     "number").
     """
-    return widget("lesson/body", elem_id, template=_BODY_TEMPLATE, view=view, options={"keys": list(keys)}, **wired)
+    return widget("lesson/body", name, template=_BODY_TEMPLATE, options={"keys": list(keys)}, **wired)

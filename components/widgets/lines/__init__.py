@@ -31,12 +31,12 @@ _TEMPLATE = """<figure class="gb-lines">
 </figure>"""
 
 
-def lines(*, elem_id: str, view: str, **wired: Any) -> Part:
+def lines(name: str, **wired: Any) -> Part:
     """The picture. Raises `.select` with a payload of {"position"} or {"position", "key"}.
 
     Data of its view: `lines_data`, and labels; without n_head it takes no room.
     """
-    return widget("lines", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("lines", name, template=_TEMPLATE, **wired)
 
 
 def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _TEMPLATE = """<div class="gb-film gb-player" role="group" hidden><div class="gb
 </div></div>"""
 
 
-def player(*, elem_id: str, view: str, **wired: Any) -> Part:
+def player(name: str, **wired: Any) -> Part:
     """The player; hidden with fewer than two moments.
 
     `.input` has the payload {"moment"}, from 0, when another one is to be shown.
@@ -24,4 +24,4 @@ def player(*, elem_id: str, view: str, **wired: Any) -> Part:
     Data of its view: moments (their number), moment (the displayed one), text (its name), labels (name, play, pause,
     back, forward).
     """
-    return widget("player", elem_id, template=_TEMPLATE, view=view, latest=True, **wired)
+    return widget("player", name, template=_TEMPLATE, latest=True, **wired)

@@ -27,11 +27,11 @@ class Bar(NamedTuple):
     sent: dict[str, object]
 
 
-def predictions(*, elem_id: str, view: str, selectable: bool = True, **wired: Any) -> Part:
+def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
     """The bars of a view's `predictions_data`; without bars it takes the same room. If they are selectable, a click,
     Enter or Space on one raises `.select` with what it sends as payload."""
     options = {"selectable": selectable}
-    return widget("predictions", elem_id, template=_TEMPLATE, view=view, options=options, **wired)
+    return widget("predictions", name, template=_TEMPLATE, options=options, **wired)
 
 
 def predictions_data(

@@ -13,7 +13,7 @@ _TEMPLATE = """<figure class="gb-ribbons" hidden>
 </figure>"""
 
 
-def ribbons(*, elem_id: str, view: str, **wired: Any) -> Part:
+def ribbons(name: str, **wired: Any) -> Part:
     """The flow; hidden without heads. It is one stop of the keyboard, with arrows; Enter and Space are clicks.
 
     `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} of what is to be switched, with the
@@ -21,4 +21,4 @@ def ribbons(*, elem_id: str, view: str, **wired: Any) -> Part:
 
     Data of its view: labels, and the fields that `ribbons.js` lists.
     """
-    return widget("ribbons", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("ribbons", name, template=_TEMPLATE, **wired)

@@ -20,13 +20,11 @@ _TEMPLATES = {
 }
 
 
-def sentence(*, kind: Kind = "lead", elem_id: str | None = None, view: str, field: str = "text", **wired: Any) -> Part:
+def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wired: Any) -> Part:
     """One line; an empty one takes no room. A "notice" is read aloud when it changes; a "spoken" line is
     only read aloud.
 
     Data of a view: text, or what `field` names; hidden (hides the line though it has words).
     """
     classes = ("gb-sentence", f"gb-{kind}")
-    return widget(
-        "sentence", elem_id, template=_TEMPLATES[kind], view=view, options={"field": field}, classes=classes, **wired
-    )
+    return widget("sentence", name, template=_TEMPLATES[kind], options={"field": field}, classes=classes, **wired)

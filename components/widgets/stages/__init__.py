@@ -36,12 +36,12 @@ _TEMPLATE = """<figure class="gb-stages">
 </figure>"""
 
 
-def stages(*, elem_id: str, view: str, **wired: Any) -> Part:
+def stages(name: str, **wired: Any) -> Part:
     """The pictures. Raises `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
 
     Data of its view: labels, and the fields that `stages/stages.js` lists; without n_head it takes no room.
     """
-    return widget("stages", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("stages", name, template=_TEMPLATE, **wired)
 
 
 def floats(values: np.ndarray) -> str:

@@ -36,7 +36,7 @@ _TEMPLATE = """<div class="gb-switches">
 </div>"""
 
 
-def switches(*, elem_id: str, view: str, **wired: Any) -> Part:
+def switches(name: str, **wired: Any) -> Part:
     """The switches of a view's `switches_data`; without layers it takes no room.
 
     A click on a switch, Enter or Space turns it off and on; + and − and the slider below scale it; a click on the
@@ -44,7 +44,7 @@ def switches(*, elem_id: str, view: str, **wired: Any) -> Part:
     with a payload of {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
     `gpt.documents.edit_text`.
     """
-    return widget("switches", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("switches", name, template=_TEMPLATE, **wired)
 
 
 def switches_data(

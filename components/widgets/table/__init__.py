@@ -10,9 +10,9 @@ from components.widgets.widget import widget
 _TEMPLATE = '<table class="gb-table"></table>'
 
 
-def table(*, elem_id: str, view: str, words_from: int | None = None, **wired: Any) -> Part:
+def table(name: str, *, words_from: int | None = None, **wired: Any) -> Part:
     """The table of a view's "rows" of cells, each a text, never HTML.
 
     words_from: the first of the columns that hold words.
     """
-    return widget("table", elem_id, template=_TEMPLATE, view=view, options={"words_from": words_from}, **wired)
+    return widget("table", name, template=_TEMPLATE, options={"words_from": words_from}, **wired)

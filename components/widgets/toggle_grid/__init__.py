@@ -11,12 +11,12 @@ from components.widgets.widget import widget
 _TEMPLATE = """<div class="gb-toggle-grid" role="group"></div>"""
 
 
-def toggle_grid(*, elem_id: str, view: str, **wired: Any) -> Part:
+def toggle_grid(name: str, **wired: Any) -> Part:
     """The switches of a view's `toggle_grid_data`; without columns it takes no room.
 
     A click raises `.select` with a payload of {"row", "column", "on": the new state}.
     """
-    return widget("toggle_grid", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("toggle_grid", name, template=_TEMPLATE, **wired)
 
 
 def toggle_grid_data(

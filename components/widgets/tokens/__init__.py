@@ -49,9 +49,8 @@ Kind = Literal["p", "g", "h"]
 
 
 def tokens(
+    name: str,
     *,
-    elem_id: str,
-    view: str,
     labels: dict[str, str] | None = None,
     ids: bool = False,
     selectable: bool = True,
@@ -75,9 +74,7 @@ def tokens(
             "surprise", "unit", "here" and "totals" as well.
     """
     options = {"ids": ids, "selectable": selectable, "one_line": one_line}
-    return widget(
-        "tokens", elem_id, template=_TEMPLATE, view=view, options=options, labels=TOKEN_LABELS | (labels or {}), **wired
-    )
+    return widget("tokens", name, template=_TEMPLATE, options=options, labels=TOKEN_LABELS | (labels or {}), **wired)
 
 
 def token_line(

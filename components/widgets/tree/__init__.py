@@ -33,13 +33,13 @@ class Lane:
     sent: dict[str, Any]
 
 
-def tree(*, elem_id: str, view: str, **wired: Any) -> Part:
+def tree(name: str, **wired: Any) -> Part:
     """The picture of a view's `tree_data`; without lanes it takes no room.
 
     A click, Enter or Space on a line raises `.select` with what it sends as payload; the arrow keys go from line to
     line.
     """
-    return widget("tree", elem_id, template=_TEMPLATE, view=view, **wired)
+    return widget("tree", name, template=_TEMPLATE, **wired)
 
 
 def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the tests of the Change tab share: a session whose text is measured, and what its views show."""
+"""What the tests of Change it share: a session whose text is measured, and what its views show."""
 
 from __future__ import annotations
 

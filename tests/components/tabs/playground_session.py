@@ -1,4 +1,4 @@
-"""What the tests of the Playground's handlers share: a session, runs of a handler, and the data of a view."""
+"""What the tests of Write's handlers share: a session, runs of a handler, and the data of a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The average of a layer's heads in the Playground and in Why is that of transformers; Inside has its own test."""
+"""The average of a layer's heads in Write and in Why is that of transformers; Inside has its own test."""
 
 from __future__ import annotations
 

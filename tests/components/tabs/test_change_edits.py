@@ -1,4 +1,4 @@
-"""The Change tab: which edits are set, how they are described, and what a browser may send."""
+"""The tab Change it, in Why?: which edits are set, how they are described, and what a browser may send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Change tab: the effect of edits on a text, in numbers."""
+"""The tab Change it, in Why?: the effect of edits on a text, in numbers."""
 
 from __future__ import annotations
 

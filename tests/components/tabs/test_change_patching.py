@@ -1,4 +1,4 @@
-"""The Change tab: patches, their map and their link."""
+"""The tab Change it, in Why?: patches, their map and their link."""
 
 from __future__ import annotations
 

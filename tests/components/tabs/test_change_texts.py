@@ -1,4 +1,4 @@
-"""The Change tab: both texts, and the program that writes them."""
+"""The tab Change it, in Why?: both texts, and the program that writes them."""
 
 from __future__ import annotations
 

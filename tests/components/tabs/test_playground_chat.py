@@ -1,4 +1,4 @@
-"""A chat in the Playground: the prompt as the model reads it, edits between its control tokens, further turns."""
+"""A chat in Write: the prompt as the model reads it, edits between its control tokens, further turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Playground with a model that a cluster runs."""
+"""Write with a model that a cluster runs."""
 
 from __future__ import annotations
 

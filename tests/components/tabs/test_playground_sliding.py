@@ -1,4 +1,4 @@
-"""Going on past a full context in the Playground: what falls off is shown, and comes back with Undo."""
+"""Going on past a full context in Write: what falls off is shown, and comes back with Undo."""
 
 from __future__ import annotations
 

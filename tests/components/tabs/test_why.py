@@ -1,4 +1,4 @@
-"""The Why tab of one visitor: every panel is about the selected position and the token asked about."""
+"""Causes for one visitor: every panel is about the selected position and the token asked about."""
 
 from __future__ import annotations
 

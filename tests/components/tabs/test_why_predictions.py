@@ -1,4 +1,4 @@
-"""What the Why tab computes: the same numbers as whole analyses, in windows that are small."""
+"""What Causes computes: the same numbers as whole analyses, in windows that are small."""
 
 from __future__ import annotations
 

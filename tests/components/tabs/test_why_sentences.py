@@ -1,4 +1,4 @@
-"""What the Why tab says: its sentences have the numbers of its figures."""
+"""What Causes says: its sentences have the numbers of its figures."""
 
 from __future__ import annotations
 

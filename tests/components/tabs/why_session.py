@@ -1,4 +1,4 @@
-"""What the tests of the Why tab share: a text, and the model's predictions in it."""
+"""What the tests of Causes share: a text, and the model's predictions in it."""
 
 from __future__ import annotations
 

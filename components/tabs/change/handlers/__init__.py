@@ -1,1 +1,1 @@
-"""The event handlers of the Change tab."""
+"""The event handlers of Change it."""

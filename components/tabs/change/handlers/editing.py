@@ -85,13 +85,13 @@ def stop_costs(session: Session) -> None:
 
 
 def reset(session: Session) -> None:
-    """Remove all edits and return to the text of the Playground."""
+    """Remove all edits and return to the text of Write."""
     session.edits_on = ()
     edit(session, Edits(), written=None)
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked token; in every tab if the text is the Playground's."""
+    """Select the clicked token; in every tab if the text is that of Write."""
     _select(session, sent.get("index"))
 
 

@@ -23,7 +23,7 @@ UPDATE_SECONDS = 0.02  # between two frames at full speed
 
 
 def generate_both(session: Session) -> Iterator[None]:
-    """Generate both texts from the prompt, with one seed and the settings of the Playground.
+    """Generate both texts from the prompt, with one seed and the settings of Write.
 
     They share one place in the admission queue.
     """

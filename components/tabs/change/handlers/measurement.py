@@ -30,7 +30,7 @@ def text_source(s: Snapshot) -> Hashable:
     """Identifies the text to measure the edits on; None if there is none.
 
     The unedited model's text of the generated pair, else the prompt of `Session.edits_on`, else the text of the
-    Playground.
+    Write.
     """
     if s.text is None or s.text.n_read == 0:
         return None

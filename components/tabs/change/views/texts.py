@@ -75,7 +75,7 @@ def stale(s: Snapshot) -> dict[str, Any]:
 
 
 def own(s: Snapshot) -> dict[str, Any]:
-    """A note if the text is not that of the Playground."""
+    """A note if the text is not that of Write."""
     text = s.state(ChangeState).text
     return {"text": t("change.own", s.language) if text is not None and text.own and s.text is not None else ""}
 

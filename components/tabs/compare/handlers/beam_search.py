@@ -77,7 +77,7 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
 
 
 def adopt(session: Session) -> None:
-    """Adopt the selected candidate as the document, with its tokens as chosen by hand, and open the Playground."""
+    """Adopt the selected candidate as the document, with its tokens as chosen by hand, and open Write."""
     state = session.state(BeamState)
     candidate = picked(state)
     if state.search is None or candidate is None:

@@ -35,7 +35,7 @@ def open_tab(session: Session) -> Iterator[None]:
 
 
 def type_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt; while it is the Playground's, it follows that."""
+    """Set the prompt; while it is that of Write, it follows that."""
     if isinstance(prompt, str):
         session.change(CompareState, prompt=None if prompt == session.next_prompt else prompt)
 

@@ -88,7 +88,7 @@ def greedy(scene: Scene) -> Drawn:
 
 
 def sampling(scene: Scene) -> Drawn:
-    """The Playground's next-token bars after a text, with a temperature and a top-k."""
+    """The next-token bars of Write after a text, with a temperature and a top-k."""
     document = Generation(scene.loaded, scene.ids())
     document.read()
     params = SamplingParams(temperature=scene.a, top_k=int(scene.b) or None)

@@ -1,1 +1,1 @@
-"""The event handlers of the Playground."""
+"""The event handlers of Write."""

@@ -1,4 +1,4 @@
-"""The views of the Why tab."""
+"""The views of Causes."""
 
 from components.tabs.why.views import flow, lens, parts, tokens
 
