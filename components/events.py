@@ -181,9 +181,3 @@ def clamped_js(components: Iterable[Block]) -> str:
     ends = [[each.minimum, each.maximum] if isinstance(each, gr.Slider) else None for each in components]
     return f"""(...values) => {json.dumps(ends)}.map((ends, i) =>
       ends ? Math.min(Math.max(values[i] ?? ends[0], ends[0]), ends[1]) : values[i])"""
-
-
-def clamp_js(low: float, high: float) -> str:
-    """The `js` of a slider's event: clamps a typed number to the range, since gradio refuses one outside it."""
-    least, most = json.dumps(low), json.dumps(high)
-    return f"(value) => [Math.min(Math.max(value ?? {least}, {least}), {most})]"

@@ -19,13 +19,12 @@ import { contextOf, picture, sizedContext } from "../canvas.js";
 import { headColour, mapTo, themed } from "../colours.js";
 import { find, modified, setHint, setText } from "../dom.js";
 import { percent } from "../numbers.js";
+import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 import { gridLayout, headPictures, joined } from "./pixels.js";
 
 const REST = 80; // ms of hovering before a higher resolution is requested
 const FULL = 65535;
-/** @type {Record<string, [number, number]>} */
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {

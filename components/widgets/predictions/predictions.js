@@ -9,8 +9,9 @@
  * @property {number} [chosen]  the index of the one that stands in the text; -1: none
  */
 
-import { find, make, modified, setCount, setText } from "../dom.js";
+import { find, make, setCount, setText } from "../dom.js";
 import { percent } from "../numbers.js";
+import { roving } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 
 /** @type {import("../runtime.js").Mount} */
@@ -18,10 +19,7 @@ function mount(root, host) {
   const list = find(root, ".gb-bars");
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
   const { selectable } = host.options;
-  const indexOf = (/** @type {EventTarget | null} */ target) =>
-    target instanceof Element ? [...rows].findIndex((row) => row === target.closest("[role=option]")) : -1;
   /** @type {Predictions} */ let shown = {};
-  let current = 0; // the option that the focus enters
 
   function makeRow() {
     const row = make("div", "", "", selectable ? { role: "option", "aria-selected": "false", tabindex: "-1" } : { role: "listitem" });
@@ -29,13 +27,6 @@ function mount(root, host) {
     track.append(make("i", "gb-before"), make("i", "gb-after"));
     row.append(make("code"), track, make("b"));
     return row;
-  }
-
-  /** @param {number} to */
-  function turn(to) {
-    rows[current]?.setAttribute("tabindex", "-1");
-    current = Math.max(0, Math.min(rows.length - 1, to));
-    rows[current]?.setAttribute("tabindex", "0");
   }
 
   /** @param {Predictions} data */
@@ -58,7 +49,7 @@ function mount(root, host) {
         /** @type {HTMLElement} */ (track.children[k]).style.width = `${100 * share}%`;
       });
     });
-    if (selectable) turn(current);
+    enter?.();
   }
 
   /** @param {number} i */
@@ -67,23 +58,8 @@ function mount(root, host) {
     if (bar) host.send({ ...shown.common, ...bar[4] });
   }
 
-  if (!selectable) {
-    list.setAttribute("role", "list");
-    return { draw };
-  }
-  list.addEventListener("click", ({ target }) => choose(indexOf(target)));
-  list.addEventListener("focusin", ({ target }) => turn(indexOf(target)));
-  list.addEventListener("keydown", (event) => {
-    const to = { ArrowUp: current - 1, ArrowDown: current + 1, Home: 0, End: rows.length - 1 }[event.key];
-    if (modified(event)) return;
-    if (event.key === "Enter" || event.key === " ") choose(current);
-    else if (to === undefined) return;
-    else {
-      turn(to);
-      rows[current].focus();
-    }
-    event.preventDefault();
-  });
+  const enter = selectable ? roving(list, rows, choose) : null;
+  if (!selectable) list.setAttribute("role", "list");
   return { draw };
 }
 

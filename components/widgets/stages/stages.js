@@ -25,6 +25,7 @@ import { cellAt, drawMatrix, numbersPicture } from "../matrix.js";
 import { decimal, percent, small } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
 import { createRequests } from "../requests.js";
+import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 import { createPointerTip } from "../tip.js";
 import { isOfKeys, isVector, STAGES, unpack, workedOut } from "./numbers.js";
@@ -33,8 +34,6 @@ import { isOfKeys, isVector, STAGES, unpack, workedOut } from "./numbers.js";
 
 const [WIDEST, THUMBNAIL, MAP_EDGE] = [640, 64, 160]; // px
 const MAP_STEP = 32; // tokens that an arrow key moves on the map
-/** @type {Record<string, [number, number]>} */
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {

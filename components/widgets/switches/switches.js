@@ -11,6 +11,7 @@
  */
 
 import { find, make, modified, setHint } from "../dom.js";
+import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactors } from "./grid.js";
 
@@ -18,8 +19,6 @@ import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactor
 
 const STEP = 0.25; // of the keys + and −
 const WIDEST = 13; // maximum number of head numbers
-/** @type {Record<string, [number, number]>} */
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 let grids = 0;
 
 /** @type {import("../runtime.js").Mount} */

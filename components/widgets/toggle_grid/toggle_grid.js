@@ -10,11 +10,9 @@
  */
 
 import { find, make, makeButton } from "../dom.js";
+import { MOVES } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 import { fill } from "../text.js";
-
-/** @type {Record<string, [number, number]>} */
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {

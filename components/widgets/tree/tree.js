@@ -5,7 +5,8 @@
  * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; none: the widget is hidden
  */
 
-import { find, make, makeShape, modified, setText } from "../dom.js";
+import { find, make, makeShape, setText } from "../dom.js";
+import { roving } from "../roving.js";
 import { defineWidget } from "../runtime.js";
 import { lanePaths, ROW } from "./layout.js";
 
@@ -14,13 +15,12 @@ function mount(root, host) {
   const list = find(root, ".gb-branches");
   const svg = find(list, "svg", SVGSVGElement);
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.getElementsByClassName("gb-branch"));
-  const indexOf = (/** @type {Element | null} */ row) => [...rows].findIndex((each) => each === row);
   /** @type {import("./layout.js").Lane[]} */ let lanes = [];
   /** @type {Tree | null} */ let shown = null;
 
   /** @param {import("./layout.js").Lane} lane */
   function makeRow({ here, label }) {
-    const row = make("div", "gb-branch", "", { role: "option", "aria-selected": String(here), tabindex: here ? "0" : "-1" });
+    const row = make("div", "gb-branch", "", { role: "option", "aria-selected": String(here) });
     row.append(make("span", "", label));
     return row;
   }
@@ -44,29 +44,18 @@ function mount(root, host) {
       shown = data;
       lanes = data.lanes ?? [];
       root.hidden = lanes.length === 0;
-      const focused = indexOf(document.activeElement);
+      const focused = list.contains(document.activeElement);
       setText(find(root, "figcaption"), text);
       list.setAttribute("aria-label", text);
       list.replaceChildren(svg, ...lanes.map(makeRow));
-      if (focused >= 0) [...rows].find((row) => row.tabIndex === 0)?.focus();
+      const here = lanes.findIndex((lane) => lane.here);
+      enter(here);
+      if (focused) rows[here]?.focus();
     }
     drawLines();
   }
 
-  const at = (/** @type {Event} */ { target }) => (target instanceof Element ? indexOf(target.closest(".gb-branch")) : -1);
-  const choose = (/** @type {number} */ i) => {
-    if (i >= 0) host.send(lanes[i].sent);
-  };
-  list.addEventListener("click", (event) => choose(at(event)));
-  list.addEventListener("keydown", (event) => {
-    const i = at(event);
-    if (i < 0 || modified(event)) return;
-    const to = { ArrowUp: i - 1, ArrowDown: i + 1, Home: 0, End: rows.length - 1 }[event.key];
-    if (event.key === "Enter" || event.key === " ") choose(i);
-    else if (to !== undefined) rows[Math.max(0, Math.min(rows.length - 1, to))].focus();
-    else return;
-    event.preventDefault();
-  });
+  const enter = roving(list, rows, (i) => host.send(lanes[i].sent));
   return { draw };
 }
 

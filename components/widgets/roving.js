@@ -1,0 +1,38 @@
+// Lists of which the Tab key enters one item, and the arrow keys the others.
+
+import { modified } from "./dom.js";
+
+/** Rows and columns that an arrow key moves by. @type {Record<string, [number, number]>} */
+export const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+
+/**
+ * A list from top to bottom. A click, Enter or Space chooses an item.
+ * @param {HTMLElement} list @param {HTMLCollectionOf<HTMLElement>} items  of it, whatever they are at the time
+ * @param {(index: number) => void} choose
+ * @returns {(to?: number) => void} lets the Tab key enter that item, or the one that it entered before
+ */
+export function roving(list, items, choose) {
+  let current = 0;
+  const indexOf = (/** @type {EventTarget | null} */ target) =>
+    target instanceof Node ? [...items].findIndex((item) => item.contains(target)) : -1;
+
+  function turn(to = current) {
+    current = Math.max(0, Math.min(items.length - 1, to));
+    [...items].forEach((item, i) => item.setAttribute("tabindex", i === current ? "0" : "-1"));
+  }
+
+  list.addEventListener("click", ({ target }) => indexOf(target) >= 0 && choose(indexOf(target)));
+  list.addEventListener("focusin", ({ target }) => turn(indexOf(target)));
+  list.addEventListener("keydown", (event) => {
+    const to = { ArrowUp: current - 1, ArrowDown: current + 1, Home: 0, End: items.length - 1 }[event.key];
+    if (modified(event) || indexOf(event.target) < 0) return;
+    if (event.key === "Enter" || event.key === " ") choose(current);
+    else if (to === undefined) return;
+    else {
+      turn(to);
+      items[current].focus();
+    }
+    event.preventDefault();
+  });
+  return turn;
+}
