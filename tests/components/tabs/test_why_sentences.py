@@ -58,14 +58,10 @@ def test_the_bars_of_the_parts_add_up_to_the_logit(document, last, monkeypatch):
     reading, asked = traced(document, last), predicted(document, last)
     found = direct_logit_attribution(reading.model, reading.trace, last - reading.first, asked.token)
     drawn = []
-    monkeypatch.setattr(parts, "part_bars", lambda names, values, ends, **_: drawn.append(values) or _figure())
+    monkeypatch.setattr(parts, "signed_bars", lambda names, values, *_, **__: drawn.append(np.array(values)) or {})
     parts.parts_bars(reading, asked, found, None, False, "en")
     assert drawn[0].sum() == pytest.approx(found.logit, abs=1e-3)
     assert len(drawn[0]) == parts.MAX_PARTS + 1
-
-
-def _figure():
-    return parts.Figure()
 
 
 def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
