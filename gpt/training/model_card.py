@@ -166,8 +166,7 @@ The scores are those of `gpt.analysis.heads`: mean attention weights, from 0 to 
 def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> str:
     """The section of the card with the command and a row for each hyperparameter in use. vocab_size: whether it is."""
     unused = set() if recipe.optimizer == "muon" else {"muon_lr", "muon_weight_decay"}
-    unused |= set() if vocab_size else {"vocab_size"}
-    unused |= {"vocabulary"} if recipe.vocabulary == "bpe" else set()
+    unused |= set() if vocab_size else {"vocabulary", "vocab_size"}
     unused |= {"n_kv_head"} if recipe.architecture == "gpt2" else set()
     shown = [f for f in fields(recipe) if f.name not in unused]
     table = "\n".join(f"| {f.name} | {getattr(recipe, f.name)} | {f.metadata['help']} |" for f in shown)
