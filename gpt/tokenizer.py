@@ -35,6 +35,7 @@ class Vocabulary(ABC):
     n_vocab: number of ids. eot_id: id of the end-of-text token, None without one.
     eot_ids: ids that end a generation. special_ids: ids of control tokens, which no text is encoded to.
     prefix_ids: control tokens that the model expects before every text, such as Gemma's <bos>.
+    unknown_id: id of what stands for a character or word that the vocabulary lacks, None without one.
     strips_space: whether a space is put before a text when it is encoded, and removed when it is decoded.
     """
 
@@ -43,6 +44,7 @@ class Vocabulary(ABC):
     eot_ids: frozenset[int] = frozenset()
     special_ids: frozenset[int] = frozenset()
     prefix_ids: tuple[int, ...] = ()
+    unknown_id: int | None = None
     strips_space: bool = False
 
     @abstractmethod

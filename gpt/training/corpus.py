@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,7 @@ from tokenizers import Regex, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Trainable
 
 from gpt.errors import GPTError
+from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load_vocabulary, save_vocabulary
 
 
@@ -107,6 +109,15 @@ def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
         path = Path(folder) / "vocab.tiktoken"
         save_vocabulary(train_vocabulary(stories, vocab_size), path)
         return load_vocabulary(path)
+
+
+def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
+    """The most frequent characters of stories, from the most frequent on, between <unk> and end-of-text.
+
+    There are fewer than vocab_size tokens if the stories have fewer characters.
+    """
+    found = Counter(character for story in stories for character in story).most_common(vocab_size - 2)
+    return Characters(["<unk>", *(character for character, _ in found), END_OF_TEXT])
 
 
 def _byte_alphabet() -> list[str]:

@@ -62,12 +62,14 @@ def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[
 def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batch_size: int = 16) -> Score:
     """Score stories separately, each after an end-of-text token; in a vocabulary without one, from the second token on.
 
-    The model must be in evaluation mode.
+    What the vocabulary lacks is not scored. The model must be in evaluation mode.
     """
     device = model.device
     start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
     documents = [[*start, *tokenizer.encode(story)] for story in stories]
+    unknown = tokenizer.unknown_id
     pairs = [pair for ids in documents for pair in windows(ids, model.config.block_size)]
+    pairs = [(inputs, [-100 if target == unknown else target for target in targets]) for inputs, targets in pairs]
     pairs.sort(key=lambda pair: len(pair[0]))  # equal lengths in a batch need little padding
     nats = 0.0
     for at in range(0, len(pairs), batch_size):
@@ -77,8 +79,8 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
         targets = torch.tensor([t + [-100] * (width - len(t)) for _, t in batch], device=device)
         logits = model(inputs).flatten(0, 1).float()  # (batch x width, vocab_size)
         nats += F.cross_entropy(logits, targets.flatten(), ignore_index=-100, reduction="sum").item()
-    n_bytes = sum(len(tokenizer.token_bytes(token_id)) for ids in documents for token_id in ids[1:])
-    return Score(nats, sum(len(ids) - 1 for ids in documents), n_bytes)
+    scored = [token_id for ids in documents for token_id in ids[1:] if token_id != unknown]
+    return Score(nats, len(scored), sum(len(tokenizer.token_bytes(token_id)) for token_id in scored))
 
 
 def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from gpt.analysis.heads import N_SEQUENCES, copying_heads, copying_scores
 from gpt.errors import GPTError
 from gpt.model import meta_model
+from gpt.models.checkpoints.token_table import Characters
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 from gpt.training.evaluation import Score, sample, score_stories
@@ -88,7 +89,7 @@ def front_matter(text: CardText, recipe: Recipe) -> str:
 def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, prompt: str, begun_with: str | None) -> str:
     config = loaded.model.config
     n_parameters = meta_model(config).n_parameters
-    if loaded.tokenizer.eot_id is None:
+    if isinstance(loaded.tokenizer, Characters):
         file = "`characters.json` the vocabulary, a list\nof characters in the order of their ids."
     else:
         file = "`vocab.tiktoken` the vocabulary in\ntiktoken's format (end-of-text has the id after the last)."
@@ -165,7 +166,7 @@ The scores are those of `gpt.analysis.heads`: mean attention weights, from 0 to 
 def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> str:
     """The section of the card with the command and a row for each hyperparameter in use. vocab_size: whether it is."""
     unused = set() if recipe.optimizer == "muon" else {"muon_lr", "muon_weight_decay"}
-    unused |= set() if vocab_size else {"vocab_size"}
+    unused |= set() if vocab_size else {"vocabulary", "vocab_size"}
     unused |= {"n_kv_head"} if recipe.architecture == "gpt2" else set()
     shown = [f for f in fields(recipe) if f.name not in unused]
     table = "\n".join(f"| {f.name} | {getattr(recipe, f.name)} | {f.metadata['help']} |" for f in shown)

@@ -28,6 +28,11 @@ class Recipe:
     Raises ValueError, naming the value and the limit, for a value out of range and for an invalid shape.
     """
 
+    vocabulary: Literal["bpe", "characters"] = setting(
+        "bpe",
+        "bpe: byte-level BPE; characters: the most frequent of the stories",
+        choices=("bpe", "characters"),
+    )
     vocab_size: int = setting(4096, "tokens of the vocabulary, end-of-text included", low=257)
     block_size: int = setting(256, "tokens of context", low=2)
     n_layer: int = setting(8, "blocks", low=1)
@@ -192,6 +197,7 @@ _SHAKESPEARE = Recipe(
 RECIPE_PRESETS: dict[str, Recipe] = {
     "stories": Recipe(),
     "stories-llama": Recipe(bias=False, architecture="llama"),
+    "poems": Recipe(vocabulary="characters", vocab_size=5000, block_size=128, held_back=0.016),
     "shakespeare": _SHAKESPEARE,
     "shakespeare-cpu": replace(
         _SHAKESPEARE,

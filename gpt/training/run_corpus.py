@@ -13,6 +13,7 @@ import torch
 from gpt.tokenizer import Vocabulary
 from gpt.training.corpus import (
     StoryRows,
+    character_vocabulary,
     encode_stories,
     fingerprint,
     read_stories,
@@ -21,7 +22,7 @@ from gpt.training.corpus import (
     train_tokenizer,
 )
 from gpt.training.recipe import Recipe
-from gpt.training.text_dataset import TextDataset, shakespeare_text
+from gpt.training.text_dataset import TextDataset, first_words, shakespeare_text
 from gpt.training.trainer import Batch
 
 LENGTHS = (8, 120)  # tokens of a sequence
@@ -49,7 +50,7 @@ class RunCorpus(Protocol):
 
 
 class StoryCorpus:
-    """Stories and a byte-level BPE vocabulary of their training part, see `RunCorpus`.
+    """Stories and a vocabulary of their training part, see `RunCorpus`.
 
     tokenizer: None trains one. Raises ValueError for a text that cannot be read or is too short.
     """
@@ -65,12 +66,16 @@ class StoryCorpus:
         self._recipe = recipe
         self.fingerprint = fingerprint(stories)
         training, self.held_back = split_stories(stories, recipe.held_back, recipe.seed)
-        self.tokenizer = tokenizer or train_tokenizer(training, recipe.vocab_size)
+        make = character_vocabulary if recipe.vocabulary == "characters" else train_tokenizer
+        self.tokenizer = tokenizer or make(training, recipe.vocab_size)
         self._rows = StoryRows(training, self.tokenizer, recipe.block_size, recipe.seed)
         encode_stories(self.held_back, self.tokenizer, recipe.block_size, "held-back")  # raises if it is too short
-        self.vocabulary_text = (
-            f"a byte-level BPE vocabulary of\n{self.tokenizer.n_vocab:,} tokens made from the same text"
-        )
+        n_vocab = self.tokenizer.n_vocab
+        if recipe.vocabulary == "characters":
+            self.prompts = tuple(map(first_words, self.held_back[:3]))
+            self.vocabulary_text = f"a vocabulary of\n{n_vocab:,} tokens: characters of the same text, and two marks"
+        else:
+            self.vocabulary_text = f"a byte-level BPE vocabulary of\n{n_vocab:,} tokens made from the same text"
         n_bytes = sum(len(story.encode()) for story in stories)
         self.split_text = (
             f"{len(stories):,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, then a share of "
@@ -80,7 +85,8 @@ class StoryCorpus:
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
         rows = self._rows.batches(batch_size, start)
-        return (with_repeats(each, self.tokenizer, self._recipe, step) for step, each in enumerate(rows, start))
+        batches = (with_repeats(each, self.tokenizer, self._recipe, step) for step, each in enumerate(rows, start))
+        return (without_unknown(batch, self.tokenizer.unknown_id) for batch in batches)
 
 
 class CharacterCorpus:
@@ -120,6 +126,13 @@ class CharacterCorpus:
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
         return (self._dataset.batch(step, batch_size) for step in count(start))
+
+
+def without_unknown(batch: Batch, unknown_id: int | None) -> Batch:
+    """The batch without the targets that the vocabulary lacks: a model that never learns to write <unk> never does."""
+    if unknown_id is None:
+        return batch
+    return Batch(batch.idx, batch.targets.masked_fill(batch.targets == unknown_id, -100))
 
 
 def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:

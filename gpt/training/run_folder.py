@@ -28,9 +28,11 @@ from tqdm import tqdm
 from gpt.errors import GPTError
 from gpt.model import GPT
 from gpt.models.checkpoints import save_model
-from gpt.models.checkpoints.vocabularies import BPE, write_vocabulary
+from gpt.models.checkpoints.token_table import Characters
+from gpt.models.checkpoints.untrusted import read_json
+from gpt.models.checkpoints.vocabularies import BPE, CHARACTERS, write_vocabulary
 from gpt.models.loading import LoadedModel
-from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
+from gpt.tokenizer import Vocabulary, load_vocabulary
 from gpt.training.evaluation import sample
 from gpt.training.process import Process
 from gpt.training.recipe import Recipe
@@ -79,8 +81,10 @@ class RunFolder:
         write_vocabulary(tokenizer, self.path)
         self._write_log([])
 
-    def tokenizer(self) -> Tokenizer | None:
-        """The BPE vocabulary of the run, None before it has one."""
+    def tokenizer(self) -> Vocabulary | None:
+        """The vocabulary of a run on stories, None before it has one."""
+        if (self.path / CHARACTERS).is_file():
+            return Characters(read_json(self.path / CHARACTERS, list))
         return load_vocabulary(self.path / BPE) if (self.path / BPE).is_file() else None
 
     def load(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class TokenTable(Vocabulary):
         named = {token.lower(): i for token, i in self._ids.items() if i in self.special_ids}
         self.eot_id = next((named[name] for name in ENDS if name in named), None)
         self.eot_ids = frozenset() if self.eot_id is None else frozenset({self.eot_id})
-        self._unknown = next((named[name] for name in UNKNOWN if name in named), None)
+        self.unknown_id = next((named[name] for name in UNKNOWN if name in named), None)
 
     @abstractmethod
     def split(self, text: str) -> Iterator[str]:
@@ -55,7 +55,7 @@ class TokenTable(Vocabulary):
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text. A part that the table lacks is its <unk>; without one, it raises ValueError."""
-        ids = [self._ids.get(part, self._unknown) for part in self.split(text)]
+        ids = [self._ids.get(part, self.unknown_id) for part in self.split(text)]
         if None in ids:
             raise self.unknown(next(part for part in self.split(text) if part not in self._ids))
         return [token_id for token_id in ids if token_id is not None]

@@ -1,0 +1,131 @@
+"""What the bundled model of poems writes, beside its corpus: form, rhyme, tones, pairs of numerals, copied verses.
+
+    python -m benchmarks.poems POEMS [--model poems] [--poems 500] [--held-back 2000]
+
+POEMS is the file that the model was trained on (`python -m gpt.training.poems`). Poems are written from nothing at
+temperature 0.8. Rhyme and tones are those of modern Mandarin, which has lost the entering tone: figures to compare, not
+verdicts on a verse. `pip install -r benchmarks/requirements.txt` installs pypinyin.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+from pypinyin import Style, pinyin
+
+from gpt import LoadedModel, SamplingParams, generate, get_model, load_model
+from gpt.tokenizer import plain_text
+from gpt.training.corpus import read_stories, split_stories
+from gpt.training.evaluation import score_stories
+from gpt.training.poems import Poem
+from gpt.training.recipe import RECIPE_PRESETS
+
+AT_ONCE, MAX_TOKENS = 32, 100
+# The fourteen rhymes of 中华新韵 (2005), by the finals of pinyin.
+RHYMES = (
+    *("a ia ua", "o e uo", "ie ve", "ai uai", "ei uei", "ao iao", "ou iou", "an ian uan van", "en in uen vn"),
+    *("ang iang uang", "eng ing ueng ong iong", "i er v", "-i", "u"),
+)
+GROUP = {final: number for number, finals in enumerate(RHYMES) for final in finals.split()}
+NUMERALS = frozenset("一二两三四五六七八九十百千万双孤独半")
+
+
+def rhyme(character: str) -> int | None:
+    """The number of a character's rhyme among RHYMES, None if it is not read."""
+    final = pinyin(character, style=Style.FINALS, strict=True)[0][0]
+    initial = pinyin(character, style=Style.INITIALS, strict=False)[0][0]
+    if final == "i" and initial in {"zh", "ch", "sh", "r", "z", "c", "s"}:
+        final = "-i"
+    return GROUP.get(final)
+
+
+def is_level(character: str) -> bool:
+    """Whether a character's modern tone is the first or the second."""
+    return pinyin(character, style=Style.TONE3, neutral_tone_with_five=True)[0][0][-1:] in {"1", "2"}
+
+
+def rhyming(poem: Poem) -> float:
+    """Share of the even-numbered verses that end in the most frequent of their rhymes."""
+    ends = Counter(rhyme(verse[-1]) for verse in poem.verses[1::2])
+    return ends.most_common(1)[0][1] / ends.total()
+
+
+def couplets(poem: Poem) -> list[tuple[str, str]]:
+    """The pairs of verses that should be parallel: of eight verses, the third to the sixth."""
+    pairs = list(pairwise(poem.verses))[::2]
+    return pairs[1:3] if len(poem.verses) == 8 else []
+
+
+def mean(values: Sequence[float | bool]) -> float:
+    return sum(values) / len(values) if values else math.nan
+
+
+def row(name: str, poems: Sequence[Poem], known: frozenset[str]) -> str:
+    """A row of the table: the figures of some poems."""
+    regular = [poem for poem in poems if poem.is_regulated]
+    pairs = [pair for poem in regular for pair in couplets(poem)]
+    tones = [is_level(a[i]) != is_level(b[i]) for a, b in pairs for i in range(1, len(a), 2)]
+    numerals = [
+        (a in NUMERALS) == (b in NUMERALS) for pair in pairs for a, b in zip(*pair, strict=True) if {a, b} & NUMERALS
+    ]
+    verses = [verse for poem in poems for verse in poem.verses]
+    figures = (
+        mean([poem.is_regulated for poem in poems]),
+        mean([rhyming(poem) for poem in regular]),
+        mean(tones),
+        mean(numerals),
+        mean([verse in known for verse in verses]),
+    )
+    return f"| {name} | {len(poems):,} | " + " | ".join(f"{figure:.1%}" for figure in figures) + " |"
+
+
+def shuffled(poems: Sequence[Poem]) -> list[Poem]:
+    """Poems of the same forms, each verse drawn from all that have its length."""
+    rng, verses = random.Random(0), defaultdict[int, list[str]](list)
+    for poem in poems:
+        for verse in poem.verses:
+            verses[len(verse)].append(verse)
+    drawn = [[rng.choice(verses[len(verse)]) for verse in poem.verses] for poem in poems]
+    return [Poem("", tuple(f"{a}，{b}。" for a, b in zip(each[::2], each[1::2], strict=False))) for each in drawn]
+
+
+def written(loaded: LoadedModel, n: int, temperature: float) -> list[Poem]:
+    """Poems of a model, written from nothing, with the seeds 0 to n - 1."""
+
+    def poem(seed: int) -> Poem:
+        steps = generate(loaded, "", SamplingParams(temperature=temperature, seed=seed), MAX_TOKENS)
+        return Poem.of_text(plain_text(loaded.tokenizer, [step.token_id for step in steps]))
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(poem, range(n)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", metavar="POEMS")
+    parser.add_argument("--model", default="poems")
+    parser.add_argument("--poems", type=int, default=500)
+    parser.add_argument("--temperature", type=float, default=0.8)
+    options = parser.parse_args()
+    loaded = load_model(options.model) if "/" in options.model else get_model(options.model)
+    recipe = RECIPE_PRESETS["poems"]
+    training, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
+    score = score_stories(loaded.model, loaded.tokenizer, held_back)
+    print(f"{len(held_back):,} poems held back: {score.loss / math.log(2):.3f} bits per character of the vocabulary")
+    known = frozenset(verse for text in training for verse in Poem.of_text(text).verses)
+    print("| poems | number | regulated | even verses rhyme | tones opposed | numerals paired | verses copied |")
+    print("|---|---|---|---|---|---|---|")
+    poems = [Poem.of_text(text) for text in held_back]
+    print(row("held back", poems, known))
+    print(row("held back, verses shuffled", shuffled(poems), known))
+    print(row("written", written(loaded, options.poems, options.temperature), known))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Regulated Chinese poems as a file to train on: python -m gpt.training.poems POEMS OUT
+
+POEMS: poems, each followed by a line <|endoftext|>: a line for the title, if it has one, and a line for each couplet.
+OUT is the same for `gpt.training`: a title stands in 《》, so that it can be told from a verse and be asked for; a
+fifth of the poems lose theirs, so that the model also continues a first line; of poems that share half their verses,
+one is kept.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from gpt.tokenizer import END_OF_TEXT
+from gpt.training.corpus import read_stories
+
+VERSE_END = re.compile("[，。？；]")
+UNTITLED = 0.2  # share of the poems with a title that lose it
+
+
+@dataclass(frozen=True)
+class Poem:
+    """A title, "" without one, and lines of a couplet each."""
+
+    title: str
+    couplets: tuple[str, ...]
+
+    @classmethod
+    def of_text(cls, text: str) -> Poem:
+        """The poem of a text, whose title, if there is one, stands in 《》 or has no punctuation mark."""
+        first, *rest = text.strip().split("\n")
+        if VERSE_END.search(first):
+            return cls("", (first, *rest))
+        return cls(first.removeprefix("《").removesuffix("》"), tuple(rest))
+
+    @property
+    def text(self) -> str:
+        """The poem as the model learns it."""
+        return "\n".join([f"《{self.title}》", *self.couplets] if self.title else self.couplets)
+
+    @property
+    def verses(self) -> list[str]:
+        """What stands before each punctuation mark; the last one is left out if it has none."""
+        return [verse.strip() for verse in VERSE_END.split("\n".join(self.couplets))[:-1]]
+
+    @property
+    def is_regulated(self) -> bool:
+        """Whether it is couplets of four or eight verses, all of five or all of seven characters."""
+        lengths = set(map(len, self.verses))
+        whole = all(len(VERSE_END.findall(line)) == 2 and VERSE_END.fullmatch(line[-1]) for line in self.couplets)
+        return whole and len(self.verses) in (4, 8) and lengths in ({5}, {7})
+
+
+def distinct(poems: Iterable[Poem]) -> Iterator[Poem]:
+    """Yield the poems without those of which half the verses stand in poems before them."""
+    seen: set[str] = set()
+    for poem in poems:
+        if sum(verse in seen for verse in poem.verses) * 2 < len(poem.verses):
+            yield poem
+        seen.update(poem.verses)
+
+
+def prepared(poems: Iterable[Poem], seed: int = 0) -> Iterator[str]:
+    """Yield the texts to train on."""
+    rng = np.random.default_rng(seed)
+    for poem in distinct(poems):
+        yield Poem("" if rng.random() < UNTITLED else poem.title, poem.couplets).text
+
+
+def main(source: str, target: str) -> None:
+    """Write the file to train on."""
+    texts = list(prepared(map(Poem.of_text, read_stories(source))))
+    Path(target).write_text("".join(f"{text}\n{END_OF_TEXT}\n" for text in texts), encoding="utf-8")
+    print(f"{target}: {len(texts):,} poems")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
