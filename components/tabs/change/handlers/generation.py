@@ -11,11 +11,11 @@ from components.state.admission import admitted
 from components.state.jobs import Job, started
 from components.state.selection import NEWEST
 from components.state.session import Session
+from components.state.throughput import min_update_interval
 from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.change.effect import read_document
 from components.tabs.change.state import ChangeState, WrittenPair, WrittenText, prompt_to_try
 from components.text_views import document_lines
-from components.update_rate import min_update_interval
 from gpt import Generation
 from gpt.documents.comparison import paired_steps
 
