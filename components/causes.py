@@ -35,7 +35,7 @@ def causes_of(
 def causes_sentence(causes: Causes, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
     """The token and the head without which the probability of `token` falls furthest. ids: the text."""
     names = [(token_name(tokenizer, ids, cause.place, language), cause.probability) for cause in causes.tokens[:1]]
-    names += [(head_name(cause.place, language), cause.probability) for cause in causes.heads[:1]]
+    names += [(layer_head_name(cause.place, language), cause.probability) for cause in causes.heads[:1]]
     name, p = quoted(tokenizer, token), percent(causes.probability)
     if not names:
         return t("why.because.none", language, token=name, p=p)
@@ -53,7 +53,7 @@ def token_name(tokenizer: Vocabulary, ids: Sequence[int], position: object, lang
     return name if is_single else t("why.flow.token", language, token=name, position=position)
 
 
-def head_name(place: object, language: Language) -> str:
+def layer_head_name(place: object, language: Language) -> str:
     """A head inside a sentence. place: (layer, head)."""
     layer, head = place if isinstance(place, tuple) else (0, 0)
     return t("why.part.head", language, layer=layer, head=head)

@@ -11,8 +11,7 @@ from components.api.results import NextToken, Tokens
 from components.labels import token_text
 from components.next_tokens import best
 from components.state.settings import checked_number, sampling_params
-from components.state.throughput import measured
-from components.update_rate import min_update_interval
+from components.state.throughput import measured, min_update_interval
 from gpt import distribution, generate
 from gpt.tokenizer import prompt_ids
 

@@ -38,7 +38,7 @@ from gpt import GPT, Trace
 NEAR_ZERO = 0.05
 
 
-class Request(NamedTuple):
+class FeedForwardInputs(NamedTuple):
     """A token and a layer."""
 
     text: Text
@@ -49,7 +49,7 @@ class Request(NamedTuple):
 class Hidden(NamedTuple):
     """before, after: the hidden numbers around the activation function, (n_ff,) each."""
 
-    request: Request
+    request: FeedForwardInputs
     before: np.ndarray
     after: np.ndarray
 
@@ -69,12 +69,12 @@ class FeedForwardState:
     result: Result[Hidden] | None = None
 
 
-def request_of(s: Snapshot) -> Request | None:
+def request_of(s: Snapshot) -> FeedForwardInputs | None:
     text = text_of(s)
-    return None if text is None else Request(text, s.selection.layer, text.at(s.selection))
+    return None if text is None else FeedForwardInputs(text, s.selection.layer, text.at(s.selection))
 
 
-def compute(request: Request) -> Hidden:
+def compute(request: FeedForwardInputs) -> Hidden:
     return Hidden(request, *hidden(request.text.loaded.model, request.text.ids[: request.position + 1], request.layer))
 
 

@@ -46,7 +46,7 @@ VOCABULARIES = (256, 1024, 4096, 10000)
 STDS = (0.005, 0.02, 0.1, 0.5)
 
 
-class Request(NamedTuple):
+class InitialisationInputs(NamedTuple):
     """The untrained model, and the visitor's text to compare with, None if there is none."""
 
     config: GPTConfig
@@ -76,7 +76,7 @@ class InitialisationState:
     result: Result[Untrained] | None = None
 
 
-def request_of(s: Snapshot) -> Request:
+def request_of(s: Snapshot) -> InitialisationInputs:
     state = s.state(InitialisationState)
     width = max(HEAD_SIZE, state.width // HEAD_SIZE * HEAD_SIZE)
     config = GPTConfig(
@@ -86,10 +86,10 @@ def request_of(s: Snapshot) -> Request:
         n_head=width // HEAD_SIZE,
         n_embd=width,
     )
-    return Request(config, state.std, state.seed, text_of(s))
+    return InitialisationInputs(config, state.std, state.seed, text_of(s))
 
 
-def compute(request: Request) -> Untrained:
+def compute(request: InitialisationInputs) -> Untrained:
     """Measure two untrained models, and the visitor's model on its text."""
     text = request.running
     return Untrained(

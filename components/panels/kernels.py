@@ -12,8 +12,8 @@ import numpy as np
 from components.errors import PageError
 from components.figures.lines import lines
 from components.i18n import t
+from components.panels.experiment import Experiment, experiment_buttons
 from components.panels.panel import Panel, no_text, panel_section, problem_sentence
-from components.panels.run import Run, experiment_buttons
 from components.parts import caption, column, columns, question
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -41,7 +41,7 @@ class Measured(NamedTuple):
 class KernelsState:
     """run: the measurement."""
 
-    run: Run[Measured] = field(default_factory=Run)
+    run: Experiment[Measured] = field(default_factory=Experiment)
 
     @property
     def busy(self) -> bool:

@@ -63,7 +63,7 @@ class LayerNormState:
     result: Result[NormInput] | None = None
 
 
-class Request(NamedTuple):
+class LayerNormInputs(NamedTuple):
     """The token at a position and the one before it, at a normalisation of a layer."""
 
     text: Text
@@ -79,14 +79,14 @@ class Rows(NamedTuple):
     names: list[str]
 
 
-def request_of(s: Snapshot) -> Request | None:
+def request_of(s: Snapshot) -> LayerNormInputs | None:
     """The rows to compute; None for the example rows and while the text is being generated."""
     state, text = s.state(LayerNormState), text_of(s)
     if state.source != "model" or text is None:
         return None
     norm = norm_of(s)
     layer = 0 if norm == "ln_f" else s.selection.layer
-    return Request(text, norm, layer, text.at(s.selection))
+    return LayerNormInputs(text, norm, layer, text.at(s.selection))
 
 
 def norms(s: Snapshot) -> tuple[NormName, ...]:
@@ -100,7 +100,7 @@ def norm_of(s: Snapshot) -> NormName:
     return chosen if chosen in norms(s) else norms(s)[0]
 
 
-def compute(request: Request) -> NormInput:
+def compute(request: LayerNormInputs) -> NormInput:
     """The rows of the model, (2, C), or (1, C) for the first token."""
     ids = request.text.ids[: request.position + 1]
     found = norm_input(request.text.loaded.model, ids, request.norm, request.layer)

@@ -12,8 +12,8 @@ from components.errors import PageError
 from components.figures.bars import stacked_bars
 from components.i18n import t
 from components.labels import percent
+from components.panels.experiment import Experiment, experiment_buttons, time_limited
 from components.panels.panel import Panel, no_text, panel_section, problem_sentence
-from components.panels.run import Run, experiment_buttons, time_limited
 from components.parts import caption
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -39,7 +39,7 @@ class Measured(NamedTuple):
 class LayerTimesState:
     """run: the passes measured so far."""
 
-    run: Run[Measured] = field(default_factory=Run)
+    run: Experiment[Measured] = field(default_factory=Experiment)
 
 
 def measure(s: Snapshot) -> Iterator[Measured]:

@@ -13,6 +13,7 @@ from components.errors import PageError
 from components.figures.lines import lines
 from components.i18n import Language, t
 from components.labels import percent, quoted, token_text
+from components.panels.experiment import Experiment, experiment_buttons, time_limited
 from components.panels.panel import (
     Panel,
     Result,
@@ -29,7 +30,6 @@ from components.panels.panel import (
     waiting_sentence,
     within,
 )
-from components.panels.run import Run, experiment_buttons, time_limited
 from components.parts import caption, question, row, slider
 from components.render import View
 from components.state.selection import NEWEST
@@ -44,7 +44,7 @@ STEPS, MAX_SECONDS = 80, 20.0
 Side = Literal["left", "right"]
 
 
-class Request(NamedTuple):
+class MasksInputs(NamedTuple):
     """The beginning of a text, the position of the replaced token, and the padding."""
 
     text: Text
@@ -60,7 +60,7 @@ class Request(NamedTuple):
 class Effects(NamedTuple):
     """other: the token put in place; leak: the effect of replacing it; padding: the effect of padding."""
 
-    request: Request
+    request: MasksInputs
     other: int
     leak: MaskEffect
     padding: MaskEffect
@@ -73,7 +73,7 @@ class MasksState:
     n_padding: int = 8
     side: Side = "left"
     result: Result[Effects] | None = None
-    run: Run[RandomTextLosses] = field(default_factory=Run)
+    run: Experiment[RandomTextLosses] = field(default_factory=Experiment)
 
     @property
     def busy(self) -> bool:
@@ -92,14 +92,14 @@ def replaced_position(s: Snapshot) -> int:
     return n // 2 if position == NEWEST or position >= n else max(1, position)
 
 
-def request_of(s: Snapshot) -> Request | None:
+def request_of(s: Snapshot) -> MasksInputs | None:
     text, state = text_of(s), s.state(MasksState)
     if text is None or len(beginning(text)) < 2:
         return None
-    return Request(text, replaced_position(s), state.n_padding, state.side)
+    return MasksInputs(text, replaced_position(s), state.n_padding, state.side)
 
 
-def compute(request: Request) -> Effects:
+def compute(request: MasksInputs) -> Effects:
     """Both effects on the visitor's model."""
     loaded, ids = request.text.loaded, list(request.ids)
     other = runner_up(loaded.model, ids, request.position)

@@ -31,7 +31,7 @@ RANGES = {"layers": (2, 48, 1), "seed": (0, 100, 1)}
 CHARTS = ("straight_gradients", "weight_gradients", "lengths")  # fields of DepthProfile
 
 
-class Request(NamedTuple):
+class NormPlacementInputs(NamedTuple):
     """The two models."""
 
     layers: int
@@ -47,12 +47,12 @@ class NormPlacementState:
     result: Result[tuple[DepthProfile, ...]] | None = None
 
 
-def request_of(s: Snapshot) -> Request:
+def request_of(s: Snapshot) -> NormPlacementInputs:
     state = s.state(NormPlacementState)
-    return Request(state.layers, state.seed)
+    return NormPlacementInputs(state.layers, state.seed)
 
 
-def compute(request: Request) -> tuple[DepthProfile, ...]:
+def compute(request: NormPlacementInputs) -> tuple[DepthProfile, ...]:
     return tuple(depth_profile(each, n_layer=request.layers, seed=request.seed) for each in PLACEMENTS)
 
 

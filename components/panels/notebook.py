@@ -8,8 +8,8 @@ from typing import Any
 
 from components.i18n import t
 from components.labels import marked
+from components.panels.experiment import Experiment, experiment_buttons
 from components.panels.panel import Panel, panel_section, problem_sentence
-from components.panels.run import Run, experiment_buttons
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.widgets.table import table
@@ -23,7 +23,7 @@ Values = tuple[PrintedValue, ...]
 class NotebookState:
     """run: the values computed so far."""
 
-    run: Run[Values] = field(default_factory=Run)
+    run: Experiment[Values] = field(default_factory=Experiment)
 
 
 def steps(s: Snapshot) -> Iterator[Values]:

@@ -14,8 +14,8 @@ from components.figures.lines import Hands, circles, lines
 from components.figures.maps import grid
 from components.i18n import t
 from components.labels import percent
+from components.panels.experiment import Experiment, experiment_buttons, time_limited
 from components.panels.panel import Panel, Settings, panel_section, problem_sentence, within
-from components.panels.run import Run, experiment_buttons, time_limited
 from components.parts import caption, column, columns, question, row
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -44,7 +44,7 @@ class PositionsState:
 
     position: int = 20
     distance: int = 3
-    run: Run[Trained] = field(default_factory=Run)
+    run: Experiment[Trained] = field(default_factory=Experiment)
 
     @property
     def busy(self) -> bool:

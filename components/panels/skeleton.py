@@ -40,7 +40,7 @@ TEXT = tuple(range(0, 1600, 100))
 MAX_BARS = 8
 
 
-class Request(NamedTuple):
+class SkeletonInputs(NamedTuple):
     """The text, and the position to predict from."""
 
     text: Text
@@ -60,7 +60,7 @@ class Pair(NamedTuple):
 class Predictions(NamedTuple):
     """full, bare: logits (vocab_size,) of the visitor's model with and without its blocks. pair: the small models."""
 
-    request: Request
+    request: SkeletonInputs
     full: torch.Tensor
     bare: torch.Tensor
     pair: Pair
@@ -73,12 +73,12 @@ class SkeletonState:
     result: Result[Predictions] | None = None
 
 
-def request_of(s: Snapshot) -> Request | None:
+def request_of(s: Snapshot) -> SkeletonInputs | None:
     text = text_of(s)
-    return None if text is None else Request(text, text.at(s.selection))
+    return None if text is None else SkeletonInputs(text, text.at(s.selection))
 
 
-def compute(request: Request) -> Predictions:
+def compute(request: SkeletonInputs) -> Predictions:
     ids = request.text.ids[: request.position + 1]
     full, bare = with_and_without_blocks(request.text.loaded.model, ids)
     return Predictions(request, full.cpu(), bare.cpu(), small_pair())

@@ -36,7 +36,7 @@ TEXT = list(range(0, 264, 8))  # of the small model's one update: 32 inputs with
 N_NEIGHBOURS = 8
 
 
-class Request(NamedTuple):
+class TyingInputs(NamedTuple):
     """Whether the small model is tied, and the token whose neighbours to find, None without a text."""
 
     tied: bool
@@ -47,7 +47,7 @@ class Request(NamedTuple):
 class Tying(NamedTuple):
     """effects: of the small model. neighbours: ids and cosine similarities of the rows nearest to the token's."""
 
-    request: Request
+    request: TyingInputs
     effects: EmbeddingEffects
     neighbours: list[tuple[int, float]]
 
@@ -61,12 +61,16 @@ class TyingState:
     result: Result[Tying] | None = None
 
 
-def request_of(s: Snapshot) -> Request:
+def request_of(s: Snapshot) -> TyingInputs:
     text, tied = text_of(s), s.state(TyingState).tied
-    return Request(tied, None, None) if text is None else Request(tied, text.loaded, text.ids[text.at(s.selection)])
+    return (
+        TyingInputs(tied, None, None)
+        if text is None
+        else TyingInputs(tied, text.loaded, text.ids[text.at(s.selection)])
+    )
 
 
-def compute(request: Request) -> Tying:
+def compute(request: TyingInputs) -> Tying:
     effects = embedding_effects(replace(SMALL, tie_weights=request.tied), TEXT)
     if request.loaded is None or request.token_id is None:
         return Tying(request, effects, [])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from components.share.link import Run
+from components.share.link import LinkedRun
 from components.state.settings import LIMITS
 from gpt import Generation, SamplingParams, Step
 from gpt.tokenizer import plain_text, prompt_text
@@ -28,15 +28,15 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
     if seed is not None:
         values["seed"] = seed
     values["text"] = tuple(
-        Run("sampled", count=len(run), params=None if origin.params == own else origin.params)
+        LinkedRun("sampled", count=len(run), params=None if origin.params == own else origin.params)
         if origin.params is not None
-        else Run(origin.kind, ids=tuple(document.ids[position] for position in run))
+        else LinkedRun(origin.kind, ids=tuple(document.ids[position] for position in run))
         for origin, run in runs
     )
     return values
 
 
-def replay(document: Generation, runs: Sequence[Run], params: SamplingParams) -> Iterator[Step]:
+def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingParams) -> Iterator[Step]:
     """Append the runs to a prompt, each in the original way; yields the sampled steps.
 
     params: the settings of the link. Raises ValueError for unknown ids, and when the context is full.

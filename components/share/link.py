@@ -26,7 +26,7 @@ _MAX_COUNT, _MAX_ID, _MAX_SEED = 2**16, 2**31, 10**18
 
 
 @dataclass(frozen=True)
-class Run:
+class LinkedRun:
     """Consecutive tokens of the same origin.
 
     ids: typed or chosen tokens. count: number of sampled tokens. params: their sampling parameters, seed included; None
@@ -118,15 +118,15 @@ _LETTERS = {**{limit.letter: name for name, limit in LIMITS.items()}, "s": "seed
 _SETTING = f"([{''.join(_LETTERS)}])([0-9.]+(?:e-[0-9]+)?)"
 
 
-def _runs(text: str) -> tuple[Run, ...]:
+def _runs(text: str) -> tuple[LinkedRun, ...]:
     """`40_c300_t5-6_10t1.2s7`: 40 sampled, one chosen, two typed, 10 sampled at temperature 1.2 with seed 7."""
     return tuple(map(_run, text.split("_"))) if text else ()
 
 
-def _run(text: str) -> Run:
+def _run(text: str) -> LinkedRun:
     kind = _BY_HAND.get(text[:1])
     if kind is not None:
-        return Run(kind, _ids(text[1:]))
+        return LinkedRun(kind, _ids(text[1:]))
     parts = re.fullmatch(f"([0-9]+)((?:{_SETTING})*)", text)
     if parts is None:
         raise PageError("error.link_value", value=text[:40])
@@ -137,14 +137,14 @@ def _run(text: str) -> Run:
     if settings and "seed" not in settings:
         raise PageError("error.link_value", value=text[:40])
     count = _whole(parts[1], least=1)
-    return Run("sampled", count=count, params=SamplingParams(**settings) if settings else None)
+    return LinkedRun("sampled", count=count, params=SamplingParams(**settings) if settings else None)
 
 
-def _write_runs(runs: tuple[Run, ...]) -> str:
+def _write_runs(runs: tuple[LinkedRun, ...]) -> str:
     return "_".join(map(_write_run, runs))
 
 
-def _write_run(run: Run) -> str:
+def _write_run(run: LinkedRun) -> str:
     if run.kind != "sampled":
         return {kind: letter for letter, kind in _BY_HAND.items()}[run.kind] + _write_ids(run.ids)
     if run.params is None:

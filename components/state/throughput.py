@@ -1,4 +1,4 @@
-"""Throughput of a running generation."""
+"""Throughput of a running generation, and how often the page is told of it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from components.monitoring import FIRST_TOKEN
+from gpt import LoadedModel
 
 T = TypeVar("T")
+UPDATE_COST_SECONDS = 0.005  # server time for one update, without the model's share
+MAX_UPDATE_SHARE = 0.5  # of the server's time that updates may take
 
 
 @dataclass(frozen=True)
@@ -50,3 +53,9 @@ def measured(
             report(Throughput(seed, count, seconds, first))
         yield step
         start = time.perf_counter()
+
+
+def min_update_interval(loaded: LoadedModel) -> float:
+    """Minimum number of seconds between two updates of one stream; 0 for a single stream, grows with their number."""
+    admission = loaded.engine.admission  # who waits may have begun, as texts take turns
+    return UPDATE_COST_SECONDS / MAX_UPDATE_SHARE * max(0, admission.n_admitted + admission.n_waiting - 1)

@@ -9,7 +9,7 @@ from components.panels.panel import computed
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.challenges.reading import Answer, Reading
-from components.tabs.challenges.state import ChallengesState, Judged, Request, latest
+from components.tabs.challenges.state import ChallengesState, Judged, JudgeInputs, latest
 from components.tabs.challenges.table import BY_KEY
 from gpt.tokenizer import plain_text
 
@@ -112,15 +112,15 @@ def _within(value: object, count: int) -> TypeGuard[int]:
     return type(value) is int and 0 <= value < count
 
 
-def _request(s: Snapshot) -> Request | None:
+def _request(s: Snapshot) -> JudgeInputs | None:
     """What is to be judged; None without an open challenge."""
     state = s.state(ChallengesState)
     if state.challenge not in BY_KEY or s.loaded is None:
         return None
-    return Request(state.challenge, state.answer, s.loaded.name, s.loaded)
+    return JudgeInputs(state.challenge, state.answer, s.loaded.name, s.loaded)
 
 
-def judge(request: Request) -> Judged:
+def judge(request: JudgeInputs) -> Judged:
     """Read the text, apply the visitor's interventions, and compare with the goal. Raises ValueError as
     `Reading.of`."""
     challenge = BY_KEY[request.challenge]

@@ -15,7 +15,7 @@ from gpt import LoadedModel
 
 
 @dataclass(frozen=True)
-class Request:
+class JudgeInputs:
     """What is to be judged. model: the name of the loaded one."""
 
     challenge: str
@@ -59,6 +59,6 @@ def shown(s: Snapshot) -> tuple[Challenge, Judged] | None:
 def latest(state: ChallengesState) -> Judged | None:
     """The newest result of the open challenge."""
     result = state.result
-    if result is None or not isinstance(result.request, Request) or result.request.challenge != state.challenge:
+    if result is None or not isinstance(result.request, JudgeInputs) or result.request.challenge != state.challenge:
         return None
     return result.value

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from threading import Event
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any
 
 from components.render import Lines
+from components.state.jobs import Job
 from components.state.selection import NEWEST
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.change.effect import Effect, HeadCosts, ReadText
 from gpt import Edits, GPTConfig, LoadedModel, SamplingParams
 from gpt.analysis.patching import PatchSweep
@@ -21,19 +21,6 @@ PROMPT_PAIRS = {
     "names": ("Lily was sad. Tom gave a hug to", "Tom was sad. Lily gave a hug to"),
     "animals": ("Tom saw a big dog. He wanted to play with the", "Tom saw a big cat. He wanted to play with the"),
 }
-TaskName = Literal["costs_task", "writing_task", "sweep_task"]
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """A running task. progress: its message; stop: set to stop it."""
-
-    progress: Message | None = None
-    stop: Event = field(default_factory=Event)
-
-    def at(self, progress: Message | None) -> Task:
-        """The same task with another progress message."""
-        return replace(self, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -115,9 +102,9 @@ class ChangeState:
     n_switched: int = 0
     notice: Exception | None = None
     dropped: DroppedEdits | None = None
-    costs_task: Task | None = None
-    writing_task: Task | None = None
-    sweep_task: Task | None = None
+    costing: Job | None = None
+    writing: Job | None = None
+    sweeping: Job | None = None
     clean: str = PROMPT_PAIRS["names"][0]
     corrupted: str = PROMPT_PAIRS["names"][1]
     answer: Any = None
@@ -129,7 +116,7 @@ class ChangeState:
 
     @property
     def busy(self) -> bool:
-        return any((self.costs_task, self.writing_task, self.sweep_task))
+        return any((self.costing, self.writing, self.sweeping))
 
     @property
     def n_bytes(self) -> int:
@@ -153,7 +140,7 @@ def written_pair(s: Snapshot) -> WrittenPair | None:
     state = s.state(ChangeState)
     if s.text is None or state.written is None:
         return None
-    return state.written if state.writing_task is not None or state.written.version == s.text.version else None
+    return state.written if state.writing is not None or state.written.version == s.text.version else None
 
 
 def is_stale(s: Snapshot) -> bool:

@@ -26,6 +26,7 @@ from components.parts import (
     text_box,
     title_row,
 )
+from components.state.jobs import stop
 from components.state.snapshot import Snapshot
 from components.tabs.change.experiments import EXPERIMENTS
 from components.tabs.change.handlers import editing, generation, patching
@@ -79,14 +80,14 @@ def _switches() -> Part:
                 "change.try.costliest",
                 editing.switch_off_costliest,
                 queue="model",
-                enabled=lambda s: s.state(ChangeState).costs_task is None,
+                enabled=lambda s: s.state(ChangeState).costing is None,
             ),
             *experiments,
             button(
                 "change-costs-stop",
                 "stop",
-                editing.stop_costs,
-                show=lambda s: s.state(ChangeState).costs_task is not None,
+                partial(stop, ChangeState, name="costing"),
+                show=lambda s: s.state(ChangeState).costing is not None,
             ),
             classes="gb-small",
         ),
@@ -115,7 +116,7 @@ def _texts() -> Part:
         title_row(
             question("change.texts.question"),
             button("change-both", "change.both", generation.generate_both, queue="model", enabled=_rests, primary=True),
-            button("change-stop", "stop", generation.stop, enabled=lambda s: not _rests(s)),
+            button("change-stop", "stop", partial(stop, ChangeState, name="writing"), enabled=lambda s: not _rests(s)),
         ),
         row(
             sentence("change-stale", kind="caption"),
@@ -214,7 +215,7 @@ def _patching() -> Part:
                 enabled=lambda s: not _measures(s),
                 primary=True,
             ),
-            button("change-patch-stop", "stop", patching.stop_sweep, enabled=_measures),
+            button("change-patch-stop", "stop", partial(stop, ChangeState, name="sweeping"), enabled=_measures),
         ),
         sentence("change-patch-status", kind="status"),
         sentence("change-trouble", kind="notice"),
@@ -230,11 +231,11 @@ def _activation(s: Snapshot) -> str:
 
 def _rests(s: Snapshot) -> bool:
     """Whether no texts are being written."""
-    return s.state(ChangeState).writing_task is None
+    return s.state(ChangeState).writing is None
 
 
 def _measures(s: Snapshot) -> bool:
-    return s.state(ChangeState).sweep_task is not None
+    return s.state(ChangeState).sweeping is not None
 
 
 def _control(name: str, s: Snapshot) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal
 
+from components.state.jobs import Job
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Message, Snapshot
@@ -42,12 +43,14 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """What both parts of the tab run. run: numbers the runs, so that a new one or Stop ends the previous one. busy:
-    whether one is running. notice: a remark about the newest, or its error."""
+    """What both parts of the tab run. job: what is running. notice: a remark about the newest, or its error."""
 
-    run: int = 0
-    busy: bool = False
+    job: Job | None = None
     notice: Message | Exception | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self.job is not None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +79,13 @@ class CompareState(RunState):
 
 @dataclass(frozen=True, eq=False)
 class BeamState(RunState):
-    """The beam search: its settings, the search, which grows, and the selected candidate, None for the best. version
-    changes with each step."""
+    """The beam search: its settings, whether one has begun, the newest, which grows, and the selected candidate, None
+    for the best. version changes with each step."""
 
     width: int = 3
     penalty: float = 1.0
     length: int = 10
+    begun: bool = False
     search: BeamSearch | None = None
     version: int = 0
     chosen: int | None = None

@@ -30,12 +30,12 @@ from components.parts import (
     title_row,
     valueless,
 )
+from components.state.jobs import stop
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
 from components.tabs.compare import state
 from components.tabs.compare.handlers import beam_search
 from components.tabs.compare.handlers import columns as handlers
-from components.tabs.compare.handlers.runs import stop_run
 from components.tabs.compare.state import COLUMN_SETTINGS, PRESETS, SIDES, BeamState, CompareState, RunState
 from components.tabs.compare.views import VIEWS
 from components.tabs.compare.views.beam_search import picked
@@ -230,7 +230,7 @@ def _run_buttons(name: str, label: str, start: Any, stop_name: str, run: type[Ru
     """Start and Stop; what runs ends by itself once it is stopped, with what is left to show."""
     return row(
         button(name, label, start, queue="model", enabled=lambda s: not s.state(run).busy, primary=True),
-        button(stop_name, "stop", partial(stop_run, run), enabled=lambda s: s.state(run).busy),
+        button(stop_name, "stop", partial(stop, run), enabled=lambda s: s.state(run).busy),
         classes="gb-buttons gb-short",
     )
 

@@ -24,7 +24,7 @@ from components.widgets.film import film
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.layers import layers
-from components.widgets.lines import lines
+from components.widgets.lines import attention_lines
 from components.widgets.sentence import sentence
 from components.widgets.stages import stages
 from components.widgets.table import table
@@ -104,7 +104,7 @@ def _one_head() -> Card:
         section(
             title_row(question("lines.question"), view),
             sentence("lines-what", kind="caption"),
-            lines("lines", on=handlers.select_pair),
+            attention_lines("lines", on=handlers.select_pair),
         ),
         classes="",
     )

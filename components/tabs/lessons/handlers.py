@@ -19,7 +19,7 @@ from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.pictures import PICTURES
 from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion, parse_number
-from components.tabs.lessons.state import LessonsState, Request, Verdict
+from components.tabs.lessons.state import FigureInputs, LessonsState, Verdict
 from gpt import Generation, GPTConfig, LoadedModel
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
@@ -180,10 +180,10 @@ def analysis(loaded: LoadedModel) -> Analysis:
     return Analysis(wanted, partial(draw_picture, loaded))
 
 
-def wanted(s: Snapshot) -> Request | None:
+def wanted(s: Snapshot) -> FigureInputs | None:
     """The missing figure; None for a lesson without one."""
     state = s.state(LessonsState)
-    question = Request(state.lesson, s.language, state.text, state.a, state.b, state.choice)
+    question = FigureInputs(state.lesson, s.language, state.text, state.a, state.b, state.choice)
     is_known = state.result is not None and state.result.request == question
     return None if state.lesson not in PICTURES or is_known else question
 

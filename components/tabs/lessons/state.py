@@ -13,7 +13,7 @@ from components.tabs.lessons.pictures.picture import Drawn
 Verdict = Literal["", "right", "wrong", "unreadable"]
 
 
-class Request(NamedTuple):
+class FigureInputs(NamedTuple):
     """The inputs of a figure: its lesson and the values of the controls."""
 
     lesson: str
@@ -57,7 +57,7 @@ class LessonsState:
         return None if self.result is None or not self._is_open(self.result) else self.result.problem
 
     def _is_open(self, result: Result[Drawn]) -> bool:
-        return isinstance(result.request, Request) and result.request.lesson == self.lesson
+        return isinstance(result.request, FigureInputs) and result.request.lesson == self.lesson
 
 
 def is_lesson_open(lesson: str, s: Snapshot) -> bool:

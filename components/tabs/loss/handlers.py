@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 from typing import Any
 
@@ -11,12 +11,12 @@ from components.api.arguments import MAX_CHARACTERS, check_scored_length
 from components.errors import PageError
 from components.render import Analysis
 from components.state.example import encodable_text
+from components.state.jobs import Job, in_thread, run_steps
 from components.state.loading import load_with_progress
 from components.state.session import Session
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.loss.state import FIRST_EXAMPLE, STRIDES, LossState, ScoredText
 from gpt import LoadedModel
-from gpt.background import run_with_progress
 from gpt.experiments.text_loss import TextScore, score_text
 from gpt.tokenizer import prompt_ids
 
@@ -55,7 +55,7 @@ def wanted(s: Snapshot) -> Any:
     """The model in use, unless the result is of that model, or there is none to replace."""
     state = s.state(LossState)
     is_old = state.run == 0 if state.scored is None else state.scored.loaded is not s.loaded
-    return s.loaded.name if s.loaded is not None and is_old and not state.running else None
+    return s.loaded.name if s.loaded is not None and is_old and not state.busy else None
 
 
 def scored_example(loaded: LoadedModel) -> ScoredText:
@@ -93,37 +93,26 @@ def measure_box(session: Session) -> Iterator[None]:
 def measure(session: Session, text: str, parts: int) -> Iterator[None]:
     """Score a text, window by window; an error is shown and the previous result stays."""
     run = session.state(LossState).run + 1
-    session.change(LossState, run=run, running=True, notice=None, progress=Message("loss.loading"))
-    try:
-        yield
+    session.change(LossState, run=run)
+
+    def steps(job: Job) -> Generator[None]:
         _check_length(text)
         loaded = yield from load_with_progress(session, session.model)
         ids = prompt_ids(loaded.tokenizer, text)
         check_scored_length(len(ids))
         stride = stride_of(parts, loaded.model.config.block_size)
-
-        def show(n: int, total: int) -> None:
-            if total and session.state(LossState).run == run:
-                session.change(LossState, progress=Message("loss.progress", {"n": n, "total": total}))
-
-        score = yield from run_with_progress(
-            lambda progress: score_text(loaded, ids, stride=stride, progress=progress), show
+        score = yield from in_thread(
+            session,
+            LossState,
+            job,
+            "loss.progress",
+            lambda progress: score_text(loaded, ids, stride=stride, progress=progress),
         )
-        if session.state(LossState).run == run:
-            repaired = re.search("[\ud800-\udfff]", text) is not None
-            scored = ScoredText(loaded, score, text, run, parts, repaired)
-            session.change(LossState, scored=scored, selected=most_surprising(score))
-    except ValueError as problem:
-        if session.state(LossState).run == run:
-            session.change(LossState, notice=problem)
-    finally:
-        if session.state(LossState).run == run:
-            session.change(LossState, running=False, progress=None)
+        repaired = re.search("[\ud800-\udfff]", text) is not None
+        scored = ScoredText(loaded, score, text, run, parts, repaired)
+        session.change(LossState, scored=scored, selected=most_surprising(score))
 
-
-def stop(session: Session) -> None:
-    """Stop scoring; the previous result stays."""
-    session.change(LossState, run=session.state(LossState).run + 1, running=False, progress=None)
+    yield from run_steps(session, LossState, steps)
 
 
 def select(session: Session, sent: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from components.state.snapshot import Message
+from components.state.jobs import Job
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore
 
@@ -39,17 +39,16 @@ class ScoredText:
 @dataclass(frozen=True, eq=False)
 class LossState:
     """text, parts: of the box and of the stride. scored: the displayed text, and selected: a position of it. run:
-    numbers the runs, so that a new one ends the previous one. notice: an error."""
+    how many texts were scored. notice: an error."""
 
     text: str = FIRST_EXAMPLE
     parts: int = HALF
     scored: ScoredText | None = None
     selected: int = 0
     run: int = 0
-    running: bool = False
+    job: Job | None = None
     notice: ValueError | None = None
-    progress: Message | None = None
 
     @property
     def busy(self) -> bool:
-        return self.running
+        return self.job is not None

@@ -10,6 +10,7 @@ from components.events import Events
 from components.i18n import t
 from components.panels.panel import of_state
 from components.parts import button, caption, question, row, run_buttons, select, text_box
+from components.state.jobs import stop
 from components.state.snapshot import Snapshot
 from components.tabs.loss import handlers
 from components.tabs.loss.state import EXAMPLES, STRIDES, LossState
@@ -47,8 +48,8 @@ def build_loss(events: Events, loaded: LoadedModel) -> None:
                 "loss",
                 "loss.measure",
                 handlers.measure_box,
-                handlers.stop,
-                of_state(LossState, "running"),
+                partial(stop, LossState),
+                of_state(LossState, "busy"),
                 queue="model",
                 primary=True,
             ),

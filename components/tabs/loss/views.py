@@ -12,7 +12,7 @@ from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import percent, quoted
 from components.render import Lines, View
-from components.state.snapshot import Snapshot
+from components.state.snapshot import Message, Snapshot
 from components.tabs.loss.state import LossState, ScoredText
 from components.text_views import token_lines
 from components.widgets.tokens import shade_value
@@ -116,7 +116,8 @@ def token(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    progress = s.progress or s.state(LossState).progress
+    job = s.state(LossState).job
+    progress = s.progress or (None if job is None else job.progress or Message("loss.loading"))
     return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
 
 

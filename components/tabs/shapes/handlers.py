@@ -14,6 +14,7 @@ from components.errors import PageError
 from components.render import Analysis, Lines
 from components.state.admission import admitted
 from components.state.example import EXAMPLE_LENGTH, EXAMPLE_SEED
+from components.state.jobs import Job, run_steps
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
@@ -123,34 +124,18 @@ def example(models: RandomModels, written: Generation) -> Built | None:
 
 def build(models: RandomModels, session: Session) -> Iterator[None]:
     """Initialise the configuration and generate with it and the chosen model in lockstep; errors are shown."""
-    run = object()
-    session.change(ShapesState, run=run, trouble=None)
-    try:
-        yield
-        with closing(_build(models, session)) as steps:
-            for built in steps:
-                if session.state(ShapesState).run is not run:
-                    return
-                if built is not None:
-                    session.change(ShapesState, built=replace(built, run=run), example_shown=True)
-                yield
-    except MemoryInUse:
-        _end(session, run, PageError("shapes.busy"))
-    except ValueError as problem:
-        _end(session, run, problem)
-    finally:
-        _end(session, run)
 
+    def steps(job: Job) -> Generator[None]:
+        with closing(_build(models, session)) as made:
+            try:
+                for built in made:
+                    if built is not None:
+                        session.change(ShapesState, built=replace(built, job=job), example_shown=True)
+                    yield
+            except MemoryInUse:
+                raise PageError("shapes.busy") from None
 
-def _end(session: Session, run: object, trouble: Exception | None = None) -> None:
-    """End a run, unless another one has begun."""
-    if session.state(ShapesState).run is run:
-        session.change(ShapesState, run=None, trouble=trouble)
-
-
-def stop(session: Session) -> None:
-    """Stop both models."""
-    session.change(ShapesState, run=None)
+    yield from run_steps(session, ShapesState, steps, problem="trouble")
 
 
 def _build(models: RandomModels, session: Session) -> Generator[Built | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from components.render import Lines
+from components.state.jobs import Job
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.shapes.settings import PICKED, Choice, Shape
@@ -18,7 +19,7 @@ class Built:
 
     stages: of one forward pass over the prompt. seconds: for initialisation. model: the name of the trained one.
     documents, lines: of the random and of the trained text, for their strips. n_tokens: generated with random weights.
-    finished: whether both texts are complete. run: the run that it belongs to; None for the initial example of the
+    finished: whether both texts are complete. job: that it belongs to; None for the initial example of the
     page's own text and model.
     """
 
@@ -31,23 +32,23 @@ class Built:
     lines: tuple[Lines, Lines]
     n_tokens: int = 0
     finished: bool = False
-    run: object | None = None
+    job: Job | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class ShapesState:
-    """choice: the values of the controls; None for the configuration of the chosen model. built: the newest model; run:
-    identifies the active build. trouble: its error. example_shown: whether the example, or anything else, was shown."""
+    """choice: the values of the controls; None for the configuration of the chosen model. built: the newest model; job:
+    the active build. trouble: its error. example_shown: whether the example, or anything else, was shown."""
 
     choice: Choice | None = None
     built: Built | None = None
-    run: object | None = None
+    job: Job | None = None
     trouble: Exception | None = None
     example_shown: bool = False
 
     @property
     def busy(self) -> bool:
-        return self.run is not None
+        return self.job is not None
 
 
 def choice_of(s: Snapshot | Session) -> Choice:

@@ -22,6 +22,7 @@ from components.parts import (
     select,
     slider,
 )
+from components.state.jobs import stop
 from components.state.snapshot import Snapshot
 from components.tabs.shapes import handlers
 from components.tabs.shapes.settings import preset_choices
@@ -112,7 +113,14 @@ def _building(models: RandomModels) -> Part:
         question("shapes.build.question"),
         caption("shapes.build.says"),
         run_buttons(
-            "shape", "shapes.build", start, handlers.stop, is_building, queue="model", able=can_build, primary=True
+            "shape",
+            "shapes.build",
+            start,
+            partial(stop, ShapesState),
+            is_building,
+            queue="model",
+            able=can_build,
+            primary=True,
         ),
         sentence("shape-room", kind="caption"),
         sentence("shape-trouble", kind="notice"),

@@ -74,7 +74,7 @@ def room_sentence(shape: Shape, language: Language) -> str:
 
 def status_sentence(built: Built, running: bool, language: Language) -> str:
     """The built model, and the number of generated tokens."""
-    caption = t("shapes.status.example", language) if built.run is None else ""
+    caption = t("shapes.status.example", language) if built.job is None else ""
     return caption + t(
         "shapes.status" if built.finished or running else "shapes.status.stopped",
         language,
@@ -149,7 +149,7 @@ def status(s: Snapshot) -> dict[str, Any]:
     """The progress, or the built model."""
     state = s.state(ShapesState)
     built = state.built
-    if state.busy and (built is None or built.run is not state.run):
+    if state.busy and (built is None or built.job is not state.job):
         waiting = s.progress or Message("shapes.building")
         return {"text": t(waiting.key, s.language, **waiting.values)}
     return {"text": "" if built is None else status_sentence(built, state.busy, s.language)}

@@ -11,7 +11,7 @@ from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 from components.state.text import Text
 from components.tabs.why import predictions
-from components.tabs.why.state import Answer, MeasuredRoles, WhyState
+from components.tabs.why.state import Explanation, MeasuredRoles, WhyState
 from gpt import GPT
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import lens_top_tokens
@@ -75,7 +75,7 @@ def analyse(session: Session) -> Iterator[None]:
         )
         answer = state.shown
         if answer is None or answer.traced is not traced or answer.prediction != prediction:
-            answer = Answer(traced, prediction)
+            answer = Explanation(traced, prediction)
             session.change(WhyState, shown=answer)
             yield
         yield from _causes(session, answer)
@@ -88,7 +88,7 @@ def analyse(session: Session) -> Iterator[None]:
         session.change(WhyState, progress=None)
 
 
-def update(session: Session, answer: Answer, **found: Any) -> bool:
+def update(session: Session, answer: Explanation, **found: Any) -> bool:
     """Add results to the current answer; returns False if another answer has replaced it."""
     shown = session.state(WhyState).shown
     if shown is None or shown.traced is not answer.traced or shown.prediction != answer.prediction:
@@ -97,7 +97,7 @@ def update(session: Session, answer: Answer, **found: Any) -> bool:
     return True
 
 
-def _causes(session: Session, answer: Answer) -> Iterator[None]:
+def _causes(session: Session, answer: Explanation) -> Iterator[None]:
     if answer.causes is None:
         traced, prediction = answer.traced, answer.prediction
         found = yield from _busy(session, traced.model, "causes", lambda: predictions.causes(traced, prediction))
@@ -105,7 +105,7 @@ def _causes(session: Session, answer: Answer) -> Iterator[None]:
         yield
 
 
-def _influence(session: Session, answer: Answer) -> Iterator[None]:
+def _influence(session: Session, answer: Explanation) -> Iterator[None]:
     if answer.influence_known:
         return
     traced, prediction, method = answer.traced, answer.prediction, session.state(WhyState).method

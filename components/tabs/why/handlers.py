@@ -9,7 +9,7 @@ from typing import Any, get_args
 from components.state.session import Session
 from components.tabs.why import predictions
 from components.tabs.why.analysis import update
-from components.tabs.why.state import Answer, Order, Role, Sample, WatchList, WhyState
+from components.tabs.why.state import Explanation, Order, Role, Sample, WatchList, WhyState
 from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import LENS_POINTS
 from gpt.analysis.vocabulary_search import search_vocabulary
@@ -65,7 +65,7 @@ def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
         update(session, answer, without=found)
 
 
-def _switched(answer: Answer, sent: dict[str, Any]) -> Ablation | None:
+def _switched(answer: Explanation, sent: dict[str, Any]) -> Ablation | None:
     """What is off after a click; None for a click that changes nothing."""
     if sent.get("all") is True:
         return Ablation()

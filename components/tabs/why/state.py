@@ -44,7 +44,7 @@ class WatchList:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Explanation:
     """Results for one prediction; None for what is not computed yet.
 
     off: what is switched off in the flow; without: what is predicted then. influence_known: whether the influence was
@@ -92,7 +92,7 @@ class WhyState:
     role: Role = "previous_token"
     sample: Sample = "text"
     watched: WatchList = WatchList()
-    shown: Answer | None = None
+    shown: Explanation | None = None
     roles: dict[str, MeasuredRoles] = field(default_factory=dict)
     progress: Message | None = None
 

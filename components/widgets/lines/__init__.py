@@ -31,7 +31,7 @@ _TEMPLATE = """<figure class="gb-lines">
 </figure>"""
 
 
-def lines(name: str, **wired: Any) -> Part:
+def attention_lines(name: str, **wired: Any) -> Part:
     """The picture. Raises `.select` with a payload of {"position"} or {"position", "key"}.
 
     Data of its view: `lines_data`, and labels; without n_head it takes no room.

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from components.panels import kernels, layer_times, masks, positions
+from components.panels.experiment import Experiment, run_steps, stop_run
 from components.panels.kernels import KernelsState
 from components.panels.layer_times import LayerTimesState, Measured
 from components.panels.masks import MasksState
 from components.panels.positions import PositionsState
-from components.panels.run import Run, run_steps, stop_run
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from gpt.experiments.speed import LayerTimes
@@ -60,7 +60,7 @@ def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is
 def test_layer_times_are_medians_of_the_passes_and_their_quartiles(session: Session) -> None:
     usual = LayerTimes(0.001, (0.002, 0.003), (0.004, 0.006), 0.004)
     slow = LayerTimes(0.001, (0.102, 0.003), (0.004, 0.006), 0.004)
-    session.change(LayerTimesState, run=Run(Measured(12, (usual, usual, slow, usual, usual))))
+    session.change(LayerTimesState, run=Experiment(Measured(12, (usual, usual, slow, usual, usual))))
     found = {view.name: view.draw(session.snapshot()) for view in layer_times.VIEWS}
     attention, feed_forward, ends, quartiles = y_of(found["layers-measured"])
     assert attention.tolist() == pytest.approx([0, 2, 3, 0])
@@ -85,7 +85,7 @@ def test_an_experiment_that_fails_says_why_and_may_be_started_again() -> None:
 def test_an_older_run_ends_without_touching_the_one_that_was_started_after_it(session: Session) -> None:
     older = run_steps(MasksState, masks.train, True, session)
     next(older)
-    newer = Run(id=object())
+    newer = Experiment(id=object())
     session.change(MasksState, run=newer)
     assert list(older) == []
     assert session.state(MasksState).run is newer

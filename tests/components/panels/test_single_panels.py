@@ -11,6 +11,7 @@ import torch
 
 from components.labels import percent
 from components.panels import notebook
+from components.panels.experiment import Experiment
 from components.panels.feed_forward import hidden
 from components.panels.initialisation import InitialisationState
 from components.panels.layer_norm import CHECKS, LayerNormState
@@ -18,7 +19,6 @@ from components.panels.masks import MasksState
 from components.panels.norm_placement import NormPlacementState
 from components.panels.panel import select_layer, select_position, store_value
 from components.panels.positions import PositionsState
-from components.panels.run import Run
 from components.panels.shortcuts import ShortcutsState, type_seed
 from components.panels.skeleton import TEXT, small_pair
 from components.panels.tokenizer import type_text, type_word
@@ -50,7 +50,7 @@ def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(
     for _ in range(7):
         found = next(values)
     values.close()  # before the model is made
-    session.change(notebook.NotebookState, run=Run((*found[:6], replace(found[6], computed=(163_009_537,)))))
+    session.change(notebook.NotebookState, run=Experiment((*found[:6], replace(found[6], computed=(163_009_537,)))))
     assert rows()[3][1:] == ["0.1324  0.217", "✓ 0.1324  0.217"]
     assert rows()[7][1:] == ["163,009,536", "✗ 163,009,537"]
     assert "7 of 12 values computed, 6 of them" in notebook.answer(session.snapshot())["text"]

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from components.labels import token_text, visible
+from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs.change.effect import head_costs, measure, read_document, read_prompt
 from components.tabs.change.handlers import editing
-from components.tabs.change.handlers.measurement import ANALYSIS, stop_task
+from components.tabs.change.handlers.measurement import ANALYSIS
 from components.tabs.change.state import ChangeState
 from gpt import Edits, Generation
 from gpt.analysis.predictions import kl_divergence
@@ -117,14 +118,14 @@ def test_the_costliest_head_is_switched_off_and_the_costs_belong_to_one_text(ses
 
 def test_a_stopped_measurement_changes_no_edit(session, monkeypatch):
     def stopped(text, progress):
-        stop_task(session, "costs_task")
+        stop(ChangeState, session, "costing")
         while True:
             progress(1, 9)
 
     monkeypatch.setattr(editing, "head_costs", stopped)
     finish(editing.switch_off_costliest(session))
     state = session.state(ChangeState)
-    assert (session.edits, state.costs, state.costs_task) == (Edits(), None, None)
+    assert (session.edits, state.costs, state.costing) == (Edits(), None, None)
 
 
 def test_every_view_belongs_to_the_text_that_was_measured_while_the_next_is_written(session):

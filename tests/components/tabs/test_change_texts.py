@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs.change.handlers import editing, generation
 from components.tabs.change.program import program
@@ -67,7 +68,7 @@ def test_both_texts_end_when_they_are_stopped_and_go_when_the_playground_has_ano
     steps = generation.generate_both(session)
     for _ in range(3):
         next(steps)
-    generation.stop(session)
+    stop(ChangeState, session, "writing")
     finish(steps)
     assert len(session.state(ChangeState).written.original.ids) == session.document.n_prompt + 1
     assert said(analysed(session), "own")

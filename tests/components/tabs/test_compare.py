@@ -8,9 +8,9 @@ import math
 import pytest
 import torch
 
+from components.state.jobs import stop
 from components.state.settings import LIMITS
 from components.tabs.compare.handlers import beam_search, columns
-from components.tabs.compare.handlers.runs import stop_run
 from components.tabs.compare.pair import Pair
 from components.tabs.compare.state import COLUMN_SETTINGS, PRESETS, BeamState, CompareState, prompts
 from components.tabs.compare.views import VIEWS
@@ -181,7 +181,7 @@ def test_stopping_ends_both_columns_and_a_new_run_ends_the_one_before(session):
     run = columns.generate(session)
     for _ in range(8):
         next(run)
-    stop_run(CompareState, session)
+    stop(CompareState, session)
     assert list(run) == []
     pair = session.state(CompareState).pair
     assert [document.n_read for document in pair.documents] == [len(document.ids) for document in pair.documents]
@@ -237,10 +237,12 @@ def test_presets_are_models_and_settings_that_exist_and_differ():
 
 
 def test_each_part_runs_an_example_when_it_is_first_opened_and_closed_parts_are_not_drawn(session):
-    for _ in range(2):
+    runs = []
+    for part in ("beams", "beams", "other"):
         list(columns.open_tab(session))
-        list(beam_search.open_part(session, "beams"))
-    list(beam_search.open_part(session, "other"))
-    assert (session.state(CompareState).run, session.state(BeamState).run) == (1, 1)
+        list(beam_search.open_part(session, part))
+        runs.append((session.state(CompareState).pair, session.state(BeamState).search))
+    assert None not in runs[0]
+    assert runs == runs[:1] * 3
     closed = [view.name for view in VIEWS if view.inputs(session.snapshot()) is None]
     assert closed == [view.name for view in VIEWS if view.name.startswith("compare-")]

@@ -10,8 +10,8 @@ import math
 import pytest
 
 from components.errors import localize_error
+from components.state.jobs import stop
 from components.tabs.compare.handlers import beam_search, columns
-from components.tabs.compare.handlers.runs import stop_run
 from components.tabs.compare.state import BeamState
 from components.tabs.compare.views import beam_search as beam_views
 from gpt import Generation, get_model
@@ -75,7 +75,7 @@ def test_a_search_that_is_stopped_keeps_what_it_has(session):
     run = beam_search.search(session)
     for _ in range(4):
         next(run)
-    stop_run(BeamState, session)
+    stop(BeamState, session)
     list(run)
     shown = drawn(session)
     assert "No text has ended yet" in shown["beams-says"]["text"]
@@ -120,7 +120,7 @@ def test_searches_keep_the_memory_of_four_at_most_and_none_after_a_stop(session,
         waits = beam_search.search(other)
         while other.progress is None or other.progress.key != "status.waiting":
             next(waits)
-        stop_run(BeamState, session)
+        stop(BeamState, session)
         list(running)
         assert found._cache is None
         assert other.state(BeamState).search.candidates == []

@@ -10,6 +10,7 @@ import pytest
 import torch
 from plotly.utils import PlotlyJSONEncoder
 
+from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs.loss import handlers
 from components.tabs.loss.state import FIRST_EXAMPLE, LossState
@@ -165,7 +166,7 @@ def test_a_run_that_was_stopped_changes_nothing_and_an_older_one_never_ends_a_ne
     first = handlers.measure(session, "The cat sat.", 2)
     next(first)
     assert session.state(LossState).busy
-    handlers.stop(session)
+    stop(LossState, session)
     assert not session.state(LossState).busy
     second = handlers.measure(session, "The cat ran.", 2)
     next(second)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from components import update_rate
 from components.api.text import TextEndpoints
 from components.errors import localize_error
+from components.state import throughput
 from components.state.example import example
 from components.state.session import Session
+from components.state.throughput import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
 from components.tabs.playground.handlers import editing, generation, selection
 from components.tabs.playground.state import EXAMPLES, PlaygroundState
-from components.update_rate import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
@@ -244,7 +244,7 @@ def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
 @pytest.fixture
 def crowd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Twenty others write, and updates cost so much that between the first and the last none is due."""
-    monkeypatch.setattr(update_rate, "UPDATE_COST_SECONDS", 60.0)
+    monkeypatch.setattr(throughput, "UPDATE_COST_SECONDS", 60.0)
     with ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(get_model().engine.admission.enter())

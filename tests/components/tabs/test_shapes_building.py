@@ -10,6 +10,7 @@ import pytest
 
 from components.i18n import t
 from components.panels.shape_settings import RANGES
+from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs.shapes import handlers
 from components.tabs.shapes.state import ShapesState
@@ -150,7 +151,7 @@ def test_stopped_both_texts_stay_as_they_are_and_the_model_is_freed(session, mon
     for _ in run:
         if session.state(ShapesState).built is not None and session.state(ShapesState).built.n_tokens > 3:
             break
-    handlers.stop(session)
+    stop(ShapesState, session)
     assert not session.busy
     shown = drawn(session)
     assert shown["status"]["text"].endswith("stopped")

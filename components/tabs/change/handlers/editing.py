@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from components.errors import PageError
+from components.state.jobs import result_of
 from components.state.session import Session
 from components.tabs.change.effect import head_costs
 from components.tabs.change.experiments import EXPERIMENTS
-from components.tabs.change.handlers.measurement import run_task, stop_task, up_to_date
+from components.tabs.change.handlers.measurement import up_to_date
 from components.tabs.change.state import ChangeState, selected_position
 from components.tabs.change.views.effect import window
 from gpt import Edits
@@ -69,19 +70,16 @@ def switch_off_costliest(session: Session) -> Iterator[None]:
         raise PageError("error.no_text")
     costs = session.state(ChangeState).costs
     if costs is None or costs.text is not text:
-        work = run_task(session, "costs_task", "change.costs.doing", lambda progress: head_costs(text, progress))
         try:
-            costs = yield from work
+            costs = yield from result_of(
+                session, ChangeState, "costing", "change.costs.doing", lambda progress: head_costs(text, progress)
+            )
         except Cancelled:
             return
         if session.state(ChangeState).text is not text:
             return
     layer, head = divmod(int(costs.bits.argmax()), text.config.n_head)
     edit(session, Edits(head_scale={(layer, head): 0.0}), costs=costs)
-
-
-def stop_costs(session: Session) -> None:
-    stop_task(session, "costs_task")
 
 
 def reset(session: Session) -> None:
@@ -106,7 +104,7 @@ def select_bar(session: Session, sent: dict[str, Any]) -> None:
 
 def _select(session: Session, position: object) -> None:
     state = session.state(ChangeState)
-    if state.text is None or state.writing_task is not None:
+    if state.text is None or state.writing is not None:
         return
     if type(position) is int and 0 <= position < state.text.n_read:
         if state.text.own:

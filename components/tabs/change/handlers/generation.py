@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from components.errors import PageError
 from components.state.admission import admitted
+from components.state.jobs import Job, started
 from components.state.selection import NEWEST
 from components.state.session import Session
+from components.state.throughput import min_update_interval
 from components.state.token_statistics import TokenStatisticsCache
 from components.tabs.change.effect import read_document
-from components.tabs.change.handlers.measurement import end_task, start_task, stop_task
-from components.tabs.change.state import ChangeState, Task, WrittenPair, WrittenText, prompt_to_try
+from components.tabs.change.state import ChangeState, WrittenPair, WrittenText, prompt_to_try
 from components.text_views import document_lines
-from components.update_rate import min_update_interval
 from gpt import Generation
 from gpt.documents.comparison import paired_steps
 
@@ -35,26 +35,18 @@ def generate_both(session: Session) -> Iterator[None]:
     loaded, settings = s.text.loaded, session.settings
     pair = WrittenPair(s.text.version, settings.sampling_with_seed(), settings.length, session.edits)
     pair.edits.check(loaded.model.config)
-    task = start_task(session, "writing_task")
-    try:
+    with started(session, ChangeState, "writing") as job:
         yield
         with admitted(session, loaded) as waiting:
             for _ in waiting:
                 yield
-                if task.stop.is_set():
+                if job.stopped.is_set():
                     return
             writers = _Generator(Generation(loaded, prompt)), _Generator(Generation(loaded, prompt, edits=pair.edits))
-            for _ in _generate(session, task, pair, writers, settings.pace):
+            for _ in _generate(session, job, pair, writers, settings.pace):
                 yield
                 for _ in waiting.after_token():
                     pass
-    finally:
-        end_task(session, "writing_task", task)
-
-
-def stop(session: Session) -> None:
-    """Stop both texts after the current token."""
-    stop_task(session, "writing_task")
 
 
 @dataclass(frozen=True)
@@ -69,7 +61,7 @@ class _Generator:
 
 
 def _generate(
-    session: Session, task: Task, pair: WrittenPair, writers: tuple[_Generator, _Generator], pace: float
+    session: Session, job: Job, pair: WrittenPair, writers: tuple[_Generator, _Generator], pace: float
 ) -> Iterator[None]:
     documents = writers[0].document, writers[1].document
     for document in documents:
@@ -94,8 +86,8 @@ def _generate(
                 show(pair)
                 yield
             if pace:
-                task.stop.wait(max(0.0, began + count / pace - time.perf_counter()))
-            if task.stop.is_set():
+                job.stopped.wait(max(0.0, began + count / pace - time.perf_counter()))
+            if job.stopped.is_set():
                 return
     finally:
         documents[0].read()

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Iterator
-from typing import TypeVar
+from collections.abc import Generator, Hashable, Iterator
 
 from components.render import Analysis
 from components.state.selection import NEWEST
 from components.state.session import Session
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.change.effect import ReadText, fitting_edits, measure, read_document, read_prompt
 from components.tabs.change.state import (
     ChangeState,
     DroppedEdits,
-    Task,
-    TaskName,
     prompt_to_try,
     written_pair,
 )
 from gpt import Edits, LoadedModel, encode_prompt
-from gpt.background import Cancelled, Progress, run_with_progress
 from gpt.documents.edit_text import format_edits
 from gpt.tokenizer import plain_text
-
-T = TypeVar("T")
 
 
 def text_source(s: Snapshot) -> Hashable:
     """Identifies the text to measure the edits on; None if there is none.
 
-    The unedited model's text of the generated pair, else the prompt of `Session.edits_on`, else the text of the
+    The unedited model's text of the generated pair, else the prompt of `Session.edits_on`, else the text of
     Write.
     """
     if s.text is None or s.text.n_read == 0:
@@ -45,7 +39,7 @@ def text_source(s: Snapshot) -> Hashable:
 def wanted(s: Snapshot) -> Hashable:
     """The text and the edits to measure; None during generation and if they are measured."""
     state, source = s.state(ChangeState), text_source(s)
-    if source is None or s.generating or state.writing_task is not None:
+    if source is None or s.generating or state.writing is not None:
         return None
     effect, edits = state.effect, format_edits(s.edits)
     if effect is not None and (effect.text.source, format_edits(effect.edits)) == (source, edits):
@@ -115,43 +109,3 @@ def up_to_date(session: Session) -> Generator[None, None, ReadText | None]:
     if missing is not None:
         yield from run(session)
     return session.state(ChangeState).text
-
-
-def start_task(session: Session, name: TaskName) -> Task:
-    """Start a task of that name; a running one stops."""
-    stop_task(session, name)
-    task = Task()
-    session.change(ChangeState, **{name: task})
-    return task
-
-
-def stop_task(session: Session, name: TaskName) -> None:
-    """Stop the running task of that name, if any."""
-    task: Task | None = getattr(session.state(ChangeState), name)
-    if task is not None:
-        task.stop.set()
-
-
-def end_task(session: Session, name: TaskName, task: Task) -> None:
-    """Remove a task that ended, unless another one of its name has started."""
-    current: Task | None = getattr(session.state(ChangeState), name)
-    if current is not None and current.stop is task.stop:
-        session.change(ChangeState, **{name: None})
-
-
-def run_task(session: Session, name: TaskName, key: str, work: Callable[[Progress], T]) -> Generator[None, None, T]:
-    """Run `work` in a thread and return its result. key: of the progress message. Raises Cancelled if the task is
-    stopped."""
-    task = start_task(session, name)
-
-    def show(done: int, total: int) -> None:
-        if task.stop.is_set():
-            raise Cancelled
-        if total:
-            session.change(ChangeState, **{name: task.at(Message(key, {"n": done, "total": total}))})
-
-    try:
-        yield
-        return (yield from run_with_progress(work, show))
-    finally:
-        end_task(session, name, task)

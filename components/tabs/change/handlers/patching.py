@@ -11,11 +11,11 @@ import torch
 from components.api.arguments import MAX_CHARACTERS
 from components.errors import PageError
 from components.labels import quoted
+from components.state.jobs import result_of
 from components.state.selection import NEWEST
 from components.state.session import Session
 from components.tabs.change.effect import read
 from components.tabs.change.handlers.editing import edit
-from components.tabs.change.handlers.measurement import run_task, stop_task
 from components.tabs.change.state import (
     PATCHED,
     PROMPT_PAIRS,
@@ -84,9 +84,10 @@ def _sweep(session: Session, loaded: LoadedModel) -> Iterator[None]:
         return
     arguments = (loaded.model, pair.clean, pair.corrupted, pair.answer, pair.other)
     try:
-        found = yield from run_task(
+        found = yield from result_of(
             session,
-            "sweep_task",
+            ChangeState,
+            "sweeping",
             "change.patch.doing",
             lambda progress: patch_sweep(*arguments, name=name, progress=progress),
         )
@@ -98,10 +99,6 @@ def _sweep(session: Session, loaded: LoadedModel) -> Iterator[None]:
     newest = session.state(ChangeState).sweeps
     if newest is not None and (newest.loaded, newest.pair) == (loaded, pair):
         session.change(ChangeState, sweeps=replace(newest, by_name={**newest.by_name, name: found}))
-
-
-def stop_sweep(session: Session) -> None:
-    stop_task(session, "sweep_task")
 
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:

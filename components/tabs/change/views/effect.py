@@ -48,9 +48,9 @@ def notice(s: Snapshot) -> dict[str, Any]:
 def status(s: Snapshot) -> dict[str, Any]:
     """The progress, or the description of the chosen experiment."""
     state = s.state(ChangeState)
-    progress = s.progress if state.writing_task is not None else None
-    if state.costs_task is not None:
-        progress = state.costs_task.progress
+    progress = s.progress if state.writing is not None else None
+    if state.costing is not None:
+        progress = state.costing.progress
     if progress is not None:
         return {"text": t(progress.key, s.language, **progress.values)}
     if s.generating:
@@ -179,7 +179,7 @@ def window(n: int, position: int) -> tuple[int, int]:
 
 def _note(state: ChangeState, language: Language) -> str:
     """A note that the chart shows the previous text, while both texts are generated."""
-    return t("change.before", language) if state.writing_task is not None else ""
+    return t("change.before", language) if state.writing is not None else ""
 
 
 def _bits(value: float) -> str:
@@ -198,12 +198,12 @@ def _effect(s: Snapshot) -> Any:
     state = s.state(ChangeState)
     if state.text is None or s.text is None:
         return None
-    return state.effect, selected_position(s, state.text), state.writing_task is not None, s.language
+    return state.effect, selected_position(s, state.text), state.writing is not None, s.language
 
 
 def _status(s: Snapshot) -> Any:
     state = s.state(ChangeState)
-    return state.costs_task, state.writing_task, s.progress, s.generating, state.experiment, s.language
+    return state.costing, state.writing, s.progress, s.generating, state.experiment, s.language
 
 
 def _notice(s: Snapshot) -> Any:

@@ -42,7 +42,7 @@ def answer_choices(tokenizer: Vocabulary, ids: Iterable[int], p: Tensor, q: Tens
 
 def status(s: Snapshot) -> dict[str, Any]:
     """The progress of the measurement."""
-    task = s.state(ChangeState).sweep_task
+    task = s.state(ChangeState).sweeping
     progress = None if task is None else task.progress
     return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
 
@@ -130,7 +130,7 @@ def _map(s: Snapshot) -> Any:
 
 
 VIEWS = (
-    View("change-patch-status", lambda s: (s.state(ChangeState).sweep_task, s.language), status),
+    View("change-patch-status", lambda s: (s.state(ChangeState).sweeping, s.language), status),
     View("change-trouble", lambda s: (s.state(ChangeState).trouble, s.language), trouble),
     View("change-map", _map, recovery_map),
     View("change-cell", _map, cell),

@@ -9,11 +9,11 @@ from typing import Any, get_args
 from components.api.arguments import checked_text
 from components.state.admission import Admission
 from components.state.adoption import adopt as adopt_document
+from components.state.jobs import run_steps
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.settings import checked_number
 from components.state.snapshot import Message
-from components.tabs.compare.handlers.runs import run
 from components.tabs.compare.state import MAX_WIDTH, BeamState, CompareState, Part, prompts
 from components.tabs.compare.views.beam_search import picked
 from gpt import Generation
@@ -39,13 +39,14 @@ def open_part(session: Session, part: object) -> Iterator[None]:
     if part not in get_args(Part):
         return
     session.change(CompareState, part=part)
-    if part == "beams" and session.state(BeamState).run == 0:
+    if part == "beams" and not session.state(BeamState).begun:
         yield from search(session)
 
 
 def search(session: Session) -> Iterator[None]:
     """Run the search step by step."""
-    yield from run(BeamState, _steps, session)
+    session.change(BeamState, begun=True)
+    yield from run_steps(session, BeamState, lambda job: _steps(session))
 
 
 def _steps(session: Session) -> Generator[None]:

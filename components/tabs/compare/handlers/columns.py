@@ -10,11 +10,11 @@ from typing import Any
 from components.api.arguments import checked_text
 from components.errors import PageError
 from components.state.admission import admitted
+from components.state.jobs import run_steps
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.settings import Settings, clamped, max_new_tokens
 from components.state.snapshot import Message
-from components.tabs.compare.handlers.runs import run
 from components.tabs.compare.pair import Pair
 from components.tabs.compare.state import PRESETS, SIDES, ColumnSettings, CompareState, prompts
 from components.text_views import count_sentence
@@ -77,7 +77,7 @@ def generate(session: Session) -> Iterator[None]:
     if _made_with(session) == session.state(CompareState).ran:
         session.change(CompareState, columns=other_seeds(session.state(CompareState).columns))
     session.change(CompareState, ran=_made_with(session))
-    yield from run(CompareState, _write, session)
+    yield from run_steps(session, CompareState, lambda job: _write(session))
     state = session.state(CompareState)
     if state.pair is not None and not state.busy:
         state.pair.read()

@@ -17,10 +17,9 @@ from components.state.loading import load_with_progress
 from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
 from components.state.snapshot import Message
-from components.state.throughput import Throughput, measured
+from components.state.throughput import Throughput, measured, min_update_interval
 from components.tabs.playground.handlers.typing import read_box, take_text
 from components.tabs.playground.state import PlaygroundState, tail_length
-from components.update_rate import min_update_interval
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.backends import model_seconds, polled
 from gpt.documents.generation import sliding_steps

@@ -210,7 +210,7 @@ def token(s: Snapshot) -> dict[str, Any]:
     return {"rows": [] if view is None else token_table(view, s.language)}
 
 
-def lines(s: Snapshot) -> dict[str, Any]:
+def stage_picture(s: Snapshot) -> dict[str, Any]:
     view = s.cached(pipeline_of)
     return chart_data(None, "") if view is None else stage_chart(view, s.state(PlaygroundState).unit, s.language)
 
@@ -245,6 +245,6 @@ VIEWS = (
     View("pipeline-lead", pipeline_inputs, lead),
     View("pipeline-stages", pipeline_inputs, stages),
     View("pipeline-token", pipeline_inputs, token),
-    View("pipeline-lines", pipeline_inputs, lines),
+    View("pipeline-lines", pipeline_inputs, stage_picture),
     View("pipeline-bars", pipeline_inputs, bars),
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.causes import causes_sentence, head_name, token_name
+from components.causes import causes_sentence, layer_head_name, token_name
 from components.i18n import Language, t
 from components.labels import percent, quoted
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import CauseFlow, Prediction, TracedText, cause_flow
-from components.tabs.why.state import Answer, WhyState, why_inputs
+from components.tabs.why.state import Explanation, WhyState, why_inputs
 from components.tabs.why.views.tokens import short
 from gpt.analysis.causes import Ablation, Causes
 
@@ -58,7 +58,7 @@ def flow(s: Snapshot) -> dict[str, Any]:
     }
 
 
-def says(shown: Answer, language: Language) -> str:
+def says(shown: Explanation, language: Language) -> str:
     """What is predicted without the parts that are off."""
     if shown.off == Ablation():
         return t("why.flow.hint", language)
@@ -80,17 +80,17 @@ def says(shown: Answer, language: Language) -> str:
     return text
 
 
-def parts_off(shown: Answer, language: Language) -> str:
+def parts_off(shown: Explanation, language: Language) -> str:
     """Names of what is off; of many parts, their number."""
     names = [
         token_name(shown.traced.loaded.tokenizer, shown.traced.text.ids, i, language) for i in sorted(shown.off.tokens)
     ]
-    names += [head_name(head, language) for head in sorted(shown.off.heads)]
+    names += [layer_head_name(head, language) for head in sorted(shown.off.heads)]
     names += [
         t(
             "why.flow.read",
             language,
-            head=head_name((layer, head), language),
+            head=layer_head_name((layer, head), language),
             token=token_name(shown.traced.loaded.tokenizer, shown.traced.text.ids, i, language),
         )
         for layer, head, i in sorted(shown.off.reads)
@@ -100,7 +100,7 @@ def parts_off(shown: Answer, language: Language) -> str:
     return t("why.flow.and", language).join(names)
 
 
-def flow_labels(shown: Answer, found: CauseFlow, language: Language) -> dict[str, str]:
+def flow_labels(shown: Explanation, found: CauseFlow, language: Language) -> dict[str, str]:
     """The words of the picture; {place} is filled by the widget."""
     labels = {
         name: t(f"why.flow.{name}", language)

@@ -20,7 +20,7 @@ UPDATE_SECONDS = 0.25  # between two frames of a running experiment
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Generic[T]):
+class Experiment(Generic[T]):
     """The state of an experiment. latest: its newest result; id: identifies the active run, None if none is active."""
 
     latest: T | None = None
@@ -37,7 +37,7 @@ def experiment_buttons(
 ) -> Part:
     """The buttons that start and stop `run_steps`. One experiment runs at a time, for all visitors together.
 
-    label: of Start, a key; state: a dataclass with a field `run` of type `Run`.
+    label: of Start, a key; state: a dataclass with a field `run` of type `Experiment`.
     """
 
     def running(s: Snapshot) -> bool:
@@ -48,9 +48,9 @@ def experiment_buttons(
 
 
 def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bool, session: Session) -> Iterator[None]:
-    """Run an experiment in its own thread and store each result in `run.latest`. small: use one core."""
+    """Experiment an experiment in its own thread and store each result in `run.latest`. small: use one core."""
     run_id = object()
-    session.change(state, run=Run(id=run_id))
+    session.change(state, run=Experiment(id=run_id))
     yield
     with session.lock.reading():
         results = steps(session.snapshot())
@@ -62,7 +62,7 @@ def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bo
         with threads_for(0 if small else SMALL_WORK):
             for latest in results:
                 if is_active():
-                    session.change(state, run=Run(latest, run_id))
+                    session.change(state, run=Experiment(latest, run_id))
                 progress(0, 0)
 
     problem: ValueError | None = None
@@ -76,13 +76,13 @@ def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bo
         problem = error
     finally:
         if is_active():
-            session.change(state, run=Run(session.state(state).run.latest, problem=problem))
+            session.change(state, run=Experiment(session.state(state).run.latest, problem=problem))
 
 
 def stop_run(state: type, session: Session) -> None:
     """Stop the experiment and keep its latest result."""
-    run: Run[Any] = session.state(state).run
-    session.change(state, run=Run(run.latest, problem=run.problem))
+    run: Experiment[Any] = session.state(state).run
+    session.change(state, run=Experiment(run.latest, problem=run.problem))
 
 
 def time_limited(results: Iterator[T], seconds: float) -> Iterator[T]:

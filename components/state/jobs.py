@@ -1,0 +1,95 @@
+"""Work that a person starts and can stop: it stands in a field of a state while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event
+from typing import TypeVar
+
+from components.state.session import Session
+from components.state.snapshot import Message
+from gpt.background import Cancelled, Progress, run_with_progress
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Running work. progress: its message; stopped: set when it is to end. It is the same with other progress."""
+
+    progress: Message | None = None
+    stopped: Event = field(default_factory=Event)
+
+    def is_same(self, other: Job | None) -> bool:
+        return other is not None and other.stopped is self.stopped
+
+
+@contextmanager
+def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
+    """The block as the job in that field of the state; the one before it stops."""
+    stop(state, session, name)
+    job = Job()
+    session.change(state, **{name: job})
+    try:
+        yield job
+    finally:
+        if job.is_same(getattr(session.state(state), name)):
+            session.change(state, **{name: None})
+
+
+def stop(state: type, session: Session, name: str = "job") -> None:
+    """Stop the job in that field of the state, if there is one."""
+    job: Job | None = getattr(session.state(state), name)
+    if job is not None:
+        job.stopped.set()
+        session.change(state, **{name: None})
+
+
+def run_steps(
+    session: Session, state: type, steps: Callable[[Job], Generator[None]], *, problem: str = "notice"
+) -> Iterator[None]:
+    """Take these steps as the job of a state until they end or it is stopped. problem: the field of
+    an error."""
+    session.change(state, **{problem: None})
+    try:
+        with started(session, state) as job, closing(steps(job)) as running:
+            yield
+            for _ in running:
+                yield
+                if job.stopped.is_set():
+                    return
+    except Cancelled:
+        return
+    except ValueError as error:
+        session.change(state, **{problem: error})
+
+
+def in_thread(
+    session: Session, state: type, job: Job, key: str, work: Callable[[Progress], T], name: str = "job"
+) -> Generator[None, None, T]:
+    """Run `work` in a thread within a job and return its result. key: of the progress message, with `n` and `total`.
+
+    Raises Cancelled if the job is stopped.
+    """
+
+    def show(done: int, total: int) -> None:
+        if job.stopped.is_set():
+            raise Cancelled
+        if total:
+            session.change(state, **{name: replace(job, progress=Message(key, {"n": done, "total": total}))})
+
+    result = yield from run_with_progress(work, show)
+    if job.stopped.is_set():
+        raise Cancelled
+    return result
+
+
+def result_of(
+    session: Session, state: type, name: str, key: str, work: Callable[[Progress], T]
+) -> Generator[None, None, T]:
+    """Run `work` in a thread as a job of its own; otherwise as `in_thread`."""
+    with started(session, state, name) as job:
+        yield
+        return (yield from in_thread(session, state, job, key, work, name))
