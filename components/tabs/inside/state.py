@@ -7,7 +7,7 @@ from typing import Literal
 
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, WindowTrace
+from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, Stories
 from components.tabs.inside.trace_file import TraceFile
 
 Part = Literal["machine", "one_head", "stream", "embeddings"]
@@ -38,7 +38,7 @@ class InsideState:
     overview: HeadOverview | None = None
     skeleton: SkeletonPass | None = None
     position_trace: PositionTrace | None = None
-    window_trace: WindowTrace | None = None
+    stories: Stories | None = None
     rollout: Rollout | None = None
     trace_file: TraceFile | None = None
 
