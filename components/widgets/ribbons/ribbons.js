@@ -71,7 +71,7 @@ function mount(root, host) {
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
     const { tokens: rows, heads: nodes, height, reads, writes } = layout(heads.map(([, , fall]) => fall), weights);
-    const [side, middle] = isNarrow ? [84, 48] : [120, 132];
+    const [side, middle] = isNarrow ? [84, 60] : [120, 132];
     const end = isNarrow ? 104 : 160;
     const [headX, endX] = [side + (width - side - end - middle) * 0.5, width - end];
     svg.replaceChildren();
@@ -103,7 +103,7 @@ function mount(root, host) {
       const label = host.t("head.off", { layer, head, p: percent(fall) });
       const to = { part: "heads", place: [layer, head] };
       switched(path, to, label, isHeadOff);
-      const text = isNarrow ? `${layer}.${head}` : host.t("head", { layer, head });
+      const text = host.t(isNarrow ? "head.short" : "head", { layer, head });
       const node = box(nodes[h], headX, middle, text, { class: isHeadOff ? "gb-ribbon-head gb-off" : "gb-ribbon-head", style: colour(head) });
       switched(node, to, label, isHeadOff);
     });

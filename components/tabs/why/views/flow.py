@@ -104,7 +104,7 @@ def flow_labels(shown: Answer, found: CauseFlow, language: Language) -> dict[str
     """The words of the picture; {place} is filled by the widget."""
     labels = {
         name: t(f"why.flow.{name}", language)
-        for name in ("name", "tokens", "heads", "head", "others", "token.off", "head.off", "read.off", "all")
+        for name in ("name", "tokens", "heads", "head", "head.short", "others", "token.off", "head.off", "read.off", "all")
     }
     return labels | {"target": quoted(shown.traced.loaded.tokenizer, shown.prediction.token)}
 
