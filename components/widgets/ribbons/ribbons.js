@@ -7,6 +7,7 @@
  * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]
  * @property {{tokens: number[][], heads: number[][], reads: number[][]}} [off]  the places that are switched off
  * @property {string} [says]
+ * @property {boolean} [is_pending]  the heads are on their way: their room is kept
  */
 
 import { headColour } from "../colours.js";
@@ -65,7 +66,8 @@ function mount(root, host) {
   function draw(data) {
     const { tokens = [], heads = [], weights = [], n_head: count = 1, target = "", before = 0, after = null } = data;
     const off = data.off ?? { tokens: [], heads: [], reads: [] };
-    root.hidden = !heads.length;
+    root.hidden = !heads.length && !data.is_pending;
+    root.classList.toggle("gb-pending", !heads.length);
     if (!heads.length) return;
     const focused = svg.contains(document.activeElement);
     const width = root.clientWidth;

@@ -41,7 +41,7 @@ def test_every_panel_is_about_the_selected_position(session):
     drawn = answered(session)
     assert "position 28," in drawn["why-lead"]["text"]
     assert re.search(
-        r"mostly because of “.+”.*: without it .* instead of .* Without layer \d head \d: .* Measured by leaving out",
+        r"mostly because of “.+”.*: without it .* instead of .* Without layer \d, head \d: .* Measured by leaving out",
         drawn["why-because"]["text"],
     )
     session.select(position=4)
