@@ -33,9 +33,8 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 def _known(s: Snapshot) -> str:
     """The probability, while its causes are being measured."""
-    if not is_pending(s):
+    if not is_pending(s) or s.text is None or s.position is None:
         return ""
-    assert s.text is not None and s.position is not None
     prediction, config = predict(s.text, s.position), s.text.config
     name, p = quoted(s.text.tokenizer, prediction.token), percent(prediction.probability)
     n_heads = config.n_layer * config.n_head
