@@ -137,6 +137,7 @@ export function createFilm(root, host, onClose) {
     [film, isPlaying] = [null, false];
     holder.hidden = true;
     root.classList.remove("gb-filming");
+    document.body.removeAttribute("data-film");
     stage.removeAttribute("tabindex");
     onClose(part);
   }
@@ -158,6 +159,7 @@ export function createFilm(root, host, onClose) {
     if (!isFirst) return show();
     holder.hidden = false;
     root.classList.add("gb-filming");
+    document.body.setAttribute("data-film", "");
     stage.tabIndex = 0;
     stage.scrollLeft = 0;
     told = beat;
