@@ -57,6 +57,11 @@ def test_a_link_opens_a_beat_paused_and_without_motion_the_film_is_a_slideshow(p
     page.goto(f"{site}?film=10")
     expect(page.locator(TITLE)).to_have_text("The answers are mixed")
     expect(control(page, "Play")).to_be_hidden()
+    page.emulate_media(reduced_motion="no-preference")
+    control(page, "Next").click()
+    expect(page.locator(TITLE)).to_have_text("6 heads at once")
+    expect(control(page, "Play")).to_be_visible()  # a link opens it paused
+    control(page, "Back").click()
     widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert widths[0] <= widths[1]
     page.locator("#language").get_by_text("中文").click()

@@ -100,7 +100,7 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
     """Open the film at the beat of that name, in the picture of the machine."""
     if session.document is None:
         raise PageError("error.no_text")
-    session.change(InsideState, part="machine", skeleton_of="")
+    session.change(InsideState, part="machine", skeleton_of="", film_plays=True)
     session.tab, session.film = "inside", beat_named(beat)
 
 
@@ -109,6 +109,8 @@ def play_film(session: Session, sent: dict[str, Any]) -> None:
     beat = sent.get("beat")
     if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat
+    if beat is None:
+        session.change(InsideState, film_plays=False)
 
 
 def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:

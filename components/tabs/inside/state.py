@@ -23,7 +23,8 @@ class InsideState:
     key: the selected key position, None for the one with the largest weight. windows: the first query and the first key
     of the One head part at the last selection there. closer: the layer and head under the pointer in the overview.
     flow_rows: number of tokens in the flow, one of FLOW_ROWS. skeleton_of: the model whose skeleton is shown instead of
-    the full model. reading: number of tokens of a long forward pass in progress.
+    the full model. reading: number of tokens of a long forward pass in progress. film_plays: whether the film was
+    opened by a click; a link opens it paused.
     """
 
     part: Part = "machine"
@@ -34,6 +35,7 @@ class InsideState:
     skeleton_of: str = ""
     attention_view: AttentionView = "weights"
     reading: int = 0
+    film_plays: bool = False
     recording: Recording | None = None
     overview: HeadOverview | None = None
     skeleton: SkeletonPass | None = None

@@ -10,7 +10,7 @@ import { bottom } from "../flow/scene.js";
 const MARGIN = 20; // px of the picture around what is shown
 const [LEAST, MOST] = [0.1, 3]; // scale
 const LINE = { w: 420, h: 190 };
-const GUESSES = 96; // px of the stage for what the layers would predict
+const GUESSES = 110; // px of the stage for what the layers would predict
 
 /** What stands left of the picture, where texts are written; as large as the area, so that it is drawn in px. @param {Box} area @returns {Box} */
 export const frontOf = (area) => ({ x: -area.w - 80, y: 0, w: area.w, h: area.h });

@@ -163,7 +163,7 @@ export function createFilm(root, host, onClose) {
     stage.tabIndex = 0;
     stage.scrollLeft = 0;
     told = beat;
-    isPlaying = !still.matches && navigator.userActivation?.hasBeenActive !== false; // a link opens it paused
+    isPlaying = !still.matches && film.plays; // a link opens it paused
     go(film.beats.findIndex(({ name }) => name === beat));
     play(isPlaying);
     root.scrollIntoView({ block: "nearest" });

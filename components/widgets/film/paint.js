@@ -18,6 +18,7 @@ import { between, visits, within } from "./time.js";
  * @typedef {object} Film
  * @property {{name: string, act: number, seconds: number, view: string[], more: string[]}[]} beats
  * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  by beat
+ * @property {boolean} plays  as it opens
  * @property {Record<string, string>} controls
  * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: after each start and
  *   the ending, and after the ending alone; empty where the model cannot read them
@@ -221,7 +222,7 @@ function paintEntry(ctx, scene, { film, share, area, isNarrow }) {
   data.tokens.slice(0, chosen + 1).forEach((token, row) => {
     const word = spoken(token);
     if (x + letter * word.length > front.x + area.w - 16) [x, y] = [front.x + 16, y + 1.7 * size];
-    const moved = within(share, 0.14 + 0.012 * row, 0.36 + 0.012 * row);
+    const moved = within(share, 0.14 + 0.004 * row, 0.42 + 0.004 * row);
     const to = right(place.tokens);
     const at = [between(x + letter * word.length, to, moved), between(y, middle(scene, row), moved)];
     const font = fontOf(scene, "token", between(size, 13, moved), 1, row === chosen ? 600 : 400);
@@ -351,12 +352,12 @@ function paintGuesses(ctx, scene, { film, share, isNarrow }, px) {
     ctx.moveTo(from, bottom(scene) + 6);
     ctx.lineTo(to, low - 8 * px);
     ctx.stroke();
-    const [small, large] = isNarrow ? [10, 12] : [13, 19];
+    const [small, large] = isNarrow ? [10, 12] : [15, 24];
     const note = fontOf(scene, "note", small, px);
     write(ctx, film.controls.layer.replace("{n}", String(layer)), to, low, { font: note, colour: colours.muted, align: "center" });
     ctx.font = fontOf(scene, "token", large, px, 600);
-    write(ctx, clipped(ctx, token, slot - 6 * px), to, low + 22 * px, { font: ctx.font, colour: colours.text, align: "center" });
-    write(ctx, p, to, low + 42 * px, { font: note, colour: colours.muted, align: "center" });
+    write(ctx, clipped(ctx, token, slot - 6 * px), to, low + (isNarrow ? 20 : 28) * px, { font: ctx.font, colour: colours.text, align: "center" });
+    write(ctx, p, to, low + (isNarrow ? 38 : 52) * px, { font: note, colour: colours.muted, align: "center" });
   });
 }
 

@@ -141,6 +141,7 @@ def test_opening_stepping_and_leaving(inside: Inside) -> None:
         assert session.film == "ending"
     play_film(session, {"beat": "mix"})
     assert session.film == "mix"
+    assert session.state(InsideState).film_plays, "a link opens it paused"
     play_film(session, {"beat": None})
     assert (session.film, session.tab) == (None, "inside")
     play_film(session, {"beat": "mix"})

@@ -58,6 +58,7 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
     return {
         "beats": [{"name": b.name, "act": b.act, "seconds": b.seconds, "view": b.view, "more": b.more} for b in BEATS],
         "words": _words(s, scene, state.stories, drawn, values),
+        "plays": state.film_plays,
         "controls": {key: t(f"film.{key}", s.language) for key in CONTROLS},
         "stories": _stories(scene, state.stories),
         "asked": [row for row, _ in asked],
@@ -204,4 +205,5 @@ def film_inputs(s: Snapshot) -> Any:
         return None
     state = s.state(InsideState)
     throughput = s.throughput and s.throughput.seed
-    return s.film, state.position_trace, state.stories, s.settings.sampling(), throughput, s.text
+    settings = s.settings.sampling()
+    return s.film, state.film_plays, state.position_trace, state.stories, settings, throughput, s.text
