@@ -21,7 +21,7 @@ from PIL import Image
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 from components.page import build_app, launch_options
-from components.tabs.inside.views.film_beats import BEATS
+from components.tabs.inside.beats import BEATS
 
 FOLDER = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
@@ -34,7 +34,7 @@ N_TAKEN = 2  # predicted tokens that are taken by the right arrow
 KEY_MS, TAKEN_MS, MOVING_MS, REST_MS = 70, 700, 90, 900  # how long a frame is shown
 SETTLES_MS = 600  # after a key
 STEPS = 9  # frames of a beat
-LEFT_OUT = {"text", "norm", "mask", "logits"}  # beats that the moving picture has no time for
+LEFT_OUT = {"ending", "add", "neurons"}  # beats that the moving picture has no time for
 
 Frames = list[tuple[Image.Image, int]]  # each with its duration in ms
 
@@ -68,10 +68,10 @@ def typing(page: Page, url: str) -> Frames:
 def film(page: Page) -> Frames:
     """The film about that text, without the beats LEFT_OUT."""
     page.locator("#open-film").click()
-    page.locator(".gb-film-stage svg text").first.wait_for()
+    page.locator(".gb-filming").wait_for()
     page.locator(".gb-film-play").click()
-    page.locator(".gb-film").evaluate("film => scrollTo(0, scrollY + film.getBoundingClientRect().top - 64)")
-    scrub, starts, frames = page.locator(".gb-film input"), 0.0, []
+    page.locator(".gb-filming").evaluate("film => scrollTo(0, scrollY + film.getBoundingClientRect().top - 64)")
+    scrub, starts, frames = page.locator(".gb-film-bar input"), 0.0, []
     for beat in BEATS:
         for step in range(STEPS + 1) if beat.name not in LEFT_OUT else ():
             scrub.evaluate(

@@ -77,10 +77,11 @@ def bare_axis(title: str = "", **options: Any) -> Options:
 def names_axis(
     names: Sequence[str], title: str = "", *, most: int | None = None, keep: int | None = None, **options: Any
 ) -> Options:
-    """An axis of integer positions with names, escaped already: all, or every n-th, at most `most`, including
-    `keep`."""
+    """An axis of integer positions with names, escaped already: all, or the first and every n-th after it, about
+    `most`, and `keep`."""
     step = 1 if most is None else max(1, -(-len(names) // most))
-    positions = list(range((keep or 0) % step, len(names), step))
+    regular = (i for i in range(0, len(names), step) if keep is None or abs(i - keep) > step / 2)
+    positions = sorted({*regular, *(() if keep is None else (keep,))})
     ticks = {"tickvals": positions, "ticktext": [names[i] for i in positions], "tickfont": LABEL}
     return bare_axis(title, **(ticks | ALL_LABELS | options))
 

@@ -104,6 +104,10 @@ def _name(text: str) -> str:
     return text
 
 
+def _beat(text: str) -> str:
+    return str(_whole(text, least=1)) if text.isdigit() else _name(text)
+
+
 def _ids(text: str) -> tuple[int, ...]:
     """Token ids separated by "-"."""
     return tuple(_whole(part, _MAX_ID) for part in text.split("-"))
@@ -168,7 +172,7 @@ PARAMETERS: dict[str, Parameter] = {
     "tab": Parameter(_name),
     "lesson": Parameter(partial(_whole, least=1)),  # opens the Lessons tab
     "challenge": Parameter(_name),  # opens the Challenges tab
-    "film": Parameter(partial(_whole, least=1)),  # the open beat of the film
+    "film": Parameter(_beat),  # the open beat of the film, by its name, or as a number from 1
     "position": Parameter(_whole),  # of the selected token; default: the last
     "layer": Parameter(_whole),
     "head": Parameter(_whole),  # default: the average

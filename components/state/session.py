@@ -58,7 +58,7 @@ class Session:
     model: the name of the chosen model; loaded: the model in use, which may be another one while the chosen one loads.
     chat: whether the next text of the box is a message of a chat.
     tab: the id of the open tab; inner_tabs: of the inner one that was open last, by the tab around it.
-    film: the open beat of the film, from 1; None without a film.
+    film: the name of the open beat of the film; None without a film.
     link_opened: whether the link of the loaded page is open. navigated: time of the newest click on a tab, or of Back
     or Forward, in ms of the browser's clock.
     query: the search in the vocabulary.
@@ -86,7 +86,7 @@ class Session:
         self.id, self.language, self.tab = id, language, "playground"
         self.inner_tabs: dict[str, str] = {}
         self.address = ""
-        self.film: int | None = None
+        self.film: str | None = None
         self.link_opened, self.navigated = False, 0.0
         self.document, self.prompt = document, prompt
         self.typed: TypedText | None = None

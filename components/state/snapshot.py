@@ -36,7 +36,7 @@ class Snapshot:
     id: str
     language: Language
     tab: str
-    film: int | None
+    film: str | None
     link_opened: bool
     navigated: float
     model: str

@@ -14,7 +14,7 @@ def change(stay, site):
 
     def begin(page):
         page.goto(f"{site}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
-        expect(page.locator("#change-says")).to_contain_text("ReLU instead of GELU (tanh); layer 0 head 5 off")
+        expect(page.locator("#change-says")).to_contain_text("ReLU instead of GELU (tanh); layer 0, head 5 off")
         expect(switch(page, 0, 7)).to_have_class(re.compile("gb-off"))
         expect(page.locator("#change-activation input[value=relu]")).to_be_checked()
 
@@ -50,9 +50,9 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
     grid.press("ArrowRight")
     grid.press("ArrowRight")
     grid.press("Space")
-    expect(lead(change)).to_contain_text("layer 1 attention off; layer 1 head 1 off")
+    expect(lead(change)).to_contain_text("layer 1 attention off; layer 1, head 1 off")
     change.locator("#change-switches input[type=range]").fill("0.5")
-    expect(lead(change)).to_contain_text("layer 1 head 1 × 0.5")
+    expect(lead(change)).to_contain_text("layer 1, head 1 × 0.5")
     switch(change, 3, 0).click()
     expect(lead(change)).to_contain_text("layer 3 off")
     change.locator(f"#change-original {CHIPS}").nth(5).click()
@@ -77,7 +77,7 @@ def test_a_switch_stays_as_it_was_set_last_when_older_edits_arrive(change):
         }"""
     )
     assert kept
-    expect(lead(change)).to_contain_text("layer 0 head 4 off")
+    expect(lead(change)).to_contain_text("layer 0, head 4 off")
 
 
 def test_both_texts_are_written_in_step_and_the_patch_of_a_cell_becomes_an_edit(change):

@@ -53,10 +53,10 @@ def test_every_tab_opens_with_its_pictures(page, family_site):
             expect(page.locator("#flow-family")).to_contain_text("each neuron has a gate")
             expect(says(page, "flow")).not_to_be_empty()
             page.locator("#follow").click()
-            for _ in range(16):
-                page.locator("#film .gb-film-forward").click()
-            expect(page.locator("#film output")).to_have_text("17 of 17")
-            page.locator("#film .gb-film-close").click()
+            for _ in range(12):
+                page.get_by_role("button", name="Next", exact=True).click()
+            expect(page.locator("#flow output")).to_have_text("13 of 13")
+            page.get_by_role("button", name="Stop here and look around").click()
             for part, there in PARTS.items():
                 tab(page, part).click()
                 see(there)

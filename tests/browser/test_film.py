@@ -7,7 +7,8 @@ from playwright.sync_api import expect
 
 from tests.browser.playground_page import open_playground, open_tab
 
-TITLE, SAYS, STAGE = ".gb-film h3", ".gb-film-says p", ".gb-film-stage"
+FILM = "#flow"
+TITLE, SAYS, STAGE = "#flow .gb-film-says h3", "#flow .gb-film-says > p", "#flow .gb-flow-scroll"
 
 
 @pytest.fixture
@@ -17,45 +18,55 @@ def opened(stay, site):
     return page
 
 
-def test_it_plays_pauses_steps_by_keys_stands_in_the_address_and_is_left_at_its_part(opened):
+def control(page, name):
+    return page.locator(FILM).get_by_role("button", name=name, exact=True)
+
+
+def test_it_plays_pauses_steps_by_keys_writes_the_token_it_draws_and_is_left_at_its_part(opened):
     expect(opened.locator("body")).not_to_have_attribute("data-film-seen", "")
     opened.locator("#open-film").click()
-    expect(opened.locator(TITLE)).to_have_text("The text")
+    expect(opened.locator(TITLE)).to_have_text("The same last words")
     expect(opened.locator("body")).to_have_attribute("data-film-seen", "")
-    expect(opened.locator(SAYS)).to_contain_text("“·to”")
-    expect(opened.locator(".gb-film-play")).to_have_attribute("aria-label", "Pause")  # it plays by itself
-    expect(opened.locator(TITLE)).to_have_text("Tokens")
-    stage = opened.locator(STAGE)
-    opened.keyboard.press(" ")
-    expect(opened.locator(".gb-film-play")).to_have_attribute("aria-label", "Play")
-    opened.locator(".gb-film input").fill("0")
-    expect(opened.locator(TITLE)).to_have_text("The text")
-    for _ in range(8):
-        stage.press("ArrowRight")
-    expect(opened.locator(TITLE)).to_have_text("Softmax")
-    expect(opened.locator(SAYS)).to_contain_text("add up to 100 %")
-    expect(opened).to_have_url(re.compile("film=9"))
-    stage.press("ArrowLeft")
-    expect(opened.locator(TITLE)).to_have_text("Mask")
-    opened.locator(".gb-film-leave").click()
-    expect(opened.locator(".gb-film")).to_be_hidden()
-    expect(opened.get_by_role("tab", name="One head")).to_have_attribute("aria-selected", "true")
+    width = control(opened, "Pause").bounding_box()["width"]  # it plays by itself
+    opened.locator(STAGE).press(" ")
+    assert control(opened, "Play").bounding_box()["width"] == width
+    opened.locator(f"{FILM} .gb-film-bar input").fill("0")
+    for _ in range(4):
+        opened.locator(STAGE).press("ArrowRight")
+    expect(opened.locator(TITLE)).to_have_text("A token asks")
+    expect(opened).to_have_url(re.compile("film=ask"))
+    opened.locator(STAGE).press("PageUp")
+    expect(opened.locator(TITLE)).to_have_text("Your text goes in")
+    tokens = opened.locator("#dock").get_by_role("option")
+    n = tokens.count()
+    for _ in range(9):
+        opened.locator(STAGE).press("PageDown")
+    expect(opened.locator(TITLE)).to_have_text("It is written")
+    expect(tokens).to_have_count(n + 1)
+    for _ in range(6):
+        opened.locator(STAGE).press("ArrowLeft")
+    control(opened, "Stop here and look around").click()
+    expect(opened.locator(TITLE)).to_be_hidden()
+    expect(opened.locator("#flow [data-part=z]")).to_be_focused()
     expect(opened).not_to_have_url(re.compile("film="))
 
 
-def test_a_link_opens_a_beat_and_without_motion_the_film_is_a_slideshow(page, site):
+def test_a_link_opens_a_beat_paused_and_without_motion_the_film_is_a_slideshow(page, site):
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{site}?film=10")
-    expect(page.locator(TITLE)).to_have_text("Weighted sum of the values")
-    expect(page.locator(".gb-film-play")).to_have_attribute("aria-label", "Play")
+    expect(page.locator(TITLE)).to_have_text("The answers are mixed")
+    expect(control(page, "Play")).to_be_hidden()
+    page.emulate_media(reduced_motion="no-preference")
+    control(page, "Next").click()
+    expect(page.locator(TITLE)).to_have_text("6 heads at once")
+    expect(control(page, "Play")).to_be_visible()  # a link opens it paused
+    control(page, "Back").click()
     widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert widths[0] <= widths[1]
-    summed = page.locator(".gb-film svg text", has_text=re.compile("^output$"))
-    expect(summed).to_be_in_viewport()
     page.locator("#language").get_by_text("中文").click()
-    expect(page.locator(TITLE)).to_have_text("值的加权和")
+    expect(page.locator(TITLE)).to_have_text("把回答混合起来")
     page.locator(STAGE).press("Escape")
-    expect(page.locator(".gb-film")).to_be_hidden()
+    expect(page.locator(TITLE)).to_be_hidden()
     page.locator("#follow").click()
-    expect(page.locator(TITLE)).to_have_text("文本")
+    expect(page.locator(TITLE)).to_have_text("结尾相同")

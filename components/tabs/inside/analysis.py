@@ -13,7 +13,7 @@ from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, WindowTrace
+from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, Stories
 from components.tabs.inside.state import InsideState
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
@@ -76,7 +76,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
     memory."""
     before = session.state(InsideState).recording
     if before is None or before.document is not text.document:
-        nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace", "window_trace", "rollout"))
+        nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace", "rollout"))
         session.change(InsideState, windows=None, closer=None, **nothing)
         return Recording.empty(text.document, max_bytes)
     if not before.is_beginning(text):
@@ -88,7 +88,7 @@ def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
     """What the film and the open part need besides a complete recording; None for nothing."""
     if s.film is not None:
         position = recorded_position(s, recording)
-        if state.window_trace is None or not state.window_trace.is_at(recording, position):
+        if not has_film(state, recording, position):
             return "film", recording, position
     if state.part == "machine":
         if state.overview is None or not state.overview.is_complete(recording):
@@ -110,7 +110,9 @@ def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str,
     """New fields of the state: one portion of what the film and the open part need."""
     computed: dict[str, Any] = {}
     if s.film is not None:
-        computed["window_trace"] = WindowTrace.of(recording, recorded_position(s, recording))
+        loaded, stories = recording.document.loaded, state.stories
+        computed["stories"] = stories if stories is not None and stories.loaded is loaded else Stories.of(loaded)
+        computed["position_trace"] = PositionTrace.of(recording, recorded_position(s, recording))
     if state.part == "machine":
         overview = state.overview or HeadOverview.empty(recording.document)
         computed["overview"] = overview.extended(recording, OVERVIEW_SECONDS)
@@ -124,6 +126,13 @@ def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str,
             rollout = Rollout.of(recording)
         computed["rollout"] = rollout.extended(ROLLOUT_SECONDS)
     return computed
+
+
+def has_film(state: InsideState, recording: Recording, position: int) -> bool:
+    """Whether the results that the film needs belong to this model and position."""
+    trace, stories = state.position_trace, state.stories
+    is_of_model = stories is not None and stories.loaded is recording.document.loaded
+    return is_of_model and trace is not None and trace.is_at(recording, position)
 
 
 def shows_skeleton(s: Snapshot) -> bool:

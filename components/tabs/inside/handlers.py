@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from components.downloads import offer
 from components.errors import PageError
+from components.state.admission import admitted
 from components.state.session import Session
 from components.state.text import Text
+from components.tabs.inside.beats import NAMES, beat_named
 from components.tabs.inside.state import FLOW_ROWS, AttentionView, InsideState, Model, Part
 from components.tabs.inside.trace_file import TraceFile
-from components.tabs.inside.views.film_beats import BEATS, Beat, beats_of
+from components.tabs.inside.views.film import draw_at
 from components.tabs.inside.views.head_stages import window_starts
+from components.tabs.inside.views.scene import scene_of
 
 
 def open_part(session: Session, sent: dict[str, Any]) -> None:
@@ -59,7 +63,9 @@ def select_layer(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
-    """As `select`; or show another number of tokens."""
+    """As `select`; or show another number of tokens, or another beat of the film."""
+    if "beat" in sent:
+        play_film(session, sent)
     if sent.get("rows") in FLOW_ROWS:
         session.change(InsideState, flow_rows=sent["rows"])
     select(session, sent)
@@ -90,37 +96,40 @@ def choose_attention_view(session: Session, view: object) -> None:
         session.change(InsideState, attention_view=view)
 
 
-def open_film(session: Session, beat: str = BEATS[0].name) -> None:
-    """Open the film at the beat of that name."""
+def open_film(session: Session, beat: str = NAMES[0]) -> None:
+    """Open the film at the beat of that name, in the picture of the machine."""
     if session.document is None:
         raise PageError("error.no_text")
-    session.tab, session.film = "inside", [each.name for each in _beats(session)].index(beat) + 1
+    session.change(InsideState, part="machine", skeleton_of="", film_plays=True)
+    session.tab, session.film = "inside", beat_named(beat)
 
 
-def show_beat(session: Session, sent: dict[str, Any]) -> None:
-    """The film shows another beat: it is in the address."""
+def play_film(session: Session, sent: dict[str, Any]) -> None:
+    """The film shows another beat, which the address names; or, with "beat" null, it is closed."""
     beat = sent.get("beat")
-    if session.film is not None and type(beat) is int and 1 <= beat <= len(_beats(session)):
+    if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat
+    if beat is None:
+        session.change(InsideState, film_plays=False)
 
 
-def leave_film(session: Session, sent: dict[str, Any]) -> None:
-    """Close the film; sent: with "leave" true, open what shows the part of its beat, with the same selection."""
-    show_beat(session, sent)
-    beat, session.film = session.film, None
-    if beat is None or sent.get("leave") is not True:
+def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:
+    """Write the token that the draw of the film names at the end of the text, and keep the followed token selected."""
+    document = session.document
+    if document is None or session.lock.streaming:
         return
-    beats = _beats(session)
-    place = beats[min(beat, len(beats)) - 1].place
-    if place == "playground":
-        session.tab = place
-    else:
-        session.change(InsideState, part=place)
-
-
-def _beats(session: Session) -> tuple[Beat, ...]:
-    """The beats of the model that wrote the text."""
-    return BEATS if session.document is None else beats_of(session.document.loaded.model.config)
+    with admitted(session, document.loaded) as waiting:
+        yield from waiting
+        with session.changing():
+            s = session.snapshot()
+            scene = scene_of(s)
+            if scene is None or scene.document is not document or scene.position + 1 != len(document.ids):
+                return
+            params, _ = draw_at(s, scene)
+            session.redo_stack.clear()
+            for _ in document.steps(params, 1):
+                document.read()
+            session.selection = replace(session.selection, position=scene.position)
 
 
 def save_trace(session: Session) -> Iterator[None]:

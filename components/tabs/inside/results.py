@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from components.tabs.inside.recording import Recording
-from gpt import Generation, Trace
+from gpt import Generation, LoadedModel, Trace
 from gpt.analysis.rollout import rollout_layers
 from gpt.experiments.random_models import skeleton_of
 
@@ -34,25 +34,40 @@ class PositionTrace:
 
 
 @dataclass(frozen=True, eq=False)
-class WindowTrace:
-    """All activations of the last MAX_ROWS of these tokens, (1, 1, ...) each. start: the position of the first."""
+class Stories:
+    """What a model predicts after two sentences with the same ending, and after the ending alone.
 
-    MAX_ROWS: ClassVar = 6
-    document: Generation
-    ids: tuple[int, ...]
-    start: int
-    traces: tuple[Trace, ...] = field(repr=False)
+    next: for each of the three, the most probable tokens as (id, probability), best first; empty if the model cannot
+    read them. STARTS, ENDING: the sentences; APART: the words in which they differ.
+    """
+
+    STARTS: ClassVar = ("Tom got a cat.", "Tom got a bike.")
+    ENDING: ClassVar = "He loves his"
+    APART: ClassVar = ("cat", "bike")
+    N_NEXT: ClassVar = 3
+    loaded: LoadedModel
+    next: tuple[tuple[tuple[int, float], ...], ...]
 
     @classmethod
     @torch.inference_mode()
-    def of(cls, recording: Recording, position: int) -> WindowTrace:
-        rows = range(max(0, position + 1 - cls.MAX_ROWS), position + 1)
-        traces = tuple(recording.trace_at(row) for row in rows)
-        return cls(recording.document, recording.ids[: position + 1], rows.start, traces)
+    def of(cls, loaded: LoadedModel) -> Stories:
+        texts = [*(f"{start} {cls.ENDING}" for start in cls.STARTS), cls.ENDING]
+        try:
+            return cls(loaded, tuple(_next(loaded, text) for text in texts))
+        except ValueError:  # characters that the vocabulary lacks, or a short context
+            return cls(loaded, ())
 
-    def is_at(self, recording: Recording, position: int) -> bool:
-        """Whether it ends at that position of the recorded text."""
-        return self.document is recording.document and self.ids == recording.ids[: position + 1]
+    @property
+    def is_suited(self) -> bool:
+        """Whether the model expects another token after each sentence."""
+        return bool(self.next) and self.next[0][0][0] != self.next[1][0][0]
+
+
+def _next(loaded: LoadedModel, text: str) -> tuple[tuple[int, float], ...]:
+    document = Generation(loaded, text)
+    document.read()
+    top = document.logits(len(document.ids) - 1).softmax(dim=0).topk(Stories.N_NEXT)
+    return tuple(zip(top.indices.tolist(), top.values.tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

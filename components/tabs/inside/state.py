@@ -7,7 +7,7 @@ from typing import Literal
 
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.recording import Recording
-from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, WindowTrace
+from components.tabs.inside.results import PositionTrace, Rollout, SkeletonPass, Stories
 from components.tabs.inside.trace_file import TraceFile
 
 Part = Literal["machine", "one_head", "stream", "embeddings"]
@@ -23,7 +23,8 @@ class InsideState:
     key: the selected key position, None for the one with the largest weight. windows: the first query and the first key
     of the One head part at the last selection there. closer: the layer and head under the pointer in the overview.
     flow_rows: number of tokens in the flow, one of FLOW_ROWS. skeleton_of: the model whose skeleton is shown instead of
-    the full model. reading: number of tokens of a long forward pass in progress.
+    the full model. reading: number of tokens of a long forward pass in progress. film_plays: whether the film was
+    opened by a click; a link opens it paused.
     """
 
     part: Part = "machine"
@@ -34,11 +35,12 @@ class InsideState:
     skeleton_of: str = ""
     attention_view: AttentionView = "weights"
     reading: int = 0
+    film_plays: bool = False
     recording: Recording | None = None
     overview: HeadOverview | None = None
     skeleton: SkeletonPass | None = None
     position_trace: PositionTrace | None = None
-    window_trace: WindowTrace | None = None
+    stories: Stories | None = None
     rollout: Rollout | None = None
     trace_file: TraceFile | None = None
 

@@ -20,7 +20,6 @@ from components.tabs.inside.analysis import analysis, shows_skeleton
 from components.tabs.inside.state import AttentionView, InsideState, Model, Part
 from components.tabs.inside.views import VIEWS
 from components.widgets.chart import chart
-from components.widgets.film import film
 from components.widgets.flow import flow
 from components.widgets.heads import heads
 from components.widgets.layers import layers
@@ -36,7 +35,7 @@ NAME = "inside"
 def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> None:
     """Build and wire the tab. visitor_memory: limit in bytes of the recording of one visitor; of a longer text the
     beginning is shown."""
-    cards = [_film()]
+    cards = [_notice()]
     with gr.Tabs(elem_id="inside-parts") as parts:
         for name, build in PARTS.items():
             with localizer.build(gr.Tab, {"label": f"inside.{name}"}, id=_tab_id(name)):
@@ -48,18 +47,13 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
     events.on(parts.select, handlers.open_part, payload=True)
 
 
-def _film() -> Card:
-    """The film, and a notice if there is nothing to show."""
-    return Card(
-        "inside-film",
-        sentence("inside-notice", kind="notice"),
-        film("film", on_input=handlers.show_beat, on=handlers.leave_film),
-        classes="",
-    )
+def _notice() -> Card:
+    """What is said where there is nothing to show."""
+    return Card("inside-film", sentence("inside-notice", kind="notice"), classes="")
 
 
 def _machine() -> Card:
-    """The flow diagram and the overview of all heads."""
+    """The flow diagram, in which the film plays, and the overview of all heads."""
     model = choice(
         "flow-model",
         lambda s: [(t(f"bare.{model}", s.language), model) for model in get_args(Model)],
@@ -73,7 +67,7 @@ def _machine() -> Card:
             title_row(question("inside.question"), button("follow", "film.open", handlers.open_film), model),
             sentence("flow-lead", kind="lead"),
             sentence("flow-family", kind="caption"),
-            flow("flow", on=handlers.select_in_flow),
+            flow("flow", on=handlers.select_in_flow, on_input=handlers.write_next, input_queue="model"),
         ),
         section(
             question("inside.heads.question"),

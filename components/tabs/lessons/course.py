@@ -33,7 +33,7 @@ LESSONS: tuple[Lesson, ...] = (
         ("continue_text",),
         (Code("gpt.generate", "generate_greedy"),),
         Place("playground", settings={"temperature": 0}),
-        beat="logits",
+        beat="next",
     ),
     Lesson(
         "tokenizer",
@@ -43,7 +43,7 @@ LESSONS: tuple[Lesson, ...] = (
         (Code("gpt.experiments.tokens", "merge_steps"),),
         Place("playground"),
         (build_tokenizer,),
-        beat="tokens",
+        beat="rows",
     ),
     Lesson(
         "sampling",
@@ -57,7 +57,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.sampling", "inverse_cdf", ("target =", "descending =", "sums =", "rank =", "tied =", "return")),
         ),
         Place("playground", sliders={"temperature": "a", "top_k": "b"}),
-        beat="temperature",
+        beat="draw",
     ),
     Lesson(
         "attention",
@@ -69,7 +69,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.model", "CausalSelfAttention.eager_attention", ("return self.attn_dropout",)),
         ),
         Place("inside", selects_head=True),
-        beat="scores",
+        beat="answer",
     ),
     Lesson(
         "positions",
@@ -79,7 +79,7 @@ LESSONS: tuple[Lesson, ...] = (
         (Code("gpt.experiments.positions", "sinusoidal_positions"), Code("gpt.rotary", "apply_rotary")),
         Place("inside"),
         (build_positions,),
-        beat="position",
+        beat="rows",
     ),
     Lesson(
         "block",
@@ -92,7 +92,7 @@ LESSONS: tuple[Lesson, ...] = (
         ),
         Place("inside"),
         (build_norm_placement,),
-        beat="residual",
+        beat="add",
     ),
     Lesson(
         "layer_norm",
@@ -102,7 +102,7 @@ LESSONS: tuple[Lesson, ...] = (
         (Code("gpt.layers", "LayerNorm.formula"), Code("gpt.layers", "LayerNorm.forward")),
         Place("inside"),
         (build_layer_norm,),
-        beat="norm",
+        beat="ask",
     ),
     Lesson(
         "feed_forward",
@@ -131,7 +131,7 @@ LESSONS: tuple[Lesson, ...] = (
         (Code("gpt.experiments.shortcuts", "DeepNetwork.forward"),),
         Place("why"),
         (build_shortcuts,),
-        beat="residual",
+        beat="add",
     ),
     Lesson("model", "model", 10, ("gpt_logits",), (Code("gpt.model", "GPT.__init__"),), Place("why"), beat="layers"),
     Lesson(
@@ -254,7 +254,7 @@ LESSONS: tuple[Lesson, ...] = (
         ("layer_norm", "rms_norm"),
         (Code("gpt.layers", "RMSNorm.formula"), Code("gpt.layers", "make_norm")),
         Place("inside"),
-        beat="norm",
+        beat="ask",
     ),
     Lesson(
         "rotary",
@@ -266,7 +266,7 @@ LESSONS: tuple[Lesson, ...] = (
             Code("gpt.model", "CausalSelfAttention.forward", ("if ctx.rotary", "q, k = apply_rotary")),
         ),
         Place("inside"),
-        beat="position",
+        beat="ask",
     ),
     Lesson(
         "swiglu",
@@ -284,7 +284,7 @@ LESSONS: tuple[Lesson, ...] = (
         ("grouped_query_attention",),
         (Code("gpt.model", "CausalSelfAttention.__init__", ("self.c_attn", "self.c_proj")),),
         Place("inside"),
-        beat="scores",
+        beat="answer",
     ),
     Lesson(
         "no_biases",

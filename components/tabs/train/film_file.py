@@ -50,7 +50,7 @@ def _picture(shown: Shown, evaluation: Evaluation) -> Image.Image:
     _draw_curve(draw, LOSS, progress, evaluation, [each.val_loss / highest for each in progress.evaluations])
     for loss in range(0, int(highest) + 1, max(1, int(highest) // 4)):
         _draw_tick(draw, LOSS, loss / highest, str(loss))
-    _label(draw, SHARE, f"layer {layer} head {head} on what comes next")
+    _label(draw, SHARE, f"layer {layer}, head {head} on what comes next")
     shares = [float(shares_of_next(each, run)[layer, head]) for each in progress.evaluations]
     _draw_curve(draw, SHARE, progress, evaluation, shares)
     for share in (0.0, 0.5, 1.0):
@@ -58,7 +58,7 @@ def _picture(shown: Shown, evaluation: Evaluation) -> Image.Image:
     _draw_sample(draw, evaluation)
     _label(draw, HEADS, "attention, a row a layer")
     _draw_heads(picture, draw, evaluation.attn_weights.astype(np.float32), layer, head)
-    _label(draw, PINNED, f"layer {layer} head {head}")
+    _label(draw, PINNED, f"layer {layer}, head {head}")
     side = min(PINNED[2] - PINNED[0], PINNED[3] - PINNED[1])
     picture.paste(_heatmap(evaluation.attn_weights[layer, head].astype(np.float32), side), PINNED[:2])
     return picture.quantize(128)

@@ -16,6 +16,7 @@ class Shown:
 
     layer, head: the chosen one, or the one that attends most to what comes next in the newest evaluation. position: of
     the example; the chosen one, or the first that predicts a token of the answer.
+    is_instead: whether it is shown until the visitor's own training has an evaluation.
     """
 
     run: Run
@@ -24,6 +25,7 @@ class Shown:
     layer: int
     head: int
     position: int
+    is_instead: bool = False
 
 
 def shown_at(state: TrainState, run: Run, progress: RunProgress) -> Shown | None:

@@ -95,8 +95,9 @@ class TrainState:
 
     @property
     def shown_run(self) -> Run | None:
-        """The run that is shown."""
-        return self.recorded if self.source == "recorded" else self.run
+        """The run that is shown: until the visitor's has its first evaluation, the recorded one."""
+        is_early = self.recorded is not None and self.run is not None and not self.run.progress.evaluations
+        return self.recorded if self.source == "recorded" or is_early else self.run
 
     def is_passed(self, run: Run, step: int) -> bool:
         """Whether `shown_pass` is that of the run at the step."""

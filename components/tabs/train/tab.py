@@ -181,7 +181,7 @@ def _loss(machine: Machine) -> Card:
         "train-source-of-film",
         _named("train.film.source", get_args(Source)),
         label="train.film.source",
-        value=of_state(TrainState, "source"),
+        value=lambda s: "recorded" if s.state(TrainState).shown_run is s.state(TrainState).recorded else "own",
         on=partial(handlers.choose_source, machine),
         show=_has_both,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,9 @@ def _shown(s: Snapshot) -> Shown | None:
     state = s.state(TrainState)
     run, own = state.shown_run, progress_of(s)
     progress = run.progress if isinstance(run, RecordedRun) else own
-    return None if run is None or progress is None else shown_at(state, run, progress)
+    shown = None if run is None or progress is None else shown_at(state, run, progress)
+    is_instead = isinstance(run, RecordedRun) and state.source == "own"
+    return replace(shown, is_instead=True) if shown is not None and is_instead else shown
 
 
 def about(s: Snapshot) -> dict[str, Any]:
@@ -181,7 +184,8 @@ def lead(shown: Shown, language: Language) -> dict[str, Any]:
         return {"text": t("train.film.own", language)}
     config = shown.run.config
     values = {"parameters": f"{shown.run.n_parameters:,}", "n_layer": config.n_layer, "n_head": config.n_head}
-    return {"text": t("train.film.recorded", language, steps=f"{shown.progress.steps:,}", **values)}
+    text = t("train.film.recorded", language, steps=f"{shown.progress.steps:,}", **values)
+    return {"text": text + (t("train.film.soon", language) if shown.is_instead else "")}
 
 
 def player(shown: Shown, language: Language) -> dict[str, Any]:

@@ -1,20 +1,43 @@
-// Where the camera of the film looks.
+// Where the camera of the film looks: boxes of the picture, and how they fill a part of the stage.
 
-/** @typedef {import("./scene.js").Box} Box */
+import { HEAD } from "../flow/layout.js";
+import { bottom } from "../flow/scene.js";
 
-/** The smallest box around some parts. @param {Record<string, Box>} boxes @param {string[]} parts @returns {Box} */
-export function around(boxes, parts) {
-  const found = parts.flatMap((part) => boxes[part] ?? []);
-  const x = Math.min(...found.map((box) => box.x));
-  const y = Math.min(...found.map((box) => box.y));
-  const right = Math.max(...found.map((box) => box.x + box.w));
-  const bottom = Math.max(...found.map((box) => box.y + box.h));
-  return { x, y, w: right - x, h: bottom - y };
+/** @typedef {import("../flow/scene.js").Scene} Scene */
+/** @typedef {{x: number, y: number, w: number, h: number}} Box */
+/** @typedef {{x: number, y: number, scale: number}} View  what stands at the upper left of the stage, and px of the stage for each of the picture */
+
+const MARGIN = 20; // px of the picture around what is shown
+const [LEAST, MOST] = [0.1, 3]; // scale
+const LINE = { w: 420, h: 190 };
+const GUESSES = 110; // px of the stage for what the layers would predict
+
+/** What stands left of the picture, where texts are written; as large as the area, so that it is drawn in px. @param {Box} area @returns {Box} */
+export const frontOf = (area) => ({ x: -area.w - 80, y: 0, w: area.w, h: area.h });
+
+/** What stands right of the picture: the line of the draw. @param {Scene} scene @returns {Box} */
+export const lineOf = (scene) => ({ x: scene.width + 70, y: scene.barsTop, ...LINE });
+
+/** The box of some parts of the picture. @param {Scene} scene @param {string[]} parts @param {Box} area px of the stage @returns {Box} */
+export function boxOf(scene, parts, area) {
+  const { place } = scene;
+  const boxes = parts.flatMap((part) => {
+    if (part === "front" || part === "text") return [frontOf(area)];
+    if (part === "line") return [lineOf(scene)];
+    if (part === "machine") return [{ x: 0, y: 0, w: scene.width, h: bottom(scene) + (GUESSES * scene.width) / area.w }];
+    if (part === "next") return [{ ...place.next, y: scene.barsTop - 30, h: 238 }];
+    return place[part] ? [{ ...place[part], y: HEAD - 44, h: bottom(scene) + 34 - (HEAD - 44) }] : [];
+  });
+  const x = Math.min(...boxes.map((box) => box.x));
+  const y = Math.min(...boxes.map((box) => box.y));
+  return { x, y, w: Math.max(...boxes.map((box) => box.x + box.w)) - x, h: Math.max(...boxes.map((box) => box.y + box.h)) - y };
 }
 
-/** The box widened to an aspect ratio, with a margin. @param {Box} box @param {number} aspect width over height @param {number} [least] height */
-export function fitted({ x, y, w, h }, aspect, margin = 24, least = 0) {
-  const [width, height] = [w + 2 * margin, Math.max(least, h + 2 * margin)];
-  const [fullWidth, fullHeight] = [Math.max(width, height * aspect), Math.max(height, width / aspect)];
-  return { x: x + w / 2 - fullWidth / 2, y: y + h / 2 - fullHeight / 2, w: fullWidth, h: fullHeight };
+
+/** The view in which a box fills an area of the stage. @param {Box} box @param {Box} area px of the stage @param {number} [margin] @returns {View} */
+export function fitted(box, area, margin = MARGIN) {
+  const wanted = Math.min(area.w / (box.w + 2 * margin), area.h / (box.h + 2 * margin));
+  const scale = Math.max(LEAST, Math.min(MOST, wanted));
+  const [middle, level] = [area.x + area.w / 2, area.y + area.h / 2];
+  return { x: box.x + box.w / 2 - middle / scale, y: box.y + box.h / 2 - level / scale, scale };
 }

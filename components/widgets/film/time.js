@@ -11,3 +11,24 @@ export function beatAt(starts, time) {
 
 /** Slow, fast, slow. @param {number} share */
 export const eased = (share) => (share <= 0 ? 0 : share >= 1 ? 1 : share * share * (3 - 2 * share));
+
+/** How much of a part of a beat is over, eased. @param {number} share of the beat @param {number} from @param {number} to */
+export const within = (share, from, to) => eased((share - from) / (to - from));
+
+/** @param {number} a @param {number} b @param {number} share */
+export const between = (a, b, share) => a + (b - a) * share;
+
+const [FIRST_VISIT, LAST_SCORE] = [0.06, 0.72]; // shares of the beat
+
+/**
+ * When the query of the followed token visits each of n keys, as shares of the beat: it leaves, arrives, and only then
+ * does a score leave, which lands beside the others.
+ * @param {number} n
+ */
+export function visits(n) {
+  const each = (LAST_SCORE - FIRST_VISIT) / n;
+  return Array.from({ length: n }, (_, i) => {
+    const leaves = FIRST_VISIT + i * each;
+    return { leaves, arrives: leaves + 0.5 * each, answers: leaves + 0.6 * each, lands: leaves + each };
+  });
+}

@@ -15,7 +15,7 @@ from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
 _TEMPLATE = """<figure class="gb-flow">
-<div class="gb-flow-scroll gb-sideways"><div class="gb-flow-stage">
+<div class="gb-flow-scroll gb-sideways" role="group"><div class="gb-flow-stage">
 <canvas aria-hidden="true"></canvas>
 <div class="gb-flow-lane" hidden></div><div class="gb-flow-column" hidden></div>
 <div class="gb-picks gb-picks-layer gb-flow-layer" role="group"></div>
@@ -26,6 +26,18 @@ _TEMPLATE = """<figure class="gb-flow">
 <button type="button" class="gb-flow-more"></button></div>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 <div class="gb-tip gb-flow-tip" role="tooltip" hidden></div>
+<div class="gb-flow-film gb-film" hidden>
+<div class="gb-film-says"><small></small><h3></h3><p aria-live="polite"></p><details><summary></summary></details></div>
+<div class="gb-film-bar">
+<button type="button" class="gb-film-back">‹</button>
+<button type="button" class="gb-film-play">▶</button>
+<button type="button" class="gb-film-forward">›</button>
+<input type="range" min="0" step="0.05" value="0">
+<output></output>
+<button type="button" class="gb-film-screen"><svg viewBox="0 0 16 16" width="16" height="16" \
+aria-hidden="true"><path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4"/></svg></button>
+<button type="button" class="gb-film-leave"></button>
+</div></div>
 </figure>"""
 
 PARTS = (
@@ -36,9 +48,12 @@ PARTS = (
 
 def flow(name: str, **wired: Any) -> Part:
     """The picture. A click or an arrow key raises `.select` with a payload of one of {"position"}, {"layer"}, {"head"};
-    the button raises it with {"rows"}.
+    the button raises it with {"rows"}, the film in it with {"beat"}: the name of another one, None when it is closed.
+    The film raises `.input` when the token that it draws is to be written. Space plays and pauses, the arrow keys and
+    PageUp and PageDown go from beat to beat, Escape closes it.
 
-    Data of its view: labels, and the fields that `flow/scene.js` lists; without tokens it shows nothing.
+    Data of its view: labels, and the fields that `flow/scene.js` lists, of which `film/paint.js` describes the film;
+    without tokens it shows nothing.
     """
     return widget("flow", name, template=_TEMPLATE, **wired)
 

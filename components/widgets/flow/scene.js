@@ -43,6 +43,8 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {string} [name]  of the parts, for screen readers
  * @property {string} [hint]  what can be clicked
  * @property {string} [keys]  help for the keyboard
+ * @property {import("../film/paint.js").Film | null} [film]  what plays in the picture
+ * @property {string | null} [beat]  its open beat
  *
  * @typedef {{heights: number[], tops: number[]}} Rows  px
  *
@@ -100,7 +102,6 @@ function stripImages({ strips, stack, tokens }, map) {
 export function makeScene(data, root, host) {
   const heights = rowHeights(data);
   const goal = { heights, tops: rowTops(heights) };
-  const total = heights.reduce((sum, height) => sum + height, 0);
   return {
     ...goal,
     data,
@@ -112,13 +113,16 @@ export function makeScene(data, root, host) {
     fonts: themeFonts(root),
     t: host.t,
     chosen: data.selected - data.start,
-    height: Math.max(HEAD + total + foot(data), HEAD + BARS * BAR + foot(data)),
+    height: heightOf(data, heights),
     width: 0,
     place: {},
     barsTop: 0,
     scrolled: 0,
   };
 }
+
+/** Of the picture, in px. @param {Flow} data @param {number[]} heights of the rows */
+export const heightOf = (data, heights) => HEAD + Math.max(heights.reduce((sum, height) => sum + height, 0), BARS * BAR) + foot(data);
 
 /** Places the columns over a width in px. @param {Scene} scene @param {number} room */
 export function fitScene(scene, room) {

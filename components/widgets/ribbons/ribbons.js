@@ -7,6 +7,7 @@
  * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]
  * @property {{tokens: number[][], heads: number[][], reads: number[][]}} [off]  the places that are switched off
  * @property {string} [says]
+ * @property {boolean} [is_pending]  the heads are on their way: their room is kept
  */
 
 import { headColour } from "../colours.js";
@@ -65,13 +66,14 @@ function mount(root, host) {
   function draw(data) {
     const { tokens = [], heads = [], weights = [], n_head: count = 1, target = "", before = 0, after = null } = data;
     const off = data.off ?? { tokens: [], heads: [], reads: [] };
-    root.hidden = !heads.length;
+    root.hidden = !heads.length && !data.is_pending;
+    root.classList.toggle("gb-pending", !heads.length);
     if (!heads.length) return;
     const focused = svg.contains(document.activeElement);
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
     const { tokens: rows, heads: nodes, height, reads, writes } = layout(heads.map(([, , fall]) => fall), weights);
-    const [side, middle] = isNarrow ? [84, 48] : [120, 132];
+    const [side, middle] = isNarrow ? [84, 60] : [120, 132];
     const end = isNarrow ? 104 : 160;
     const [headX, endX] = [side + (width - side - end - middle) * 0.5, width - end];
     svg.replaceChildren();
@@ -103,7 +105,7 @@ function mount(root, host) {
       const label = host.t("head.off", { layer, head, p: percent(fall) });
       const to = { part: "heads", place: [layer, head] };
       switched(path, to, label, isHeadOff);
-      const text = isNarrow ? `${layer}.${head}` : host.t("head", { layer, head });
+      const text = host.t(isNarrow ? "head.short" : "head", { layer, head });
       const node = box(nodes[h], headX, middle, text, { class: isHeadOff ? "gb-ribbon-head gb-off" : "gb-ribbon-head", style: colour(head) });
       switched(node, to, label, isHeadOff);
     });

@@ -13,7 +13,7 @@ LABELS = (
     "name",
     "layer",
     "all",
-    "head",
+    "one",
     "attention",
     "feed",
     "on",
@@ -42,7 +42,7 @@ def switches(name: str, **wired: Any) -> Part:
     A click on a switch, Enter or Space turns it off and on; + and − and the slider below scale it; a click on the
     number of a layer is for both its branches, one on a column's name for all layers. Every change raises `.select`
     with a payload of {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
-    `gpt.documents.edit_text`.
+    `gpt.documents.edit_text`; of a head, also its "layer" and "head".
     """
     return widget("switches", name, template=_TEMPLATE, **wired)
 
@@ -56,10 +56,12 @@ def switches_data(
     answered: int = 0,
     costs: np.ndarray | None = None,
     measured: int = 0,
+    selected: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """edits: the factors to show, as text. labels: a text for each of LABELS. answered: the number of the last change
     that the edits contain; a later one stays as the person set it. costs: (n_layer, n_head), bits, how much each head's
-    removal changes on so many tokens that were measured."""
+    removal changes on so many tokens that were measured. selected: layer and head that keys and slider are for, None
+    for the last that a person used."""
     return {
         "n_layer": n_layer,
         "n_head": n_head,
@@ -67,5 +69,6 @@ def switches_data(
         "answered": answered,
         "costs": None if costs is None else [float(f"{cost:.3g}") for cost in costs.ravel()],
         "measured": measured,
+        "selected": selected,
         "labels": labels,
     }

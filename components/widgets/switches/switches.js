@@ -7,6 +7,7 @@
  * @property {number[] | null} [costs]  bits, for each head of each layer: the divergence caused by its removal
  * @property {number} [measured]  on so many tokens
  * @property {number} [answered]  the number of the last change that `edits` contains
+ * @property {[layer: number, head: number] | null} [selected]
  * @property {Record<string, string>} [labels]
  */
 
@@ -43,7 +44,7 @@ function mount(root, host) {
     const [row, column] = place;
     const layer = t("layer", { layer: row - 1 });
     if (column === 0) return layer;
-    if (isHead(size, place)) return `${layer} ${t("head", { head: column - 2 })}`;
+    if (isHead(size, place)) return t("one", { layer: row - 1, head: column - 2 });
     return `${row ? layer : t("all")} ${t(column === 1 ? "attention" : "feed")}`;
   }
 
@@ -141,9 +142,10 @@ function mount(root, host) {
   /** @param {Switches} data */
   function draw(data) {
     if (data === shown) return;
-    const { n_layer = 0, n_head = 0, edits = "", answered = 0, labels } = data;
+    const { n_layer = 0, n_head = 0, edits = "", answered = 0, selected, labels } = data;
     const sameSize = n_layer === size.n_layer && n_head === size.n_head;
     const same = sameSize && labels === shown?.labels;
+    if (selected && String(selected) !== String(shown?.selected)) at = [selected[0] + 1, selected[1] + 2];
     shown = data;
     size = { n_layer, n_head };
     root.classList.toggle("gb-nothing", !n_layer || !n_head);
@@ -165,7 +167,10 @@ function mount(root, host) {
     paint();
   }
 
-  const send = () => host.send({ edits: writeFactors(factors), n: (changes += 1) });
+  function send() {
+    const selected = isHead(size, at) ? { layer: at[0] - 1, head: at[1] - 2 } : {};
+    host.send({ edits: writeFactors(factors), n: (changes += 1), ...selected });
+  }
 
   function toggle() {
     set(partsOf(size, at).some((part) => factor(part) !== 0) ? 0 : 1);

@@ -46,9 +46,9 @@ def go(session, places, query, at):
 
 def test_a_page_as_it_opens_has_a_bare_address_and_tab_selection_and_film_stand_in_it(session, places):
     assert named(session, places) == {}
-    session.tab, session.film = "why", 4
+    session.tab, session.film = "why", "mix"
     session.select(position=1, layer=5)
-    assert named(session, places) == {"tab": "why", "film": "4", "position": "1", "layer": "5", "head": "2"}
+    assert named(session, places) == {"tab": "why", "film": "mix", "position": "1", "layer": "5", "head": "2"}
 
 
 def test_the_visitor_s_own_text_stands_in_the_address_once_it_is_finished_unless_it_is_too_long(
@@ -71,8 +71,8 @@ def test_the_visitor_s_own_text_stands_in_the_address_once_it_is_finished_unless
 def test_back_shows_tab_selection_and_film_again_and_leaves_the_text(session, places):
     ids = list(session.document.ids)
     shown = Selection(position=1, layer=5, head=None)
-    assert go(session, places, "tab=why&position=1&layer=5&film=4&prompt=no", 10) == ("why", shown)
-    assert session.film == 4
+    assert go(session, places, "tab=why&position=1&layer=5&film=mix&prompt=no", 10) == ("why", shown)
+    assert session.film == "mix"
     assert go(session, places, "lesson=8", 20) == ("lessons", OPENING)
     assert named(session, places)["lesson"] == "8"
     assert go(session, places, "", 30) == ("playground", OPENING)
@@ -81,7 +81,7 @@ def test_back_shows_tab_selection_and_film_again_and_leaves_the_text(session, pl
 
 def test_an_address_that_names_nothing_that_exists_shows_what_does(session, places):
     config = session.document.loaded.model.config
-    query = "tab=none&lesson=99&position=1000&layer=999&head=999&shading=none&film=x"
+    query = "tab=none&lesson=99&position=1000&layer=999&head=999&shading=none&film=X"
     last = Selection(NEWEST, config.n_layer - 1, config.n_head - 1)
     assert go(session, places, query, 10) == ("playground", last)
     before = session.snapshot()

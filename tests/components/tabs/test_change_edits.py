@@ -105,7 +105,7 @@ def test_a_new_model_keeps_the_edits_that_fit_and_names_those_it_dropped(documen
 def test_edits_of_a_link_are_taken_over_and_those_made_here_go_into_one(session):
     session.edits = Edits({(1, 0): 0.0}, {9: 0.0})
     analysed(session)
-    assert "layer 1 head 0 off" in said(session, "lead")
+    assert "layer 1, head 0 off" in said(session, "lead")
     assert "layer 9 attention off" in said(session, "notice")
     editing.set_switches(session, {"edits": "f0=0"})
     assert session.edits == Edits(mlp_scale={0: 0.0})

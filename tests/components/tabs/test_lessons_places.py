@@ -8,8 +8,8 @@ import pytest
 
 from components.share.address import LinkedPage
 from components.share.opening import open_link
+from components.tabs.inside.beats import NAMES
 from components.tabs.inside.handlers import open_film
-from components.tabs.inside.views.film_beats import BEATS
 from components.tabs.lessons import handlers
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES, picture
@@ -92,15 +92,16 @@ def test_the_film_of_a_lesson_shows_its_text(session, loaded):
     for key in ("skeleton", "attention"):
         opened(session, key)
         finish(handlers.open_film(loaded, tabs, session))
-    assert tabs.beats == ["scores"]
+    assert tabs.beats == ["answer"]
     assert session.document.ids == loaded.tokenizer.encode(picture.EXAMPLE)
 
 
 def test_every_beat_of_a_lesson_is_one_of_the_film(session):
     for lesson in LESSONS:
         if lesson.beat:
+            assert lesson.beat in NAMES
             open_film(session, lesson.beat)
-            assert BEATS[session.film - 1].name == lesson.beat
+            assert session.film == lesson.beat
 
 
 def test_a_link_opens_a_lesson_and_leaves_the_text(session, loaded):

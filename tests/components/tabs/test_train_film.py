@@ -34,7 +34,7 @@ from gpt.training.tasks import TASKS, TaskDataset
 from gpt.training.text_dataset import byte_vocabulary
 
 STEPS = (0, 10, 100)
-INDUCTION = {0: 0.01, 10: 0.2, 100: 0.9}  # of layer 1 head 0
+INDUCTION = {0: 0.01, 10: 0.2, 100: 0.9}  # of layer 1, head 0
 ANALYSIS = analysis(ExamplePass)
 
 
@@ -115,11 +115,11 @@ def test_everything_moves_with_the_step_and_the_head_stays(session: Session) -> 
         assert (shown["train-player"]["moment"], shown["train-player"]["moments"]) == (moment, 3)
         assert marked_step(shown["train-curve"]["figure"]) == max(step, ZERO_AT)
         assert f"Step {step}: {5 - step / 100:.2f} nats" in shown["train-curve"]["text"]
-        assert f"layer 1 head 0 puts {percent(INDUCTION[step])}" in shown["train-curve"]["text"]
+        assert f"layer 1, head 0 puts {percent(INDUCTION[step])}" in shown["train-curve"]["text"]
         assert "between step 10 and step 100" in shown["train-curve"]["note"]
         assert shown["train-sample"]["text"] == f"Once at step {step}"
-        assert f"At step {step} the framed head, layer 1 head 0" in shown["train-heads"]["text"]
-        assert shown["train-heatmap"]["text"].startswith(f"Step {step}, layer 1 head 0")
+        assert f"At step {step} the framed head, layer 1, head 0" in shown["train-heads"]["text"]
+        assert shown["train-heatmap"]["text"].startswith(f"Step {step}, layer 1, head 0")
         assert shown["train-heatmap"]["figure"]["data"][0]["zmax"] == 1
         flow = shown["train-flow"]
         assert (flow["layer"], flow["head"]) == (1, 0)
@@ -131,8 +131,8 @@ def test_the_curve_beside_the_loss_is_that_of_the_chosen_head_and_of_the_one_bef
     handlers.choose_head(session, {"layer": 1, "head": 0})
     lines = drawn(session)["train-curve"]["figure"]["data"]
     curves = {line["name"]: np.frombuffer(b64decode(line["y"]["bdata"]), "f4") for line in lines}
-    assert list(curves["layer 1 head 0: induction"]) == pytest.approx([1, 20, 90])
-    assert list(curves["layer 0 head 1: previous token"]) == pytest.approx([70, 70, 70])
+    assert list(curves["layer 1, head 0: induction"]) == pytest.approx([1, 20, 90])
+    assert list(curves["layer 0, head 1: previous token"]) == pytest.approx([70, 70, 70])
 
 
 def test_a_click_in_the_whole_model_keeps_a_token_a_layer_or_a_head(session: Session) -> None:

@@ -41,7 +41,7 @@ def test_every_panel_is_about_the_selected_position(session):
     drawn = answered(session)
     assert "position 28," in drawn["why-lead"]["text"]
     assert re.search(
-        r"mostly because of “.+”.*: without it .* instead of .* Without layer \d head \d: .* Measured by leaving out",
+        r"mostly because of “.+”.*: without it .* instead of .* Without layer \d, head \d: .* Measured by leaving out",
         drawn["why-because"]["text"],
     )
     session.select(position=4)
@@ -68,7 +68,7 @@ def test_what_is_switched_off_in_the_flow_is_measured_at_once(session):
     layer, head, fall = flow["heads"][0]
     drawn = switched(session, part="heads", place=[layer, head])
     assert drawn["after"] == pytest.approx(flow["before"] * (1 - fall), abs=1e-3)  # as the answer says
-    assert re.search(rf"^Without layer {layer} head {head}, “.*” goes from .* to ", drawn["says"])
+    assert re.search(rf"^Without layer {layer}, head {head}, “.*” goes from .* to ", drawn["says"])
     position = flow["tokens"][0][0]
     drawn = switched(session, part="reads", place=[layer, head, position])
     assert drawn["off"] == {"tokens": [], "heads": [[layer, head]], "reads": [[layer, head, position]]}

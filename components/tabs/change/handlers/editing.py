@@ -27,7 +27,8 @@ def edit(session: Session, edits: Edits, **changes: Any) -> None:
 
 
 def set_switches(session: Session, sent: dict[str, Any]) -> None:
-    """Replace all factors after a click on the switches."""
+    """Replace all factors after a click on the switches, and select the head that was switched."""
+    session.select(layer=sent.get("layer"), head=sent.get("head"))
     document, edits, count = session.document, sent.get("edits"), sent.get("n")
     if document is None:
         return

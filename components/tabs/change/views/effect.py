@@ -73,6 +73,7 @@ def switches(s: Snapshot) -> dict[str, Any]:
         answered=state.n_switched,
         costs=None if costs is None else costs.bits,
         measured=0 if costs is None else costs.n_tokens,
+        selected=None if s.selection.head is None else (s.selection.layer, s.selection.head),
     )
 
 
@@ -213,7 +214,7 @@ def _notice(s: Snapshot) -> Any:
 
 def _switches(s: Snapshot) -> Any:
     state = s.state(ChangeState)
-    return _edits(s), state.costs, state.text, state.n_switched
+    return _edits(s), state.costs, state.text, state.n_switched, s.selection
 
 
 VIEWS = (

@@ -8,7 +8,7 @@ from components.i18n import t
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.inside.state import InsideState
-from components.tabs.inside.views import attention_views, embeddings, film, head_stages, machine, stream
+from components.tabs.inside.views import attention_views, embeddings, head_stages, machine, stream
 from gpt.models.memory import format_bytes
 
 
@@ -43,7 +43,6 @@ def _notice_inputs(s: Snapshot) -> Any:
 VIEWS = (
     View("inside-notice", _notice_inputs, notice),
     View("trace-said", lambda s: (s.state(InsideState).trace_file, s.text, s.language), trace_said),
-    *film.VIEWS,
     *machine.VIEWS,
     *head_stages.VIEWS,
     *attention_views.VIEWS,

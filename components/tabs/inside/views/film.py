@@ -1,144 +1,209 @@
-"""The film: one token followed through the model, as beats with the numbers of the text."""
+"""The film: one token followed through the picture of the machine, with the numbers of the text."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
-from components.labels import alone, decimal, percent, token_text
+from components.i18n import Language, t
+from components.labels import alone, quoted, token_text
 from components.next_tokens import best
-from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.inside.results import WindowTrace
+from components.tabs.inside.analysis import has_film
+from components.tabs.inside.beats import BEATS
+from components.tabs.inside.results import Stories
 from components.tabs.inside.state import InsideState
-from components.tabs.inside.views.film_beats import beats_of
-from components.tabs.inside.views.film_vectors import cells_of, head_weights, scores, vectors
-from components.tabs.inside.views.film_words import film_labels
-from components.tabs.inside.views.scene import Data, Scene, scene_of
+from components.tabs.inside.views.scene import Data, Scene
 from gpt import SamplingParams, distribution
 from gpt.analysis.lens import lens_top_tokens
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.sampling import uniform_draw
+from gpt.tokenizer import plain_text
 
-LAYER_BINS = 16  # cells of the vector after a layer
-MAX_LAYERS = 12  # shown
-MAX_NEXT = 6  # most probable tokens shown
-
-
-def film(s: Snapshot) -> Data:
-    """The beats and the numbers of their picture; no beats without an open film."""
-    trace, scene = s.state(InsideState).window_trace, s.cached(scene_of)
-    if s.film is None or scene is None:
-        return {"beats": []}
-    if trace is None or not trace.is_at(scene.recording, scene.position):
-        return {}  # still being computed: what is shown stays
-    beats = beats_of(scene.config)
-    with torch.inference_mode():
-        shown = _next(s, scene)
-        return {
-            **_attention(scene, trace),
-            **vectors(scene, trace),
-            **shown,
-            "beat": min(s.film, len(beats)),
-            "layers": _layers(scene, trace),
-            "labels": film_labels(scene, trace, shown, beats),
-            "beats": [
-                {
-                    "name": beat.name,
-                    "lit": beat.lit,
-                    "close": beat.close or beat.lit,
-                    "seconds": beat.seconds,
-                    "names": beat.names,
-                }
-                for beat in beats
-            ],
-        }
+ASKED = 4  # tokens that the second act is about
+GUESSES = 6  # layers whose prediction is shown
+PIECES = 6  # next tokens on the line of the draw
+CHARACTERS = 40  # of the end of the text, where the new token is written
+CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
 
-def _attention(scene: Scene, trace: WindowTrace) -> Data:
-    """The tokens, and the scores and weights of the selected head among them."""
-    rows = slice(trace.start, scene.position + 1)
-    weights = head_weights(scene, trace)
-    shown = np.zeros((len(weights), len(weights)))
-    for row, each in enumerate(weights):
-        shown[row, : row + 1] = each[trace.start :]
-    ids = scene.recording.ids[rows]
-    return {
-        "tokens": [[text, token_id] for text, token_id in zip(scene.tokens(rows), ids, strict=True)],
-        "earlier": trace.start,
+def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
+    """The beats with their words, and the numbers that the picture itself lacks. None without an open film, and until
+    its results are computed. rows: the positions in the picture."""
+    state = s.state(InsideState)
+    if s.film is None or not has_film(state, scene.recording, scene.position):
+        return None
+    assert state.stories is not None
+    asked, guesses, drawn = asked_rows(scene, rows.start), _guesses(s, scene), _draw(s, scene)
+    values = {
+        **_stories_values(scene, state.stories),
+        **_attention_values(scene, asked),
+        "token": scene.quoted(scene.position),
         "layer": scene.layer,
         "head": scene.head,
-        "window": scene.config.window_of(scene.layer),
-        "scores": np.round(scores(scene, trace), 2).tolist(),
-        "weights": np.round(shown, 4).tolist(),
+        "n_layer": scene.config.n_layer,
+        "deepest": scene.config.n_layer - 1,
+        "n_head": scene.config.n_head,
+        "width": f"{scene.config.n_embd:,}",
+        "n_ff": f"{scene.config.ff_size:,}",
+        "active": f"{int(scene.recording.neurons(scene.layer).active[scene.position]):,}",
+        "vocabulary": f"{scene.document.loaded.tokenizer.n_vocab:,}",
+        "first": f"“{guesses[0]['token']}”",
+        "last": f"“{guesses[-1]['token']}”",
+        **drawn.pop("values"),
+    }
+    before = plain_text(scene.document.loaded.tokenizer, scene.recording.ids[: scene.position + 1])
+    return {
+        "beats": [{"name": b.name, "act": b.act, "seconds": b.seconds, "view": b.view, "more": b.more} for b in BEATS],
+        "words": _words(s, scene, state.stories, drawn, values),
+        "plays": state.film_plays,
+        "controls": {key: t(f"film.{key}", s.language) for key in CONTROLS},
+        "stories": _stories(scene, state.stories),
+        "asked": [row for row, _ in asked],
+        "guesses": guesses,
+        "draw": drawn,
+        "text": " ".join(before.split())[-CHARACTERS:],
     }
 
 
-def _layers(scene: Scene, trace: WindowTrace) -> list[Data]:
-    """For some layers, the last included: the vector of the selected token after it, and what the head of the model
-    would predict from it."""
-    model, last = scene.document.loaded.model, trace.traces[-1]
+def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
+    """The selected token and those with the largest weights: (position, weight), in the order of the text. start: the
+    first one in the picture."""
+    position = scene.position
+    row = scene.recording.head(scene.layer, scene.head).weights[position, : position + 1]
+    largest = sorted(range(start, position), key=lambda i: -row[i])[: ASKED - 1]
+    return [(i, float(row[i])) for i in sorted([*largest, position])]
+
+
+def _words(s: Snapshot, scene: Scene, stories: Stories, drawn: Data, values: dict[str, Any]) -> dict[str, Data]:
+    """Title, sentence and details of each beat, and the titles of the acts."""
+    variants = {
+        **dict.fromkeys(("differ", "blind"), "" if stories.is_suited else "unsuited"),
+        "rows": {0: "first", 1: "second"}.get(scene.layer, ""),
+        "layers": "one" if scene.config.n_layer == 1 else "",
+        "draw": "greedy" if drawn["number"] is None else "",
+        "written": drawn["ending"],
+    }
+    if not stories.next:
+        variants |= dict.fromkeys(("ending", "differ", "blind"), "unreadable")
+    words = {}
+    for beat in BEATS:
+        variant = variants.get(beat.name)
+        key = f"film.{beat.name}.{variant}" if variant else f"film.{beat.name}"
+        says, title = t(key, s.language, **values), t(f"film.{beat.name}.title", s.language, **values)
+        words[beat.name] = {"title": title, "says": says, "act": t(f"film.act.{beat.act}", s.language)}
+    words["draw"]["more"] = t("film.draw.more", s.language, **values)
+    return words
+
+
+def _stories(scene: Scene, stories: Stories) -> Data:
+    """The two sentences of the first act; next: most probable tokens after each and after the ending alone."""
+    tokenizer = scene.document.loaded.tokenizer
+    return {
+        "starts": Stories.STARTS,
+        "ending": Stories.ENDING,
+        "apart": Stories.APART,
+        "next": [[[alone(token_text(tokenizer, i)), round(p, 4)] for i, p in tokens] for tokens in stories.next],
+    }
+
+
+def _stories_values(scene: Scene, stories: Stories) -> dict[str, str]:
+    if not stories.next:
+        return {}
+    tops = [tokens[0] for tokens in stories.next]
+    names = ("one", "other", "alone")
+    tokenizer = scene.document.loaded.tokenizer
+    tokens = {name: f"“{token_text(tokenizer, i).strip()}”" for name, (i, _) in zip(names, tops, strict=True)}
+    return tokens | {f"{name}_p": whole_percent(p, scene.language) for name, (_, p) in zip(names, tops, strict=True)}
+
+
+def _attention_values(scene: Scene, asked: list[tuple[int, float]]) -> dict[str, str]:
+    target, share = max(asked, key=lambda each: each[1])
+    return {
+        "target": scene.quoted(target),
+        "share": whole_percent(share, scene.language),
+        "before": str(scene.layer - 1),
+    }
+
+
+def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
+    """For some layers, the first and the last included, what the head of the model would predict after it."""
+    trace, model = s.state(InsideState).position_trace, scene.document.loaded.model
+    assert trace is not None
     n = scene.config.n_layer
-    chosen = sorted({round(i) for i in np.linspace(0, n - 1, min(n, MAX_LAYERS))})
     found = []
-    for layer in chosen:
-        top = lens_top_tokens(model, last, layer, "resid_post", 0, 1)
+    for layer in sorted({round(i) for i in np.linspace(0, n - 1, min(n, GUESSES))}):
+        top = lens_top_tokens(model, trace.trace, layer, "resid_post", 0, 1)
         token = alone(token_text(scene.document.loaded.tokenizer, int(top.token[0])))
-        cells = cells_of({"post": [last.layers[layer].resid_post.reshape(-1)]}, LAYER_BINS)["post"][0]
-        found.append({"layer": layer, "cells": cells, "token": token, "p": percent(float(top.probability[0]))})
+        found.append({"layer": layer, "token": token, "p": whole_percent(float(top.probability[0]), s.language)})
     return found
 
 
-def _next(s: Snapshot, scene: Scene) -> Data:
-    """The most probable next tokens, before and after the temperature, and the draw."""
-    document, tokenizer = scene.document, scene.document.loaded.tokenizer
-    params, number, seed = _draw(s, scene)
+def _draw(s: Snapshot, scene: Scene) -> Data:
+    """The line of the draw. pieces: token, start and width. chosen: index of the one that is drawn, number: in [0, 1),
+    None at temperature 0. writes: whether the token is still to be written; ending: the variant of the last beat."""
+    document, tokenizer, after = scene.document, scene.document.loaded.tokenizer, scene.position + 1
+    params, number = draw_at(s, scene)
     logits = document.logits(scene.position)
-    stages = distribution(logits, params, previous_ids=document.ids[: scene.position + 1])
+    stages = distribution(logits, params, previous_ids=document.ids[:after])
     raw, final = stages.raw.cpu().numpy(), stages.final.cpu().numpy()
     drawn = cumulative_draw(stages.final, number)
     ends = dict(zip(drawn.ids.tolist(), drawn.ends.tolist(), strict=True))
-    token = drawn.token_id
-    ids = best(final, raw, MAX_NEXT).tolist()
-    if token not in ids:
-        ids[-1] = token
-    listed = [
-        {
-            "token": alone(token_text(tokenizer, i)),
-            "logit": decimal(float(logits[i])),
-            "raw": float(f"{raw[i]:.4g}"),
-            "final": float(f"{final[i]:.4g}"),
-            "end": float(f"{ends.get(i, 1.0):.6g}"),
-        }
-        for i in ids
-    ]
+    ids = [i for i in best(final, raw, PIECES).tolist() if i in ends]
+    if drawn.token_id not in ids:
+        ids[-1] = drawn.token_id
+    names = {i: alone(token_text(tokenizer, i)) for i in ids}
+    is_last = after >= len(document.ids)
+    follower = None if is_last else document.ids[after]
+    top, language = int(raw.argmax()), s.language
     return {
-        "next": listed,
-        "chosen": ids.index(token),
-        "bounds": drawn.bounds,
-        "number": None if params.temperature == 0 else number,
-        "temperature": params.temperature,
-        "seed": seed,
+        "pieces": [[names[i], round(ends[i] - float(final[i]), 6), round(float(final[i]), 6)] for i in ids],
+        "chosen": ids.index(drawn.token_id),
+        "number": None if params.temperature == 0 else round(number, 4),
+        "written": token_text(tokenizer, drawn.token_id if follower is None else follower),
+        "writes": is_last and not document.full,
+        "ending": "full" if is_last and document.full else "" if is_last or follower == drawn.token_id else "there",
+        "values": {
+            "best": quoted(tokenizer, top),
+            "raw": whole_percent(float(raw[top]), language),
+            "chosen": quoted(tokenizer, drawn.token_id),
+            "follower": "" if follower is None else quoted(tokenizer, follower),
+            "chosen_raw": whole_percent(float(raw[drawn.token_id]), language),
+            "chosen_final": whole_percent(float(final[drawn.token_id]), language),
+            "number": f"{number:.2f}",
+            "start": f"{drawn.bounds[0]:.2f}",
+            "end": f"{drawn.bounds[1]:.2f}",
+            "temperature": f"{params.temperature:g}",
+            "seed": params.seed,
+        },
     }
 
 
-def _draw(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float, int]:
-    """The settings, the number and the seed that the next token was sampled with; or those of a draw now."""
+def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
+    """The settings, with a seed, and the number that the next token was sampled with; or those of a draw now."""
     document, after = scene.document, scene.position + 1
     if after < len(document.ids) and (number := document.draw(after)) is not None:
         params = document.origin(after).params
         if params is not None and params.seed is not None:
-            return params, number, params.seed
-    params = s.settings.sampling()
+            return params, number
     seed = (s.throughput.seed if s.throughput else None) or 0
-    return params, uniform_draw(seed, len(document.dropped) + after), seed
+    return replace(s.settings.sampling(), seed=seed), uniform_draw(seed, len(document.dropped) + after)
 
 
-def _inputs(s: Snapshot) -> Any:
-    settings = None if s.film is None else (s.settings.sampling(), s.throughput and s.throughput.seed)
-    return s.film, s.cached(scene_of), s.state(InsideState).window_trace, settings, s.language
+def whole_percent(p: float, language: Language) -> str:
+    """A probability in whole percent: 49%, under 1%, over 99%."""
+    if 0 < p < 0.01:
+        return t("film.under", language)
+    return t("film.over", language) if 0.99 < p < 1 else f"{round(100 * p)}%"
 
 
-VIEWS = (View("film", _inputs, film),)
+def film_inputs(s: Snapshot) -> Any:
+    """What the film depends on besides the scene."""
+    if s.film is None:
+        return None
+    state = s.state(InsideState)
+    throughput = s.throughput and s.throughput.seed
+    settings = s.settings.sampling()
+    return s.film, state.film_plays, state.position_trace, state.stories, settings, throughput, s.text

@@ -11,9 +11,11 @@ from components.labels import percent
 from components.render import Lines
 from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import shows_skeleton
+from components.tabs.inside.beats import beat_named
 from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.state import FLOW_ROWS, InsideState
 from components.tabs.inside.views.family import family_sentence
+from components.tabs.inside.views.film import film, film_inputs
 from components.tabs.inside.views.flow import flow, selected_sentence, window
 from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.tabs.inside.views.skeleton import skeleton_flow
@@ -36,11 +38,12 @@ def flow_of_model(s: Snapshot, scene: Scene) -> Data:
     rows = window(length, scene.position, state.flow_rows)
     offered = next(n for n in FLOW_ROWS if n != state.flow_rows) if length > FLOW_ROWS[0] else None
     if not shows_skeleton(s):
-        return flow(scene, rows) | {"offered_rows": offered}
+        beat = None if s.film is None else beat_named(s.film)
+        return flow(scene, rows) | {"offered_rows": offered, "film": film(s, scene, rows), "beat": beat}
     skeleton = state.skeleton
     if skeleton is None or skeleton.recording is not scene.recording:
         return {}
-    return skeleton_flow(scene, skeleton, rows) | {"offered_rows": offered}
+    return skeleton_flow(scene, skeleton, rows) | {"offered_rows": offered, "film": None}
 
 
 def heads_owner(s: Snapshot, scene: Scene) -> Data:
@@ -88,7 +91,7 @@ def heads_labels(language: Language) -> dict[str, str]:
 
 def _flow_inputs(s: Snapshot, scene: Scene) -> Any:
     state = s.state(InsideState)
-    return scene, shows_skeleton(s), state.skeleton, state.flow_rows
+    return scene, shows_skeleton(s), state.skeleton, state.flow_rows, film_inputs(s)
 
 
 def _lead_inputs(s: Snapshot, scene: Scene) -> Any:

@@ -9,7 +9,7 @@ from components.i18n import Language, t
 from components.labels import percent, quoted
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.why.predictions import CauseFlow, Prediction, TracedText, cause_flow
+from components.tabs.why.predictions import CauseFlow, Prediction, TracedText, cause_flow, predict
 from components.tabs.why.state import Explanation, WhyState, why_inputs
 from components.tabs.why.views.tokens import short
 from gpt.analysis.causes import Ablation, Causes
@@ -27,8 +27,28 @@ def because(traced: TracedText, prediction: Prediction, causes: Causes, language
 def answer(s: Snapshot) -> dict[str, Any]:
     shown = s.state(WhyState).shown
     if shown is None or shown.causes is None:
-        return {"text": ""}
+        return {"text": _known(s)}
     return {"text": because(shown.traced, shown.prediction, shown.causes, s.language)}
+
+
+def _known(s: Snapshot) -> str:
+    """The probability, while its causes are being measured."""
+    if not is_pending(s) or s.text is None or s.position is None:
+        return ""
+    prediction, config = predict(s.text, s.position), s.text.config
+    name, p = quoted(s.text.tokenizer, prediction.token), percent(prediction.probability)
+    n_heads = config.n_layer * config.n_head
+    return t("why.because.busy", s.language, token=name, p=p, heads=n_heads)
+
+
+def is_pending(s: Snapshot) -> bool:
+    """Whether the causes are on their way and nothing else is shown."""
+    shown = s.state(WhyState).shown
+    return s.text is not None and s.text.n_read > 0 and not s.generating and (shown is None or shown.causes is None)
+
+
+def _inputs(s: Snapshot) -> Any:
+    return why_inputs(s), (s.text, s.position) if is_pending(s) else None
 
 
 def flow(s: Snapshot) -> dict[str, Any]:
@@ -38,7 +58,7 @@ def flow(s: Snapshot) -> dict[str, Any]:
     if shown is not None and shown.causes is not None:
         found = cause_flow(shown.traced, shown.prediction, shown.causes)
     if shown is None or found is None or shown.causes is None:
-        return {"heads": []}
+        return {"heads": [], "is_pending": is_pending(s)}
     tokenizer, language = shown.traced.loaded.tokenizer, s.language
     return {
         "tokens": [[i, short(tokenizer, shown.traced.ids[i])] for i in found.tokens],
@@ -104,9 +124,20 @@ def flow_labels(shown: Explanation, found: CauseFlow, language: Language) -> dic
     """The words of the picture; {place} is filled by the widget."""
     labels = {
         name: t(f"why.flow.{name}", language)
-        for name in ("name", "tokens", "heads", "head", "others", "token.off", "head.off", "read.off", "all")
+        for name in (
+            "name",
+            "tokens",
+            "heads",
+            "head",
+            "head.short",
+            "others",
+            "token.off",
+            "head.off",
+            "read.off",
+            "all",
+        )
     }
     return labels | {"target": quoted(shown.traced.loaded.tokenizer, shown.prediction.token)}
 
 
-VIEWS = (View("why-because", why_inputs, answer), View("why-flow", why_inputs, flow))
+VIEWS = (View("why-because", _inputs, answer), View("why-flow", _inputs, flow))

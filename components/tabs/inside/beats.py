@@ -1,0 +1,51 @@
+"""The beats of the film: three acts, told in the picture of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Beat:
+    """One beat of the film.
+
+    name: of its texts, "film.<name>" and "film.<name>.title". act: from 1. seconds: how long it takes. view: the parts
+    of the picture that the camera shows; a model may lack some. more: the parts whose texts tell the details.
+    """
+
+    name: str
+    act: int
+    seconds: float
+    view: tuple[str, ...]
+    more: tuple[str, ...] = ()
+
+
+BEATS = (
+    Beat("ending", 1, 6, ("front",)),
+    Beat("differ", 1, 8, ("front",)),
+    Beat("blind", 1, 8, ("front",)),
+    Beat("rows", 2, 7, ("tokens", "pre"), ("tok", "pos", "pre")),
+    Beat("ask", 2, 7, ("tokens", "pre", "q", "k"), ("norm1", "q", "k")),
+    Beat("answer", 2, 9, ("q", "k", "weights"), ("weights",)),
+    Beat("mix", 2, 7, ("k", "weights", "v", "z"), ("mix", "z")),
+    Beat("add", 2, 6, ("z", "att", "plus1", "mid"), ("att", "after1", "plus1")),
+    Beat("neurons", 3, 6, ("mid", "gate", "ff", "out", "post"), ("norm2", "gate", "ff", "after2", "plus2")),
+    Beat("layers", 3, 9, ("machine",), ("post",)),
+    Beat("next", 3, 6, ("fin", "next"), ("fin", "next")),
+    Beat("draw", 3, 6, ("next", "line")),
+    Beat("written", 3, 5, ("text",)),
+)
+NAMES = tuple(beat.name for beat in BEATS)
+
+# The beats of links that name one by its number
+NUMBERED = (
+    *("ending", "rows", "rows", "rows", "ask", "ask", "answer", "answer", "answer"),
+    *("mix", "add", "neurons", "layers", "next", "draw", "draw"),
+)
+
+
+def beat_named(name: str) -> str:
+    """The beat of a link, which may also be a number from 1; the first for anything else."""
+    if name.isdigit():
+        return NUMBERED[max(1, min(int(name), len(NUMBERED))) - 1]
+    return name if name in NAMES else NAMES[0]

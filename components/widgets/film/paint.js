@@ -1,0 +1,450 @@
+// Paints a moment of the film: the picture of the machine through the camera, veiled where nothing has arrived yet,
+// and what moves in it.
+
+import { clipped } from "../canvas.js";
+import { wholePercent } from "../numbers.js";
+import { paint } from "../flow/paint.js";
+import { bottom, centre, middle, right, thickness } from "../flow/scene.js";
+import { box, write } from "../flow/shapes.js";
+import { boxOf, fitted, frontOf, lineOf } from "./camera.js";
+import { between, visits, within } from "./time.js";
+
+/** @typedef {CanvasRenderingContext2D} Context */
+/** @typedef {import("../flow/scene.js").Scene} Scene */
+/** @typedef {import("./camera.js").Box} Box */
+/** @typedef {import("./camera.js").View} View */
+/** @typedef {[token: string, p: number][]} Next */
+/**
+ * @typedef {object} Film
+ * @property {{name: string, act: number, seconds: number, view: string[], more: string[]}[]} beats
+ * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  by beat
+ * @property {boolean} plays  as it opens
+ * @property {Record<string, string>} controls
+ * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: after each start and
+ *   the ending, and after the ending alone; empty where the model cannot read them
+ * @property {number[]} asked  positions of the tokens that the second act is about
+ * @property {{layer: number, token: string, p: string}[]} guesses
+ * @property {{pieces: [token: string, start: number, p: number][], chosen: number, number: number | null, written: string, writes: boolean}} draw
+ * @property {string} text  the end of the text, up to the followed token
+ *
+ * @typedef {object} Moment
+ * @property {Film} film
+ * @property {number} beat
+ * @property {number} share  of the beat that is over
+ * @property {Box} area  px of the stage in which the object stands
+ * @property {number} width  px of the stage
+ * @property {number} height
+ * @property {boolean} isNarrow
+ */
+
+const CAMERA = 0.18; // share of a beat in which the camera goes there
+const SLOW = { rows: 0.5, written: 0.5, layers: 0.25, draw: 0.35 };
+const NAMES = 96; // px of the stage for the names of tokens, where the camera does not show them
+const TALL = 44; // px of a row that is asked
+const LOW = 8;
+const PINNED = ["answer", "mix", "add", "neurons"]; // beats in which the names stand at the left edge
+const UNSEEN = -1e5; // before the first column
+
+/** The rows of the picture during the film: those that are asked are tall. @param {Scene} scene @param {Film} film */
+export function filmHeights({ data }, film) {
+  return data.tokens.map((_, row) => (film.asked.includes(data.start + row) ? TALL : LOW));
+}
+
+/** @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+export function paintFilm(ctx, scene, moment) {
+  const { film, beat, width, height } = moment;
+  const { name } = film.beats[beat];
+  const view = viewAt(scene, moment);
+  ctx.clearRect(0, 0, width, height);
+  ctx.save();
+  ctx.scale(view.scale, view.scale);
+  ctx.translate(-view.x, -view.y);
+  paint(ctx, scene);
+  veil(ctx, scene, frontier(scene, moment));
+  const px = 1 / view.scale; // a pixel of the stage
+  /** @type {Record<string, (ctx: Context, scene: Scene, moment: Moment, px: number) => void>} */
+  const moving = { ending: paintStories, differ: paintStories, blind: paintStories, rows: paintEntry, answer: paintAnswers, mix: paintMixing, add: paintHeads, layers: paintGuesses, draw: paintDraw, written: paintWritten };
+  moving[name]?.(ctx, scene, moment, px);
+  ctx.restore();
+  if (PINNED.includes(name)) pinNames(ctx, scene, moment, view);
+}
+
+/** The area in which the camera places what a beat shows. @param {Moment} moment @param {number} beat @returns {Box} */
+function areaOf({ film, area }, beat) {
+  if (!PINNED.includes(film.beats[beat].name)) return area;
+  return { ...area, x: area.x + NAMES, w: area.w - NAMES };
+}
+
+/** @param {Scene} scene @param {Moment} moment @param {number} beat */
+function viewOf(scene, moment, beat) {
+  const { view } = moment.film.beats[beat];
+  const parts = moment.isNarrow && view.includes("line") ? ["line"] : view;
+  const isFront = parts.includes("front") || parts.includes("text");
+  return fitted(boxOf(scene, parts, moment.area), areaOf(moment, beat), isFront ? 0 : undefined);
+}
+
+/** @param {Scene} scene @param {Moment} moment @returns {View} */
+function viewAt(scene, moment) {
+  const { film, beat, share, width, height } = moment;
+  const slow = SLOW[/** @type {keyof typeof SLOW} */ (film.beats[beat].name)] ?? CAMERA;
+  const part = within(share, 0.04, slow + 0.04);
+  const [a, b] = [viewOf(scene, moment, Math.max(0, beat - 1)), viewOf(scene, moment, beat)];
+  const scale = 1 / between(1 / a.scale, 1 / b.scale, part);
+  const mid = (/** @type {"x" | "y"} */ side, /** @type {number} */ size) =>
+    between(a[side] + size / 2 / a.scale, b[side] + size / 2 / b.scale, part) - size / 2 / scale;
+  return { x: mid("x", width), y: mid("y", height), scale };
+}
+
+/** How far the computation has come: x in the picture. @param {Scene} scene @param {Moment} moment */
+function frontier({ place, width }, { film, beat, share }) {
+  const end = right(place.mid ?? place.att);
+  const reached = [
+    ["rows", UNSEEN, place.tokens.x, right(place.pre) + 4, 0.5, 0.95],
+    ["ask", right(place.pre) + 4, right(place.pre) + 4, right(place.k) + 4, 0.25, 0.8],
+    ["answer", right(place.k) + 4, right(place.k) + 4, right(place.k) + 4, 0, 1],
+    ["mix", right(place.k) + 4, right(place.k) + 4, right(place.z) + 4, 0.1, 0.9],
+    ["add", right(place.z) + 4, right(place.z) + 4, end + 4, 0.3, 0.8],
+    ["neurons", end + 4, end + 4, right(place.post) + 4, 0.2, 0.85],
+    ["layers", right(place.post) + 4, right(place.post) + 4, place.fin.x - 2, 0.3, 0.85],
+    ["next", place.fin.x - 2, place.fin.x - 2, width + 40, 0.2, 0.8],
+  ];
+  const { name } = film.beats[beat];
+  const found = /** @type {[string, number, number, number, number, number] | undefined} */ (reached.find(([each]) => each === name));
+  if (!found) return beat < film.beats.findIndex((each) => each.name === "rows") ? UNSEEN : width + 1e5;
+  const [, before, from, to, begins, ends] = found;
+  return share < begins ? before : between(from, to, within(share, begins, ends));
+}
+
+/** Covers what nothing has reached yet. @param {Context} ctx @param {Scene} scene @param {number} x */
+function veil(ctx, { colours, width, height }, x) {
+  if (x > width + 20) return;
+  ctx.globalAlpha = 0.94;
+  ctx.fillStyle = colours.card;
+  ctx.fillRect(Math.max(-10, x), -10, width + 20, height + 20);
+  ctx.globalAlpha = 1;
+}
+
+/** A font in px of the stage. @param {Scene} scene @param {"token" | "note"} kind @param {number} size @param {number} px */
+const fontOf = ({ fonts }, kind, size, px, weight = 400) => `${weight} ${size * px}px ${fonts[kind].replace(/^\S+ /, "")}`;
+
+/** A word with the space before it as the text has it. @param {string} token */
+const spoken = (token) => token.replace(/^·/, " ");
+
+/** The rows of the picture that are asked. @param {Scene} scene @param {Film} film */
+const askedRows = ({ data }, { asked }) => asked.map((position) => position - data.start).filter((row) => row >= 0 && row < data.tokens.length);
+
+// Act 1
+
+/** Two sentences with the same ending, what the model expects after each, and after the ending alone. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+function paintStories(ctx, scene, moment) {
+  const { film, beat, share, area, isNarrow } = moment;
+  const { name } = film.beats[beat];
+  const front = frontOf(area);
+  const { starts, next } = film.stories;
+  const size = isNarrow ? 16 : Math.min(28, area.w / 32);
+  const end = front.x + (isNarrow ? Math.min(area.w - 8, 30 * size * 0.6) : area.w * 0.6);
+  [...starts.map((start) => `${start} `), ""].forEach((start, i) => {
+    const y = front.y + area.h * [0.2, 0.5, 0.8][i] - (isNarrow ? 18 : 0);
+    if (i === 2 && name !== "blind") return;
+    const written = name === "ending" ? within(share, 0.05 + 0.1 * i, 0.6) : i === 2 ? within(share, 0.05, 0.25) : 1;
+    storyLine(ctx, scene, moment, { start, end, y, size, written, i });
+    const grown = name === "differ" ? within(share, 0.15 + 0.15 * i, 0.5 + 0.15 * i) : name === "blind" ? (i === 2 ? within(share, 0.25, 0.5) : 1) : 0;
+    const shown = next[i]?.slice(0, isNarrow ? 1 : 3) ?? [];
+    const [x, w] = isNarrow ? [end - 27 * size * 0.6, 27 * size * 0.6] : [end + 32, Math.min(360, area.w * 0.4 - 40)];
+    const high = Math.min(30, area.h / 14);
+    if (grown) shown.forEach(([token, p], n) => bar(ctx, scene, { token, p, x, y: isNarrow ? y + 28 : y + (n - (shown.length - 1) / 2) * (high + 4), w, high, grown, isBest: n === 0 }));
+  });
+}
+
+/** @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {{start: string, end: number, y: number, size: number, written: number, i: number}} line */
+function storyLine(ctx, scene, { film, beat, share }, { start, end, y, size, written, i }) {
+  const { colours } = scene;
+  const { ending, apart } = film.stories;
+  const { name } = film.beats[beat];
+  const font = fontOf(scene, "token", size, 1);
+  ctx.font = font;
+  const letter = ctx.measureText("0").width;
+  const whole = start + ending;
+  const left = end - letter * whole.length;
+  const shown = Math.round(whole.length * written);
+  const begins = whole.length - ending.length;
+  if (shown > begins && written === 1) {
+    ctx.fillStyle = colours.accent;
+    ctx.globalAlpha = 0.18;
+    box(ctx, left + letter * begins - 5, y - size * 0.8, letter * ending.length + 10, size * 1.6, 6);
+    ctx.fill();
+  }
+  write(ctx, whole.slice(0, shown), left, y, { font, colour: colours.text });
+  if (name !== "blind" || i === 2) return;
+  const at = start.indexOf(apart[i]);
+  const back = within(share, 0.55, 0.85); // from the end of the sentence back to the word that differs
+  if (!back) return;
+  const [from, to] = [end - letter, left + letter * (at + apart[i].length / 2)];
+  ctx.strokeStyle = colours.accent;
+  ctx.lineWidth = 2.5;
+  ctx.globalAlpha = 1;
+  ctx.beginPath();
+  const high = y - size * 0.9;
+  for (let step = 0; step <= 40 * back; step += 1) {
+    const t = step / 40;
+    const [x, lift] = [between(from, to, t), Math.sin(Math.PI * t) * Math.min(48, size * 1.8)];
+    if (step) ctx.lineTo(x, high - lift);
+    else ctx.moveTo(x, high - lift);
+  }
+  ctx.stroke();
+  if (back < 1) return;
+  write(ctx, apart[i], left + letter * at, y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });
+}
+
+/** A bar of a next token. @param {Context} ctx @param {Scene} scene @param {{token: string, p: number, x: number, y: number, w: number, high: number, grown: number, isBest: boolean}} bar */
+function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
+  const { colours } = scene;
+  ctx.fillStyle = colours.before;
+  ctx.globalAlpha = isBest ? 0.85 : 0.4;
+  box(ctx, x, y - high / 2, Math.max(2, (w - 56) * p * grown), high, 4);
+  ctx.fill();
+  const font = fontOf(scene, "token", Math.min(18, high * 0.62), 1, isBest ? 600 : 400);
+  write(ctx, spoken(token).trim(), x + 8, y + 1, { font, colour: colours.text, alpha: grown });
+  write(ctx, wholePercent(p), x + w, y + 1, { font, colour: colours.text, align: "right", alpha: grown });
+}
+
+// Act 2
+
+/** The text becomes the rows of the picture. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+function paintEntry(ctx, scene, { film, share, area, isNarrow }) {
+  const { data, place, colours, chosen } = scene;
+  if (share > 0.5) return;
+  const front = frontOf(area);
+  const size = isNarrow ? 16 : 24;
+  ctx.font = fontOf(scene, "token", size, 1);
+  const letter = ctx.measureText("0").width;
+  let [x, y] = [front.x + 16, front.y + area.h * 0.4];
+  data.tokens.slice(0, chosen + 1).forEach((token, row) => {
+    const word = spoken(token);
+    if (x + letter * word.length > front.x + area.w - 16) [x, y] = [front.x + 16, y + 1.7 * size];
+    const moved = within(share, 0.14 + 0.004 * row, 0.42 + 0.004 * row);
+    const to = right(place.tokens);
+    const at = [between(x + letter * word.length, to, moved), between(y, middle(scene, row), moved)];
+    const font = fontOf(scene, "token", between(size, 13, moved), 1, row === chosen ? 600 : 400);
+    const isLow = !film.asked.includes(data.start + row); // its row is too low for a name
+    const alpha = Math.min(within(share, 0, 0.1), isLow ? 1 - moved : 1);
+    if (alpha > 0) write(ctx, word, at[0], at[1], { font, colour: row === chosen ? colours.accent : colours.text, align: "right", alpha });
+    x += letter * word.length;
+  });
+}
+
+/** The query visits each key; a score leaves only then. At the end the scores become shares. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
+function paintAnswers(ctx, scene, { film, share, isNarrow }, px) {
+  const { data, place, images, colours, chosen } = scene;
+  const rows = askedRows(scene, film).reverse(); // from the token itself back
+  const [y, w, h] = [middle(scene, chosen), place.q.w, thickness(scene, chosen)];
+  const left = right(place.k) + 14;
+  visits(rows.length).forEach(({ leaves, arrives, answers, lands }, i) => {
+    const to = middle(scene, rows[i]);
+    const weight = data.row[rows[i]];
+    if (share > leaves && share < answers) {
+      const moved = within(share, leaves, arrives);
+      const [x, top] = [between(place.q.x, place.k.x, moved), between(y, to, moved) - h / 2];
+      ctx.drawImage(images.q, 0, chosen, images.q.width, 1, x, top, w, h);
+      ctx.strokeStyle = colours.accent;
+      ctx.lineWidth = 2.5;
+      ctx.strokeRect(x, top, w, h);
+      if (moved === 1) ctx.strokeRect(x - 4, top - 4, w + 8, h + 8); // it has arrived
+    }
+    if (share <= answers) return;
+    const moved = within(share, answers, lands);
+    const grown = within(share, 0.74, 0.88);
+    const long = Math.max(2, (place.weights.w - 10) * weight * grown);
+    ctx.fillStyle = colours.head;
+    ctx.globalAlpha = 1;
+    if (grown) {
+      box(ctx, left, to - 12, long, 24, 4);
+      ctx.fill();
+      const font = fontOf(scene, "note", isNarrow ? 15 : 20, px, 600);
+      write(ctx, wholePercent(weight), left + long + 7, to + 1, { font, colour: colours.text, alpha: grown });
+      return;
+    }
+    ctx.beginPath();
+    ctx.arc(between(right(place.k), left + 10, moved), to, 4 + 6 * Math.sqrt(weight), 0, 7);
+    ctx.fill();
+  });
+  const others = 1 - rows.reduce((sum, row) => sum + data.row[row], 0);
+  if (others < 0.005) return;
+  const note = film.controls.others.replace("{p}", wholePercent(others));
+  write(ctx, note, left, bottom(scene) + 16 * px, { font: fontOf(scene, "note", 14, px), colour: colours.muted, alpha: within(share, 0.8, 0.9) });
+}
+
+/** The values go to the mix, each as thick as its weight. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+function paintMixing(ctx, scene, { film, share }) {
+  const { data, place, images, chosen } = scene;
+  const end = thickness(scene, chosen);
+  for (const row of askedRows(scene, film)) {
+    const moved = within(share, 0.4, 0.85);
+    if (!moved || moved === 1) continue;
+    const h = Math.max(1, between(thickness(scene, row), end * data.row[row], moved));
+    const x = between(place.v.x, place.z.x, moved);
+    const y = between(middle(scene, row), middle(scene, chosen), moved);
+    ctx.globalAlpha = Math.min(1, 0.25 + 2 * data.row[row]);
+    ctx.drawImage(images.v, 0, row, images.v.width, 1, x, y - h / 2, place.v.w, h);
+    ctx.globalAlpha = 1;
+  }
+}
+
+/** What every head found goes into one vector. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+function paintHeads(ctx, scene, { share }) {
+  const { place, headColours, chosen } = scene;
+  const moved = within(share, 0.15, 0.5);
+  if (moved === 1) return;
+  const step = Math.min(16, 180 / headColours.length);
+  headColours.forEach((colour, head) => {
+    if (head === scene.data.head) return;
+    const off = (head - (headColours.length - 1) / 2) * step;
+    ctx.globalAlpha = within(share, 0.02, 0.12);
+    ctx.fillStyle = colour;
+    const y = middle(scene, chosen) + off * (1 - moved);
+    ctx.fillRect(between(place.z.x, place.att.x, moved), y - step / 2 + 1, place.z.w * 0.8, step - 2);
+  });
+  ctx.globalAlpha = 1;
+}
+
+/** The names of the tokens at the left edge, level with their rows. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {View} view */
+function pinNames(ctx, scene, { film, area, height, isNarrow }, view) {
+  const { data, colours, chosen } = scene;
+  ctx.fillStyle = colours.card;
+  ctx.globalAlpha = 0.92;
+  ctx.fillRect(0, 0, area.x + NAMES - 8, height);
+  const size = isNarrow ? 13 : 17;
+  for (const row of askedRows(scene, film)) {
+    const y = (middle(scene, row) - view.y) * view.scale;
+    ctx.font = fontOf(scene, "token", size, 1, row === chosen ? 700 : 400);
+    const text = clipped(ctx, data.tokens[row], NAMES - 8);
+    write(ctx, text, area.x + NAMES - 14, y, { font: ctx.font, colour: row === chosen ? colours.accent : colours.text, align: "right" });
+  }
+}
+
+// Act 3
+
+/** The vector runs through all layers; below, what the model would predict after some of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
+function paintGuesses(ctx, scene, { film, share, isNarrow }, px) {
+  const { data, place, colours, chosen } = scene;
+  const y = middle(scene, chosen);
+  const xOf = (/** @type {number} */ layer) => centre(layer === data.layer ? place.post : place[`layer${layer}`]);
+  const passed = within(share, 0.2, 0.85);
+  const x = between(right(place.tokens), place.fin.x, passed);
+  if (passed > 0 && passed < 1) {
+    ctx.strokeStyle = colours.accent;
+    ctx.lineWidth = 3 * px;
+    ctx.beginPath();
+    ctx.arc(x, y, 12 * px, 0, 7);
+    ctx.stroke();
+  }
+  const slot = scene.width / film.guesses.length;
+  const low = bottom(scene) + 36 * px;
+  film.guesses.forEach(({ layer, token, p }, i) => {
+    const from = xOf(layer);
+    const shown = x >= from || share === 1 ? 1 : 0;
+    if (!shown) return;
+    const to = (i + 0.5) * slot;
+    ctx.strokeStyle = colours.muted;
+    ctx.globalAlpha = 0.5;
+    ctx.lineWidth = px;
+    ctx.beginPath();
+    ctx.moveTo(from, bottom(scene) + 6);
+    ctx.lineTo(to, low - 8 * px);
+    ctx.stroke();
+    const [small, large] = isNarrow ? [10, 12] : [15, 24];
+    const note = fontOf(scene, "note", small, px);
+    write(ctx, film.controls.layer.replace("{n}", String(layer)), to, low, { font: note, colour: colours.muted, align: "center" });
+    ctx.font = fontOf(scene, "token", large, px, 600);
+    write(ctx, clipped(ctx, token, slot - 6 * px), to, low + (isNarrow ? 20 : 28) * px, { font: ctx.font, colour: colours.text, align: "center" });
+    write(ctx, p, to, low + (isNarrow ? 38 : 52) * px, { font: note, colour: colours.muted, align: "center" });
+  });
+}
+
+/** Where a piece of the line comes from: the bar of its token. @param {Scene} scene @param {string} token */
+function barOf({ data, place, barsTop }, token) {
+  const n = data.next.findIndex(([each]) => each === token);
+  return { x: place.next.x, y: barsTop + (n < 0 ? data.next.length : n) * 26 + 13 };
+}
+
+/** The probabilities end to end, and the number that falls on one of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
+function paintDraw(ctx, scene, { film, share, isNarrow }, px) {
+  const { colours } = scene;
+  const { pieces, chosen, number } = film.draw;
+  const line = lineOf(scene);
+  const [y, high] = [line.y + line.h * 0.55, 44];
+  const size = (isNarrow ? 13 : 17) * px;
+  if (number === null) return paintWinner(ctx, scene, pieces[0]?.[0] ?? "", share);
+  ctx.fillStyle = colours.surface;
+  ctx.globalAlpha = within(share, 0.2, 0.35);
+  ctx.fillRect(line.x, y - high / 2, line.w, high);
+  pieces.forEach(([token, start, p], i) => {
+    const from = barOf(scene, token);
+    const moved = within(share, 0.22 + 0.03 * i, 0.5 + 0.03 * i);
+    if (!moved) return;
+    const isDrawn = i === chosen && share > 0.8;
+    const [x, level, w] = [between(from.x, line.x + start * line.w, moved), between(from.y, y, moved), Math.max(1.5, p * line.w - 1.5)];
+    ctx.globalAlpha = share > 0.8 && !isDrawn ? 0.4 : 0.9;
+    ctx.fillStyle = isDrawn ? colours.accent : colours.before;
+    ctx.fillRect(x, level - high / 2, w, high);
+    ctx.font = `500 ${size}px ${scene.fonts.token.replace(/^\S+ /, "")}`;
+    const word = spoken(token).trim();
+    if (ctx.measureText(word).width < w - 6) write(ctx, word, x + w / 2, level, { font: ctx.font, colour: isDrawn ? colours.card : colours.text, align: "center" });
+  });
+  ctx.globalAlpha = 1;
+  const note = `${size}px ${scene.fonts.shape.replace(/^\S+ /, "")}`;
+  for (const end of [0, 1]) write(ctx, end ? "100%" : "0%", line.x + end * line.w, y + high / 2 + size, { font: note, colour: colours.muted, align: end ? "right" : "left", alpha: within(share, 0.2, 0.35) });
+  const fallen = within(share, 0.58, 0.8);
+  if (!fallen) return;
+  const [x, tip] = [line.x + number * line.w, between(line.y - 40, y - high / 2, fallen)];
+  ctx.fillStyle = colours.accent;
+  ctx.beginPath();
+  ctx.moveTo(x, tip + (fallen === 1 ? high : 0));
+  ctx.lineTo(x - 1.5, tip);
+  ctx.lineTo(x - 9, tip - 16);
+  ctx.lineTo(x + 9, tip - 16);
+  ctx.lineTo(x + 1.5, tip);
+  ctx.fill();
+  write(ctx, wholePercent(number), x, tip - 16 - size * 0.8, { font: `600 ${size}px ${scene.fonts.shape.replace(/^\S+ /, "")}`, colour: colours.accent, align: "center" });
+}
+
+/** At temperature 0 the top token wins. @param {Context} ctx @param {Scene} scene @param {string} token @param {number} share */
+function paintWinner(ctx, scene, token, share) {
+  const { x, y } = barOf(scene, token);
+  ctx.strokeStyle = scene.colours.accent;
+  ctx.lineWidth = 3;
+  ctx.globalAlpha = within(share, 0.3, 0.6);
+  box(ctx, x - 4, y - 14, scene.place.next.w + 8, 28, 5);
+  ctx.stroke();
+  ctx.globalAlpha = 1;
+}
+
+/** The drawn token goes to the end of the text. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+function paintWritten(ctx, scene, { film, share, area, isNarrow }) {
+  const { colours } = scene;
+  const { pieces, chosen, number, written } = film.draw;
+  const front = frontOf(area);
+  const size = isNarrow ? 16 : 26;
+  const font = fontOf(scene, "token", size, 1);
+  ctx.font = font;
+  const letter = ctx.measureText("0").width;
+  const word = written.replace(/\s+/g, " ");
+  const room = Math.floor((area.w - 40) / letter) - word.length - 2;
+  const text = film.text.length > room ? `… ${film.text.slice(-room)}` : film.text;
+  const left = front.x + (area.w - letter * (text.length + word.length)) / 2;
+  const y = front.y + area.h * 0.45;
+  write(ctx, text, left, y, { font, colour: colours.text });
+  const line = lineOf(scene);
+  const [, start, p] = pieces[chosen];
+  const from = number === null ? barOf(scene, pieces[chosen][0]) : { x: line.x + (start + p / 2) * line.w, y: line.y + line.h * 0.55 };
+  const moved = within(share, 0.08, 0.7);
+  const arc = Math.sin(Math.PI * moved) * area.h * 0.2;
+  const at = { x: between(from.x, left + letter * text.length, moved), y: between(from.y, y, moved) - arc };
+  if (moved === 1) {
+    ctx.fillStyle = colours.accent;
+    ctx.globalAlpha = 0.18;
+    box(ctx, at.x + (word.startsWith(" ") ? letter : 0) - 4, y - size * 0.8, letter * word.trim().length + 8, size * 1.6, 6);
+    ctx.fill();
+  }
+  write(ctx, word, at.x, at.y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });
+}
