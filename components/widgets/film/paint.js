@@ -308,17 +308,21 @@ function paintHeads(ctx, scene, { share }) {
 }
 
 /** The names of the tokens at the left edge, level with their rows. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {View} view */
-function pinNames(ctx, scene, { film, area, height, isNarrow }, view) {
+function pinNames(ctx, scene, { film, beat, share, area, height, isNarrow }, view) {
   const { data, colours, chosen } = scene;
+  const shown = PINNED.includes(film.beats[Math.max(0, beat - 1)].name) ? 1 : within(share, 0.04, CAMERA);
+  const first = boxOf(scene, film.beats[beat].view, area).x;
   ctx.fillStyle = colours.card;
-  ctx.globalAlpha = 0.92;
+  ctx.globalAlpha = 0.92 * shown;
   ctx.fillRect(0, 0, area.x + NAMES - 8, height);
+  ctx.globalAlpha = 0.92 * within(share, 0.04, CAMERA);
+  ctx.fillRect(0, 0, (first - 8 - view.x) * view.scale, height);
   const size = isNarrow ? 13 : 17;
   for (const row of askedRows(scene, film)) {
     const y = (middle(scene, row) - view.y) * view.scale;
     ctx.font = fontOf(scene, "token", size, 1, row === chosen ? 700 : 400);
     const text = clipped(ctx, data.tokens[row], NAMES - 8);
-    write(ctx, text, area.x + NAMES - 14, y, { font: ctx.font, colour: row === chosen ? colours.accent : colours.text, align: "right" });
+    write(ctx, text, area.x + NAMES - 14, y, { font: ctx.font, colour: row === chosen ? colours.accent : colours.text, align: "right", alpha: shown });
   }
 }
 
