@@ -13,7 +13,7 @@ from plotly.graph_objects import Figure
 
 from components.figures import bars, lines, maps
 from components.figures.palette import DARK_PARTNERS
-from components.figures.style import token_label
+from components.figures.style import names_axis, token_label
 from components.widgets.chart import chart_data
 from components.widgets.encoding import to_json
 
@@ -103,6 +103,14 @@ def test_every_colour_has_a_partner_on_the_dark_theme_and_no_figure_carries_a_te
     content = json.loads(figure.to_json())
     assert set(colours(content)) <= set(DARK_PARTNERS)
     assert len(json.dumps(content["layout"]["template"])) < 64
+
+
+@pytest.mark.parametrize("keep", [None, 7, 6, 1])
+def test_an_axis_with_room_for_some_names_has_the_first_and_the_selected_one(keep: int | None) -> None:
+    shown = names_axis(list("abcdefgh"), most=4, keep=keep)["tickvals"]
+    assert shown[0] == (1 if keep == 1 else 0)  # the two would cover each other
+    assert keep is None or keep in shown
+    assert len(shown) <= 5
 
 
 def colours(node: object) -> list[str]:

@@ -69,6 +69,13 @@ def test_only_positions_that_were_read_are_selected(session, sent):
     assert session.selection == before
 
 
+def test_the_switch_of_the_selected_head_is_framed_and_a_switched_head_is_selected(session):
+    session.select(layer=1, head=0)
+    assert drawn(session, "switches")["selected"] == (1, 0)
+    editing.set_switches(session, {"edits": "h0.1=0", "n": 1, "layer": 0, "head": 1})
+    assert drawn(session, "switches")["selected"] == (0, 1)
+
+
 def test_switches_replace_all_factors_and_leave_the_other_edits(session):
     session.edits = Edits({(0, 0): 0.0}, activation="relu", drop_positions=True)
     editing.set_switches(session, {"edits": "a1=0.5", "n": 7})

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from components.labels import percent
 from components.state.session import Session
 from components.tabs.why import analysis, handlers, predictions
 from components.tabs.why.state import WhyState
@@ -52,6 +53,16 @@ def test_every_panel_is_about_the_selected_position(session):
     assert all(
         drawn[f"why-{name}"]["figure"] for name in ("influence", "lens", "cell", "path", "parts", "heads", "head")
     )
+
+
+def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(session):
+    snapshot = session.snapshot()
+    drawn = {view.name: view.draw(snapshot) for view in VIEWS}
+    known = predictions.predict(snapshot.text, snapshot.position)
+    assert percent(known.probability) in drawn["why-because"]["text"]
+    assert "Each word is left out once" in drawn["why-because"]["text"]
+    assert drawn["why-flow"]["is_pending"]
+    assert "is_pending" not in answered(session)["why-flow"]
 
 
 def switched(session, **sent):
