@@ -45,6 +45,9 @@ const LOW = 8;
 const PINNED = ["answer", "mix", "add", "neurons"]; // beats in which the names stand at the left edge
 const UNSEEN = -1e5; // before the first column
 
+/** px of the stage that are larger on a projector. @param {{width: number}} moment @param {number} size */
+const large = ({ width }, size) => size * Math.max(1, Math.min(1.5, width / 1280));
+
 /** The rows of the picture during the film: those that are asked are tall. @param {Scene} scene @param {Film} film */
 export function filmHeights({ data }, film) {
   return data.tokens.map((_, row) => (film.asked.includes(data.start + row) ? TALL : LOW));
@@ -70,9 +73,11 @@ export function paintFilm(ctx, scene, moment) {
 }
 
 /** The area in which the camera places what a beat shows. @param {Moment} moment @param {number} beat @returns {Box} */
-function areaOf({ film, area }, beat) {
+function areaOf(moment, beat) {
+  const { film, area } = moment;
   if (!PINNED.includes(film.beats[beat].name)) return area;
-  return { ...area, x: area.x + NAMES, w: area.w - NAMES };
+  const names = large(moment, NAMES);
+  return { ...area, x: area.x + names, w: area.w - names };
 }
 
 /** @param {Scene} scene @param {Moment} moment @param {number} beat */
@@ -141,7 +146,7 @@ function paintStories(ctx, scene, moment) {
   const { name } = film.beats[beat];
   const front = frontOf(area);
   const { starts, next } = film.stories;
-  const size = isNarrow ? 16 : Math.min(28, area.w / 32);
+  const size = isNarrow ? 16 : Math.min(large(moment, 28), area.w / 32);
   const end = front.x + (isNarrow ? Math.min(area.w - 8, 30 * size * 0.6) : area.w * 0.6);
   [...starts.map((start) => `${start} `), ""].forEach((start, i) => {
     const y = front.y + area.h * [0.2, 0.5, 0.8][i] - (isNarrow ? 18 : 0);
@@ -151,7 +156,7 @@ function paintStories(ctx, scene, moment) {
     const grown = name === "differ" ? within(share, 0.15 + 0.15 * i, 0.5 + 0.15 * i) : name === "blind" ? (i === 2 ? within(share, 0.25, 0.5) : 1) : 0;
     const shown = next[i]?.slice(0, isNarrow ? 1 : 3) ?? [];
     const [x, w] = isNarrow ? [end - 27 * size * 0.6, 27 * size * 0.6] : [end + 32, Math.min(360, area.w * 0.4 - 40)];
-    const high = Math.min(30, area.h / 14);
+    const high = Math.min(large(moment, 30), area.h / 14);
     if (grown) shown.forEach(([token, p], n) => bar(ctx, scene, { token, p, x, y: isNarrow ? y + 28 : y + (n - (shown.length - 1) / 2) * (high + 4), w, high, grown, isBest: n === 0 }));
   });
 }
@@ -203,7 +208,7 @@ function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
   ctx.globalAlpha = isBest ? 0.85 : 0.4;
   box(ctx, x, y - high / 2, Math.max(2, (w - 56) * p * grown), high, 4);
   ctx.fill();
-  const font = fontOf(scene, "token", Math.min(18, high * 0.62), 1, isBest ? 600 : 400);
+  const font = fontOf(scene, "token", Math.min(27, high * 0.62), 1, isBest ? 600 : 400);
   write(ctx, spoken(token).trim(), x + 8, y + 1, { font, colour: colours.text, alpha: grown });
   write(ctx, wholePercent(p), x + w, y + 1, { font, colour: colours.text, align: "right", alpha: grown });
 }
@@ -211,11 +216,12 @@ function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
 // Act 2
 
 /** The text becomes the rows of the picture. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
-function paintEntry(ctx, scene, { film, share, area, isNarrow }) {
+function paintEntry(ctx, scene, moment) {
+  const { film, share, area, isNarrow } = moment;
   const { data, place, colours, chosen } = scene;
   if (share > 0.5) return;
   const front = frontOf(area);
-  const size = isNarrow ? 16 : 24;
+  const size = isNarrow ? 16 : large(moment, 24);
   ctx.font = fontOf(scene, "token", size, 1);
   const letter = ctx.measureText("0").width;
   let [x, y] = [front.x + 16, front.y + area.h * 0.4];
@@ -234,7 +240,8 @@ function paintEntry(ctx, scene, { film, share, area, isNarrow }) {
 }
 
 /** The query visits each key; a score leaves only then. At the end the scores become shares. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
-function paintAnswers(ctx, scene, { film, share, isNarrow }, px) {
+function paintAnswers(ctx, scene, moment, px) {
+  const { film, share, isNarrow } = moment;
   const { data, place, images, colours, chosen } = scene;
   const rows = askedRows(scene, film).reverse(); // from the token itself back
   const [y, w, h] = [middle(scene, chosen), place.q.w, thickness(scene, chosen)];
@@ -260,7 +267,7 @@ function paintAnswers(ctx, scene, { film, share, isNarrow }, px) {
     if (grown) {
       box(ctx, left, to - 12, long, 24, 4);
       ctx.fill();
-      const font = fontOf(scene, "note", isNarrow ? 15 : 20, px, 600);
+      const font = fontOf(scene, "note", isNarrow ? 15 : large(moment, 20), px, 600);
       write(ctx, wholePercent(weight), left + long + 7, to + 1, { font, colour: colours.text, alpha: grown });
       return;
     }
@@ -271,7 +278,7 @@ function paintAnswers(ctx, scene, { film, share, isNarrow }, px) {
   const others = 1 - rows.reduce((sum, row) => sum + data.row[row], 0);
   if (others < 0.005) return;
   const note = film.controls.others.replace("{p}", wholePercent(others));
-  write(ctx, note, left, bottom(scene) + 16 * px, { font: fontOf(scene, "note", 14, px), colour: colours.muted, alpha: within(share, 0.8, 0.9) });
+  write(ctx, note, left, bottom(scene) + 16 * px, { font: fontOf(scene, "note", large(moment, 14), px), colour: colours.muted, alpha: within(share, 0.8, 0.9) });
 }
 
 /** The values go to the mix, each as thick as its weight. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
@@ -308,28 +315,31 @@ function paintHeads(ctx, scene, { share }) {
 }
 
 /** The names of the tokens at the left edge, level with their rows. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {View} view */
-function pinNames(ctx, scene, { film, beat, share, area, height, isNarrow }, view) {
+function pinNames(ctx, scene, moment, view) {
+  const { film, beat, share, area, height, isNarrow } = moment;
+  const names = large(moment, NAMES);
   const { data, colours, chosen } = scene;
   const shown = PINNED.includes(film.beats[Math.max(0, beat - 1)].name) ? 1 : within(share, 0.04, CAMERA);
   const first = boxOf(scene, film.beats[beat].view, area).x;
   ctx.fillStyle = colours.card;
   ctx.globalAlpha = 0.92 * shown;
-  ctx.fillRect(0, 0, area.x + NAMES - 8, height);
+  ctx.fillRect(0, 0, area.x + names - 8, height);
   ctx.globalAlpha = 0.92 * within(share, 0.04, CAMERA);
   ctx.fillRect(0, 0, (first - 8 - view.x) * view.scale, height);
-  const size = isNarrow ? 13 : 17;
+  const size = isNarrow ? 13 : large(moment, 17);
   for (const row of askedRows(scene, film)) {
     const y = (middle(scene, row) - view.y) * view.scale;
     ctx.font = fontOf(scene, "token", size, 1, row === chosen ? 700 : 400);
-    const text = clipped(ctx, data.tokens[row], NAMES - 8);
-    write(ctx, text, area.x + NAMES - 14, y, { font: ctx.font, colour: row === chosen ? colours.accent : colours.text, align: "right", alpha: shown });
+    const text = clipped(ctx, data.tokens[row], names - 8);
+    write(ctx, text, area.x + names - 14, y, { font: ctx.font, colour: row === chosen ? colours.accent : colours.text, align: "right", alpha: shown });
   }
 }
 
 // Act 3
 
 /** The vector runs through all layers; below, what the model would predict after some of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
-function paintGuesses(ctx, scene, { film, share, isNarrow }, px) {
+function paintGuesses(ctx, scene, moment, px) {
+  const { film, share, isNarrow } = moment;
   const { data, place, colours, chosen } = scene;
   const y = middle(scene, chosen);
   const xOf = (/** @type {number} */ layer) => centre(layer === data.layer ? place.post : place[`layer${layer}`]);
@@ -356,10 +366,10 @@ function paintGuesses(ctx, scene, { film, share, isNarrow }, px) {
     ctx.moveTo(from, bottom(scene) + 6);
     ctx.lineTo(to, low - 8 * px);
     ctx.stroke();
-    const [small, large] = isNarrow ? [10, 12] : [15, 24];
+    const [small, strong] = isNarrow ? [10, 12] : [15, 24];
     const note = fontOf(scene, "note", small, px);
     write(ctx, film.controls.layer.replace("{n}", String(layer)), to, low, { font: note, colour: colours.muted, align: "center" });
-    ctx.font = fontOf(scene, "token", large, px, 600);
+    ctx.font = fontOf(scene, "token", strong, px, 600);
     write(ctx, clipped(ctx, token, slot - 6 * px), to, low + (isNarrow ? 20 : 28) * px, { font: ctx.font, colour: colours.text, align: "center" });
     write(ctx, p, to, low + (isNarrow ? 38 : 52) * px, { font: note, colour: colours.muted, align: "center" });
   });
@@ -372,12 +382,13 @@ function barOf({ data, place, barsTop }, token) {
 }
 
 /** The probabilities end to end, and the number that falls on one of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
-function paintDraw(ctx, scene, { film, share, isNarrow }, px) {
+function paintDraw(ctx, scene, moment, px) {
+  const { film, share, isNarrow } = moment;
   const { colours } = scene;
   const { pieces, chosen, number } = film.draw;
   const line = lineOf(scene);
   const [y, high] = [line.y + line.h * 0.55, 44];
-  const size = (isNarrow ? 13 : 17) * px;
+  const size = (isNarrow ? 13 : large(moment, 17)) * px;
   if (number === null) return paintWinner(ctx, scene, pieces[0]?.[0] ?? "", share);
   ctx.fillStyle = colours.surface;
   ctx.globalAlpha = within(share, 0.2, 0.35);
@@ -424,11 +435,12 @@ function paintWinner(ctx, scene, token, share) {
 }
 
 /** The drawn token goes to the end of the text. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
-function paintWritten(ctx, scene, { film, share, area, isNarrow }) {
+function paintWritten(ctx, scene, moment) {
+  const { film, share, area, isNarrow } = moment;
   const { colours } = scene;
   const { pieces, chosen, number, written } = film.draw;
   const front = frontOf(area);
-  const size = isNarrow ? 16 : 26;
+  const size = isNarrow ? 16 : large(moment, 26);
   const font = fontOf(scene, "token", size, 1);
   ctx.font = font;
   const letter = ctx.measureText("0").width;
