@@ -36,22 +36,6 @@ def change(page: Page) -> Actions:
     return heads.nth(1).click, heads.nth(2).click, lead, "layer 0, head 1 off; layer 0, head 2 off"
 
 
-def train(page: Page) -> Actions:
-    open_tab(page, "train")
-    page.locator("#train-task").get_by_text("Reverse", exact=True).click()
-    expect(page.locator("#train-about")).to_contain_text("in reverse")
-    page.locator("#train-settings > summary").click()
-    page.locator("#train-n_embd").get_by_text("32", exact=True).click()
-    steps = page.locator("#train-steps input[type=number]")
-    steps.fill("50")
-    steps.press("Tab")
-    page.locator("#train-start").click()
-    expect(page.locator("#train-status")).to_contain_text("Finished after 50 steps", timeout=120_000)
-    says, player = page.locator("#train-curve .gb-says"), page.locator("#train-player input")
-    expect(says).to_contain_text("Step 50: ")
-    return lambda: player.press("Home"), lambda: player.press("ArrowRight"), says, "Step 1: "
-
-
 @contextmanager
 def busy_server() -> Iterator[None]:
     """No frame is drawn within."""
@@ -69,14 +53,12 @@ def busy_server() -> Iterator[None]:
             free.set()
 
 
-@pytest.mark.parametrize("prepare", [inside, change, train])
+@pytest.mark.parametrize("prepare", [inside, change])
 def test_of_two_quick_actions_the_last_one_counts_while_the_server_is_busy_with_the_first(
     stay: Callable[..., Page], site: str, prepare: Callable[[Page], Actions]
 ) -> None:
     page = stay(lambda page: open_playground(page, site))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpt.training.live_run.N_EVALUATIONS", 5)
-        first, last, shown, expected = prepare(page)
+    first, last, shown, expected = prepare(page)
     with busy_server():
         first()
         last()

@@ -22,7 +22,7 @@ from components.widgets.tokens import token_line, tokens
 from components.widgets.widget import placed
 
 OPTIONS: dict[str, Any] = {"theme": THEME, "head": HEAD, "app_kwargs": {"routes": ROUTES}}
-COUNT = 300
+COUNT = 120
 DRAWN = Event()  # whether the stream may go on from its middle
 
 
@@ -94,17 +94,6 @@ def url(serve: Callable[..., str]) -> str:
     return serve(demo(), **OPTIONS)
 
 
-@pytest.fixture
-def shown(stay: Callable[..., Page], url: str) -> Page:
-    """One page for all, with nothing of the test before."""
-    page = stay(lambda page: page.goto(url))
-    page.get_by_role("tab", name="first", exact=True).click()
-    page.click("#ready")
-    expect(page.locator("#says p")).to_have_text("Ready.")
-    expect(page.locator("#strip .gb-chip")).to_have_count(0)
-    return page
-
-
 def stream_to_the_end(page: Page) -> None:
     page.click("#stream")
     expect(page.locator("#strip .gb-chip")).to_have_count(COUNT // 2 + 1)
@@ -113,8 +102,13 @@ def stream_to_the_end(page: Page) -> None:
     expect(page.locator("#says p")).to_have_text(f"Token {COUNT - 1}.")
 
 
-def test_at_every_moment_all_widgets_show_the_same_frame(shown: Page) -> None:
-    shown.evaluate("""() => {
+def test_all_widgets_show_the_same_frame_a_missing_one_is_asked_for_and_a_selection_goes_both_ways(
+    page: Page, url: str
+) -> None:
+    page.goto(url)
+    page.click("#ready")
+    expect(page.locator("#says p")).to_have_text("Ready.")
+    page.evaluate("""() => {
         window.seen = [];
         const text = (selector) => document.querySelector(selector).textContent;
         const look = () => {
@@ -125,31 +119,19 @@ def test_at_every_moment_all_widgets_show_the_same_frame(shown: Page) -> None:
         };
         look();
     }""")
-    stream_to_the_end(shown)
-    seen = shown.evaluate("window.seen")
+    stream_to_the_end(page)
+    seen = page.evaluate("window.seen")
     assert all(strip == says == bars for strip, says, bars in seen), seen
     assert len({strip for strip, _, _ in seen}) >= 3, "one between the first and the last"
-
-
-def test_a_selection_of_the_server_and_of_a_person(shown: Page) -> None:
-    stream_to_the_end(shown)
-    chips = shown.locator("#strip .gb-chip")
-    shown.click("#choose")
+    chips = page.locator("#strip .gb-chip")
+    page.click("#choose")
     expect(chips.nth(3)).to_have_attribute("aria-selected", "true")
     chips.nth(5).click()
     assert chips.nth(5).get_attribute("aria-selected") == "true"  # at once
-    expect(shown.locator("#event textarea")).to_have_value("{'index': 5}")
-
-
-def test_a_missing_frame_is_asked_for(shown: Page) -> None:
-    stream_to_the_end(shown)
-    shown.click("#gap")
-    expect(shown.locator("#strip .gb-chip").nth(7)).to_have_attribute("aria-selected", "true")
-    expect(shown.locator("#says p")).to_have_text(f"Token {COUNT - 1}.")
-
-
-def test_a_tab_that_is_opened_later_shows_the_newest_frame(shown: Page) -> None:
-    stream_to_the_end(shown)
-    shown.get_by_role("tab", name="second", exact=True).click()
-    expect(shown.locator("#later .gb-says")).to_have_text(f"Token {COUNT - 1}.")
-    expect(shown.locator("#later .main-svg").first).to_be_visible()
+    expect(page.locator("#event textarea")).to_have_value("{'index': 5}")
+    page.click("#gap")
+    expect(chips.nth(7)).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#says p")).to_have_text(f"Token {COUNT - 1}.")
+    page.get_by_role("tab", name="second", exact=True).click()  # opened later, it shows the newest frame
+    expect(page.locator("#later .gb-says")).to_have_text(f"Token {COUNT - 1}.")
+    expect(page.locator("#later .main-svg").first).to_be_visible()

@@ -11,6 +11,8 @@ import torch
 from gradio_client import Client
 from gradio_client.exceptions import AppError
 
+from components.api.analysis import AnalysisEndpoints
+from components.api.text import TextEndpoints
 from components.page import build_app, launch_options
 from gpt import SamplingParams, generate, get_model
 
@@ -52,7 +54,8 @@ def test_generate_goes_on_past_a_full_context_where_it_is_asked_to(client):
     arguments = {"prompt": "a " * 10, "max_new_tokens": 257, "temperature": 0, "model": "untrained"}
     with pytest.raises(AppError, match="max_new_tokens"):
         stream(client, **arguments)
-    steps = generate("untrained", arguments["prompt"], SamplingParams(temperature=0), 257, on_full="crop")
+    arguments |= {"prompt": "a" + " a" * 249, "max_new_tokens": 20}  # past the context of 256
+    steps = generate("untrained", arguments["prompt"], SamplingParams(temperature=0), 20, on_full="crop")
     assert stream(client, **arguments, on_full="crop")[-1] == "".join(step.text for step in steps)
 
 
@@ -205,15 +208,28 @@ REFUSED = [
     ("/attention", {"prompt": "a", "layer": "0", "head": 0}, "layer"),
     ("/ablate", {"prompt": "a"}, "nothing is switched off"),
     ("/tokenize", {"text": None}, "text must be text"),
-    ("/tokenize", {"text": "a", "model": "<script>alert(1)</script>"}, "&lt;script&gt;"),
 ]
 
 
 @pytest.mark.parametrize(("endpoint", "arguments", "said"), REFUSED)
-def test_what_cannot_be_done_is_refused_with_a_sentence_and_the_next_request_works(
-    client, capfd, endpoint, arguments, said
-):
-    with pytest.raises(AppError, match="(?s)" + said.replace("(", r"\(")) as refusal:
+def test_what_cannot_be_done_is_refused_with_a_sentence(endpoint, arguments, said):
+    name = endpoint.removeprefix("/")
+    of_texts = hasattr(TextEndpoints, name)
+    function = getattr((TextEndpoints if of_texts else AnalysisEndpoints)("stories"), name)
+    with pytest.raises(ValueError, match="(?s)" + said.replace("(", r"\(")):
+        list(function(**arguments)) if name == "generate" else function(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "arguments", "said"),
+    [
+        ("/generate", {"prompt": None}, "prompt must be text"),
+        ("/attention", {"prompt": "a", "layer": "0", "head": 0}, "layer"),
+        ("/tokenize", {"text": "a", "model": "<script>alert(1)</script>"}, "&lt;script&gt;"),
+    ],
+)
+def test_a_refusal_reaches_the_caller_and_the_next_request_works(client, capfd, endpoint, arguments, said):
+    with pytest.raises(AppError, match=said) as refusal:
         ask(client, api_name=endpoint, **arguments)
     assert "<script" not in str(refusal.value)
     assert "Traceback" not in capfd.readouterr().err

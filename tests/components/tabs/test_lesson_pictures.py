@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from components.state.example import first_prompt
-from components.tabs.lessons.pictures import PICTURES, shape_pictures, text_pictures
+from components.tabs.lessons.pictures import PICTURES, llama_pictures, shape_pictures, text_pictures
 from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Scene, SliderSpec
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.model import meta_model
@@ -38,7 +38,10 @@ def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(scene, key):
             assert result.chart or result.strip or result.table
 
 
-@pytest.mark.parametrize("key", sorted(PICTURES.keys() - {"training", "configuration"}))
+OF_OTHER_MODELS = llama_pictures.PICTURES.keys() | {"training", "configuration", "untrained"}
+
+
+@pytest.mark.parametrize("key", sorted(PICTURES.keys() - OF_OTHER_MODELS))
 def test_every_picture_can_be_drawn_of_the_smallest_models(key):
     config, letters = GPTConfig(3, 4, n_layer=1, n_head=1, n_embd=4), Characters(["a", "b", "\n"])
     tiny = LoadedModel("tiny", GPT(config).eval(), letters, torch.device("cpu"), "fp32")

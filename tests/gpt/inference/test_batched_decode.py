@@ -90,7 +90,7 @@ def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model, monke
     random, shared = Random(3), DecodeCache()
     texts: list[list[int]] = [[] for _ in range(7)]
     caches = [KVCache(model.config, keep_queries=True) for _ in texts]
-    for _ in range(25):
+    for _ in range(12):
         chosen = random.sample(range(7), random.choice([1, 2, 3, 5, 7]))
         new = [[random.randrange(40) for _ in range(random.choice([1, 1, 1, 3]))] for _ in chosen]
         for i, ids in zip(chosen, new, strict=True):

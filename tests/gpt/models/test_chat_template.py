@@ -115,6 +115,7 @@ def loaded(vocabulary: Any, seed: int = 0) -> LoadedModel:
     return LoadedModel("tiny", GPT(GPTConfig(N_VOCAB, 256, 1, 2, 16)).eval(), vocabulary, torch.device("cpu"), "fp32")
 
 
+@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize("family", TEMPLATES)
 def test_a_chat_has_the_ids_of_transformers(tmp_path: Path, family: str) -> None:
     ours, theirs = vocabulary(tmp_path, family)
@@ -133,6 +134,7 @@ def test_the_template_of_its_own_file_comes_first_then_the_one_named_default(tmp
     assert ours.encode_chat([USER]) == theirs.apply_chat_template([USER])["input_ids"] == ours.encode("own file")
 
 
+@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize("family", NAMES)
 def test_names_of_control_tokens_in_a_message_stay_characters(tmp_path: Path, family: str) -> None:
     ours, theirs = vocabulary(tmp_path, family)
@@ -155,6 +157,7 @@ def test_a_role_cannot_write_a_control_token(tmp_path: Path, role: str) -> None:
     assert control[0] == control[1]
 
 
+@pytest.mark.usefixtures("rendered_here")
 @pytest.mark.parametrize(
     ("family", "template", "answer"),
     [

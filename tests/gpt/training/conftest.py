@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from gpt.training.command_line import main
+from gpt.training.evaluation import sample
+from gpt.training.run_folder import RunFolder
 from gpt.training.trainer import Batch, Trainer
 from tests.gpt.training.tiny_run import CARD, TINY, write_stories
+
+N_SAMPLE_TOKENS = 20  # more than fit the context of a tiny run
+
+
+@pytest.fixture(autouse=True, scope="session")
+def short_samples() -> Iterator[None]:
+    """Runs and their cards write texts of a few tokens."""
+
+    def short(*args: Any, max_new_tokens: int, **options: Any) -> str:
+        return sample(*args, max_new_tokens=min(max_new_tokens, N_SAMPLE_TOKENS), **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("run_folder", "model_card"):
+            patch.setattr(f"gpt.training.{module}.sample", short)
+        yield
 
 
 @pytest.fixture
@@ -22,8 +40,9 @@ def stories_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """train(out, *more arguments): the command line, for a tiny run on the CPU; returns its exit code."""
+    """train(out, *more arguments): the command line for a tiny run on the CPU without curves; returns its exit code."""
     monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
+    monkeypatch.setattr(RunFolder, "draw_curve", lambda *_: None)
     return lambda out, *more: main([str(stories_file), "--out", str(out), *TINY, *more])
 
 

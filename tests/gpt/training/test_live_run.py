@@ -33,6 +33,11 @@ def done() -> Iterator[LiveRun]:
     run.close()
 
 
+@pytest.fixture
+def few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.training.live_run.N_EVALUATIONS", 2)
+
+
 def test_a_run_ends_after_its_steps_with_a_model_that_has_learned(done: LiveRun) -> None:
     snapshot = done.progress
     assert (snapshot.state, snapshot.step, snapshot.steps, snapshot.ended) == ("finished", 12, 12, True)
@@ -124,6 +129,7 @@ def test_recipes_beyond_the_limits_are_refused(name: str, limit: int) -> None:
         LiveRun(TextDataset("abc " * 1000, block_size=256), TINY)
 
 
+@pytest.mark.usefixtures("few_evaluations")
 @pytest.mark.parametrize("units", ["characters", "bytes"])
 def test_a_text_is_learned_and_continued(units: str) -> None:
     text = "".join(f"{n} Flaschen Tee: 茶\n" for n in range(99))
@@ -135,6 +141,7 @@ def test_a_text_is_learned_and_continued(units: str) -> None:
     assert evaluation.attn_weights.shape == (2, 2, 16, 16)
 
 
+@pytest.mark.usefixtures("few_evaluations")
 @pytest.mark.parametrize("units", ["characters", "bytes", None])
 def test_the_archive_holds_the_model_that_was_trained(tmp_path: Path, units: str | None) -> None:
     run = finished(TextDataset("tea for two\n" * 30, units=units, block_size=8) if units else None)
