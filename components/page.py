@@ -43,7 +43,7 @@ from components.tabs.compare.tab import build_compare
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
-from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_lesson_number
+from components.tabs.lessons.handlers import OtherTabs, lesson_key, open_lesson
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
 from components.tabs.loss.tab import build_loss
@@ -131,7 +131,7 @@ def build_app(
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
         version = Text.of(text).version
         pages = {
-            "lesson": LinkedPage("lessons", partial(open_lesson_number, loaded), lesson_number),
+            "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }
         wire_session(app, events, frame, first.copy, Places(names, pages, version, first.selection))
