@@ -51,7 +51,7 @@ from components.tabs.playground.handlers.generation import prepare_prompt, writt
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.handlers import set_shape
 from components.tabs.shapes.tab import build_shapes
-from components.tabs.train.tab import build_train
+from components.tabs.train.tab import build_learned, build_train
 from components.tabs.why.tab import build_why
 from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model
@@ -116,6 +116,8 @@ def build_app(
                     build_lessons(events, loaded, OtherTabs(set_shape, measure_text, open_film))
                 with tab("challenges"):
                     build_challenges(events)
+                with tab("learned"):
+                    build_learned(events, ExamplePass)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:
                 with tab("compare") as compare:
                     build_compare(events, compare)
