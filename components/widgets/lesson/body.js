@@ -54,13 +54,18 @@ function mount(root, host) {
   /** @param {Listing} listing */
   function makeIdea(listing) {
     const copy = make("button", "gb-copy", host.t("copy"), { type: "button" });
+    const figure = makeListing(listing, copy);
     copy.addEventListener("click", async () => {
       const text = listing.lines.map((line) => line.map(([, piece]) => piece).join("")).join("\n");
-      await navigator.clipboard.writeText(`${text}\n`);
-      setText(copy, host.t("copied"));
-      setTimeout(() => setText(copy, host.t("copy")), COPIED_MS);
+      try {
+        await navigator.clipboard.writeText(`${text}\n`);
+        setText(copy, host.t("copied"));
+        setTimeout(() => setText(copy, host.t("copy")), COPIED_MS);
+      } catch {
+        getSelection()?.selectAllChildren(find(figure, "pre")); // without the right to use the clipboard
+      }
     });
-    return makeListing(listing, copy);
+    return figure;
   }
 
   /** A question with its field or choices. @param {Question} question @param {number} i */

@@ -178,7 +178,7 @@ def test_dot_products_of_vectors_of_one_length_are_largest_with_itself(scene):
 
 
 def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():
-    for rate in (0.05, 0.2):
+    for rate in (0.1, 0.12):
         adamw, descent = training_pictures.valley("adamw", rate), training_pictures.valley("descent", rate)
         assert adamw[-1] < adamw[0] / 10
-    assert descent[-1] > descent[0]
+        assert descent[0] < descent[-1] < math.inf

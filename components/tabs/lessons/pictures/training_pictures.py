@@ -44,7 +44,7 @@ STEPS, EVERY = 400, 20
 CONTEXT = 32
 VALLEY_STEPS = 40
 VALLEY = (1.0, 25.0)  # how steep it is along each weight
-RATES = (0.01, 0.2, 0.01)
+RATES = (0.01, 0.12, 0.01)  # beyond it, plain gradient descent overflows
 SCHEDULE = (0.006, 0.0006, 200)  # highest and lowest rate, updates
 _alone = threading.Lock()
 
@@ -168,6 +168,6 @@ def schedule(scene: Scene) -> Drawn:
 
 PICTURES: dict[str, Picture] = {
     "training": Picture(training, a=SliderSpec("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
-    "optimizer": Picture(optimizer, a=SliderSpec("picture.optimizer.rate", *RATES[:2], RATES[2], 0.05)),
+    "optimizer": Picture(optimizer, a=SliderSpec("picture.optimizer.rate", *RATES, 0.1)),
     "schedule": Picture(schedule, a=SliderSpec("picture.schedule.warmup", 0, 100, 1, 20)),
 }
