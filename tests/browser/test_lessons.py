@@ -11,7 +11,7 @@ from tests.browser.playground_page import open_tab, tab
 
 @pytest.fixture
 def follow(stay, site):
-    """follow(anew=True) opens the lesson on attention by an old link; otherwise it may be as the test before left it."""
+    """follow(anew=True) opens the lesson on attention by an old link; else it may be as the test before left it."""
 
     def begin(page):
         page.goto(f"{site}?lesson=4")

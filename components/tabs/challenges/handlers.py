@@ -98,7 +98,7 @@ def _try(session: Session, answer: Answer, **changes: Any) -> None:
     """Set an answer. It is an attempt if the one before was judged and is not right: typing on is none."""
     state = session.state(ChallengesState)
     result, judged = state.result, latest(state)
-    is_judged = result is not None and isinstance(result.request, Request) and result.request.answer == state.answer
+    is_judged = result is not None and isinstance(result.request, JudgeInputs) and result.request.answer == state.answer
     is_new = is_judged and answer != state.answer and not (judged is not None and judged.verdict.done)
     session.change(ChallengesState, answer=answer, attempts=state.attempts + is_new, **changes)
 
