@@ -43,7 +43,7 @@ from components.tabs.compare.tab import build_compare
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
-from components.tabs.lessons.handlers import OtherTabs, lesson_number, open_lesson_number
+from components.tabs.lessons.handlers import OtherTabs, lesson_key, open_lesson
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
 from components.tabs.loss.tab import build_loss
@@ -51,7 +51,7 @@ from components.tabs.playground.handlers.generation import prepare_prompt, writt
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.handlers import set_shape
 from components.tabs.shapes.tab import build_shapes
-from components.tabs.train.tab import build_train
+from components.tabs.train.tab import build_learned, build_train
 from components.tabs.why.tab import build_why
 from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model
@@ -116,6 +116,8 @@ def build_app(
                     build_lessons(events, loaded, OtherTabs(set_shape, measure_text, open_film))
                 with tab("challenges"):
                     build_challenges(events)
+                with tab("learned"):
+                    build_learned(events, ExamplePass)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:
                 with tab("compare") as compare:
                     build_compare(events, compare)
@@ -131,7 +133,7 @@ def build_app(
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
         version = Text.of(text).version
         pages = {
-            "lesson": LinkedPage("lessons", partial(open_lesson_number, loaded), lesson_number),
+            "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }
         wire_session(app, events, frame, first.copy, Places(names, pages, version, first.selection))

@@ -99,7 +99,7 @@ def _words(most: int, text: str) -> str:
 
 
 def _name(text: str) -> str:
-    if not re.fullmatch("[a-z_-]{1,40}", text):
+    if not re.fullmatch("[a-z0-9_-]{1,40}", text):
         raise PageError("error.link_value", value=text[:40])
     return text
 
@@ -170,7 +170,7 @@ PARAMETERS: dict[str, Parameter] = {
     "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens of the next run
     "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; default: a new run
     "tab": Parameter(_name),
-    "lesson": Parameter(partial(_whole, least=1)),  # opens the Lessons tab
+    "lesson": Parameter(_name),  # opens the Lessons tab; older links have numbers
     "challenge": Parameter(_name),  # opens the Challenges tab
     "film": Parameter(_beat),  # the open beat of the film, by its name, or as a number from 1
     "position": Parameter(_whole),  # of the selected token; default: the last

@@ -36,7 +36,7 @@ def _adopt(session: Session, document: Generation, prompt: str, action: LastActi
     """Replace the document; the caller holds the lock."""
     document.read()
     session.document, session.prompt, session.typed = document, prompt, None
-    session.model, session.last_action = document.loaded.name, action
+    session.model, session.loaded, session.last_action = document.loaded.name, document.loaded, action
     session.throughput = session.finish_reason = None
     session.selection = session.selection.clamped_to(document.loaded.model.config, position=NEWEST)
     session.notice = remark(session)

@@ -1,6 +1,6 @@
 // What a visitor has reached in this browser, such as the lessons that were seen and answered, and the last one.
 
-/** @typedef {{done: Record<string, number>, last: string}} Progress  done: by item, 1 seen, 2 answered or solved */
+/** @typedef {{done: Record<string, number>, best: Record<string, number>, last: string}} Progress  done: by item, 1 seen, 2 answered or solved; best: the highest score of an item that has one */
 
 /** Keeps the progress of one list. @param {string} list its name in the storage */
 export function createProgress(list) {
@@ -10,19 +10,20 @@ export function createProgress(list) {
   /** @returns {Progress} */
   function read() {
     try {
-      return { done: {}, last: "", ...JSON.parse(localStorage.getItem(key) || "{}") };
+      return { done: {}, best: {}, last: "", ...JSON.parse(localStorage.getItem(key) || "{}") };
     } catch {
-      return { done: {}, last: "" };
+      return { done: {}, best: {}, last: "" };
     }
   }
 
   return {
     read,
 
-    /** An item was seen (1), or answered or solved (2). @param {string} item @param {number} level */
-    keep(item, level) {
+    /** An item was seen (1), or answered or solved (2). @param {string} item @param {number} level @param {number | null} [score] */
+    keep(item, level, score) {
       const progress = read();
       progress.done[item] = Math.max(progress.done[item] || 0, level);
+      if (typeof score === "number") progress.best[item] = Math.max(progress.best[item] || 0, score);
       progress.last = item;
       try {
         localStorage.setItem(key, JSON.stringify(progress));

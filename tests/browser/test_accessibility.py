@@ -13,9 +13,10 @@ SETTLED = {  # a tab, and what is on it once its pictures have come
     "change": "#change-original .gb-chip",
     "compare": "#compare-generate:enabled",
     "activations": "#curves .main-svg",
-    "train": "#train-flow [data-part=stack]",
+    "train": "#scaling-tokens .main-svg",
     "lessons": "#lesson-body pre code",
     "challenges": "#challenge-text .gb-arcs-token",
+    "learned": "#learned-flow [data-part=stack]",
     "shapes": "#shape-parts .main-svg",
     "loss": "#loss-strip .gb-chip",
 }

@@ -11,11 +11,12 @@ from tests.browser.playground_page import open_tab, tab
 
 @pytest.fixture
 def follow(stay, site):
-    """follow(anew=True) gives the fourth lesson as a link opens it; otherwise it may be as the test before left it."""
+    """follow(anew=True) opens the lesson on attention by an old link; else it may be as the test before left it."""
 
     def begin(page):
         page.goto(f"{site}?lesson=4")
-        expect_lesson(page, 4)
+        expect_lesson(page, 12)
+        expect(page).to_have_url(re.compile("lesson=attention"))
 
     return partial(stay, begin)
 
@@ -54,9 +55,9 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(lessons.locator("#heatmap .gb-says")).to_contain_text("Layer 3, head 0")
     expect(lessons.locator("#prompt textarea")).to_have_value("The dog ran to the")
     open_tab(lessons, "lessons")
-    expect_lesson(lessons, 4)
-    step(lessons, 20).click()
-    expect_lesson(lessons, 20)
+    expect_lesson(lessons, 12)
+    step(lessons, 18).click()
+    expect_lesson(lessons, 18)
     lessons.locator("#lesson-body .gb-lesson-go").click()
     expect(lessons.get_by_role("tab", name="Shapes", exact=True)).to_have_attribute("aria-selected", "true")
     expect(lessons.locator("#shape-headline")).to_contain_text("163,009,536")
@@ -69,12 +70,12 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     expect_lesson(lessons, 4)
     lessons.locator("#lesson-head .gb-on").click()
     expect_lesson(lessons, 5)
-    verdict = lessons.locator("#lesson-body .gb-verdict")
-    for choice, text in ((1, "Not yet."), (0, "Correct.")):
-        lessons.locator("#lesson-body .gb-answer label").nth(choice).click()
-        lessons.locator("#lesson-body .gb-answer button").click()
-        expect(verdict).to_contain_text(text)
-    expect(lessons.locator("#lesson-body .gb-solution p")).to_be_visible()
+    questions = lessons.locator("#lesson-body .gb-questions > li")
+    for n, choice, text in ((0, 1, "Not yet."), (0, 0, "Correct."), (1, 2, "Correct.")):
+        questions.nth(n).locator("label").nth(choice).click()
+        questions.nth(n).get_by_role("button").click()
+        expect(questions.nth(n).get_by_role("status")).to_contain_text(text)
+    expect(questions.first.locator("details p")).to_be_visible()
     expect(step(lessons, 5)).to_have_attribute("data-level", "2")
     lessons.keyboard.press("ArrowRight")
     expect_lesson(lessons, 6)
@@ -89,17 +90,17 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     search.fill("GELU relu")
     expect(lessons.locator("#lesson-head .gb-contents li")).to_have_count(1)
     search.press("Enter")
-    expect_lesson(lessons, 9)
+    expect_lesson(lessons, 7)
     expect(lessons.locator("#lesson-chart .gb-says")).to_contain_text("x = 1.00")
     lessons.reload()
-    expect_lesson(lessons, 9)
-    step(lessons, 10).click()
-    expect_lesson(lessons, 10)
+    expect_lesson(lessons, 7)
+    step(lessons, 13).click()
+    expect_lesson(lessons, 13)
     expect(lessons.locator("#shortcuts-answer")).not_to_be_empty()
     expect(lessons.locator("#lesson-chart")).not_to_be_visible()
     lessons.locator("#language").get_by_text("中文").click()
-    expect(lessons.locator("#lesson-head h2")).to_have_text("10 · 残差连接")
-    expect(lessons.locator("#lesson-body .gb-solution summary")).to_have_text("显示答案")
+    expect(lessons.locator("#lesson-head h2")).to_have_text("13 · 残差连接")
+    expect(lessons.locator("#lesson-body .gb-solution summary").first).to_have_text("显示答案")
 
 
 def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_was_given(page, site):
@@ -107,8 +108,8 @@ def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_wa
     page.locator("#language").get_by_text("中文").click()
     expect(tab(page, "学习")).to_be_visible()
     open_tab(page, "lessons", "zh")
-    expect(page.locator("#lesson-head h2")).to_have_text("1 · 预测下一个词元")
-    expect(page.locator("#lesson-body .gb-solution summary")).to_have_text("显示答案")
+    expect(page.locator("#lesson-head h2")).to_have_text("1 · 配置")
+    expect(page.locator("#lesson-body .gb-solution summary").first).to_have_text("显示答案")
     page.locator("#lesson-head .gb-on").click()
     expect(page.locator("#lesson-head h2")).to_have_text("2 · 分词器")
     for strip in page.locator("[id^=bpe-strip]").all():

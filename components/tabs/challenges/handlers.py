@@ -39,7 +39,7 @@ def challenge_key(s: Snapshot) -> str | None:
 
 def _begin(session: Session, key: str) -> None:
     if key in BY_KEY:
-        session.change(ChallengesState, challenge=key, answer=Answer(BY_KEY[key].text), result=None)
+        session.change(ChallengesState, challenge=key, answer=Answer(BY_KEY[key].text), attempts=0, result=None)
 
 
 def type_text(session: Session, sent: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ def type_text(session: Session, sent: dict[str, Any]) -> None:
         return
     if isinstance(text, str) and isinstance(edited, int | float) and edited > state.edited:
         answer = replace(state.answer, text=text[:MAX_CHARS])
-        session.change(ChallengesState, answer=answer, edited=edited)
+        _try(session, answer, edited=edited)
 
 
 def append_token(session: Session, sent: dict[str, Any]) -> None:
@@ -62,7 +62,7 @@ def append_token(session: Session, sent: dict[str, Any]) -> None:
     if judged is None or _tool(state) != "text" or type(token) is not int or not 0 <= token < len(judged.after):
         return
     text = plain_text(judged.reading.tokenizer, [*judged.reading.ids, token])
-    session.change(ChallengesState, answer=replace(state.answer, text=text))
+    _try(session, replace(state.answer, text=text))
 
 
 def pick_token(session: Session, sent: dict[str, Any]) -> None:
@@ -70,14 +70,14 @@ def pick_token(session: Session, sent: dict[str, Any]) -> None:
     state, index = session.state(ChallengesState), sent.get("index")
     judged = latest(state)
     if judged is not None and _tool(state) in ("token", "place") and _within(index, len(judged.reading.ids)):
-        session.change(ChallengesState, answer=replace(state.answer, token=index))
+        _try(session, replace(state.answer, token=index))
 
 
 def pick_head(session: Session, sent: dict[str, Any]) -> None:
     """Pick the clicked head."""
     state = session.state(ChallengesState)
     if _tool(state) == "head" and (head := _head(state, sent.get("layer"), sent.get("head"))):
-        session.change(ChallengesState, answer=replace(state.answer, head=head))
+        _try(session, replace(state.answer, head=head))
 
 
 def toggle(session: Session, sent: dict[str, Any]) -> None:
@@ -87,11 +87,20 @@ def toggle(session: Session, sent: dict[str, Any]) -> None:
     if tool == "switches" and (head := _head(state, row, column)):
         off = answer.off - {head} if sent.get("on") is True else answer.off | {head}
         tried = answer.tried | off if len(off) == 1 else answer.tried
-        session.change(ChallengesState, answer=replace(answer, off=off, tried=tried))
+        _try(session, replace(answer, off=off, tried=tried))
     elif tool in ("layer", "place") and (judged := latest(state)) is not None:
         layers = BY_KEY[state.challenge].goal.layers(judged.reading.loaded.model.config.n_layer)
         if _within(column, len(layers)):
-            session.change(ChallengesState, answer=replace(answer, layer=layers[column]))
+            _try(session, replace(answer, layer=layers[column]))
+
+
+def _try(session: Session, answer: Answer, **changes: Any) -> None:
+    """Set an answer. It is an attempt if the one before was judged and is not right: typing on is none."""
+    state = session.state(ChallengesState)
+    result, judged = state.result, latest(state)
+    is_judged = result is not None and isinstance(result.request, JudgeInputs) and result.request.answer == state.answer
+    is_new = is_judged and answer != state.answer and not (judged is not None and judged.verdict.done)
+    session.change(ChallengesState, answer=answer, attempts=state.attempts + is_new, **changes)
 
 
 def _tool(state: ChallengesState) -> str | None:

@@ -36,11 +36,12 @@ class Judged:
 @dataclass(frozen=True, eq=False)
 class ChallengesState:
     """challenge: the key of the open one, "" for none. edited: when the text was typed, in ms of the browser's clock.
-    result: the newest one, which may be of an earlier answer or another challenge."""
+    attempts: answers so far. result: the newest one, which may be of an earlier answer or another challenge."""
 
     challenge: str = ""
     answer: Answer = field(default_factory=lambda: Answer(""))
     edited: float = 0.0
+    attempts: int = 0
     result: Result[Judged] | None = None
 
     @property

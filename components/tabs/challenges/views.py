@@ -63,10 +63,12 @@ def foot(s: Snapshot) -> dict[str, Any]:
         "open": challenge.key,
         "verdict": verdict if problem is None else localize_error(problem, s.language),
         "solved": judged is not None and judged.verdict.done,
+        "score": None if judged is None else judged.verdict.score,
+        "attempts": t("challenges.attempts", s.language, n=state.attempts) if state.attempts else "",
         "learned": t(f"challenge.{challenge.key}.learned", s.language),
         "hint": t(f"challenge.{challenge.key}.hint", s.language),
         "next": later[0].key if later else None,
-        "labels": _labels(s.language, "hint", "again", "link", "copied", "next"),
+        "labels": _labels(s.language, "hint", "again", "link", "copied", "next", "record"),
     }
 
 

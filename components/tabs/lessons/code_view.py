@@ -43,8 +43,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """An excerpt of the source. file: relative to the project; line: the first line number, from 1; lines: tokens of
-    each line."""
+    """An excerpt of the source.
+
+    file: relative to the project; name: of the definition, "" for a whole module; line: the first line number, from 1;
+    lines: tokens of each line.
+    """
 
     file: str
     name: str
@@ -57,6 +60,17 @@ class Excerpt:
         return "\n".join("".join(text for _, text in line) for line in self.lines)
 
 
+@lru_cache(maxsize=64)
+def printed(module: str) -> Excerpt:
+    """A whole module but its docstring. Raises LookupError if it does not exist."""
+    path = _path(module)
+    text = path.read_text(encoding="utf-8")
+    docstring = ast.parse(text).body[0].end_lineno or 1
+    lines = text.rstrip().split("\n")[docstring:]
+    first = next(i for i, line in enumerate(lines) if line)
+    return Excerpt(_file(path, module), "", docstring + first + 1, colour("\n".join(lines[first:])))
+
+
 @lru_cache(maxsize=128)
 def excerpt(code: Code) -> Excerpt:
     """Read an excerpt from the module's file. Raises LookupError for an unknown name or statement."""
@@ -66,9 +80,13 @@ def excerpt(code: Code) -> Excerpt:
     parts = _chosen(node, source, code) if code.only else _whole(node)
     lines = [part if part is None else source[part - 1] for part in parts]
     text = textwrap.dedent("\n".join(line or "" for line in lines))
-    file = "/".join(path.parts[-len(code.module.split(".")) - (path.name == "__init__.py") :])
     first = next(part for part in parts if part is not None)
-    return Excerpt(file, code.name, first, colour(text))
+    return Excerpt(_file(path, code.module), code.name, first, colour(text))
+
+
+def _file(path: Path, module: str) -> str:
+    """The path relative to the project."""
+    return "/".join(path.parts[-len(module.split(".")) - (path.name == "__init__.py") :])
 
 
 def _path(module: str) -> Path:

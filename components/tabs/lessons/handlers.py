@@ -13,13 +13,14 @@ from components.render import Analysis
 from components.state.admission import admitted
 from components.state.adoption import adopt
 from components.state.example import first_prompt
+from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from components.tabs.lessons.course import BY_KEY, LESSONS
+from components.tabs.lessons.course import BY_KEY, LESSONS, NUMBERED
 from components.tabs.lessons.pictures import PICTURES
-from components.tabs.lessons.pictures.picture import MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
-from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion, parse_number
-from components.tabs.lessons.state import FigureInputs, LessonsState, Verdict
+from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TEXT_CHARS, MAX_TOKENS, Drawn, Picture, Scene
+from components.tabs.lessons.questions import QUESTIONS, GoalQuestion
+from components.tabs.lessons.state import FigureInputs, LessonsState, Reply
 from gpt import Generation, GPTConfig, LoadedModel
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
@@ -47,29 +48,29 @@ class OtherTabs:
 
 
 def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked lesson, unless it is open. loaded: the model of the figures."""
-    open_lesson(loaded, session, sent.get("lesson"))
+    """Open the clicked lesson, by its index from 0, unless it is open. loaded: the model of the figures."""
+    index = sent.get("lesson")
+    if type(index) is int and 0 <= index < len(LESSONS):
+        open_lesson(loaded, session, LESSONS[index].key)
 
 
-def open_lesson(loaded: LoadedModel, session: Session, index: object) -> bool:
-    """Open a lesson by its index from 0, with its initial controls; returns False if there is none."""
-    if type(index) is not int or not 0 <= index < len(LESSONS):
+def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
+    """Open a lesson with its initial controls; returns False if there is none of that name.
+
+    key: also its number in older links, from 1.
+    """
+    if key.isdecimal() and 0 < int(key) <= len(NUMBERED):
+        key = NUMBERED[int(key) - 1]
+    if key not in BY_KEY:
         return False
-    key = LESSONS[index].key
     if session.state(LessonsState).lesson != key:
-        session.change(LessonsState, lesson=key, result=None, verdict="", **_first_values(PICTURES.get(key), loaded))
+        session.change(LessonsState, lesson=key, result=None, replies={}, **_first_values(PICTURES.get(key), loaded))
     return True
 
 
-def open_lesson_number(loaded: LoadedModel, session: Session, number: int) -> bool:
-    """As `open_lesson`, by the lesson's number from 1."""
-    return open_lesson(loaded, session, number - 1)
-
-
-def lesson_number(s: Snapshot) -> int | None:
-    """The number of the open lesson from 1; None if there is none."""
-    lesson = BY_KEY.get(s.state(LessonsState).lesson)
-    return None if lesson is None else LESSONS.index(lesson) + 1
+def lesson_key(s: Snapshot) -> str | None:
+    """The key of the open lesson; None if there is none."""
+    return s.state(LessonsState).lesson or None
 
 
 def _first_values(picture: Picture | None, loaded: LoadedModel) -> dict[str, Any]:
@@ -107,26 +108,24 @@ def type_text(session: Session, text: object) -> None:
 
 
 def answer(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Check the answer to the question of the lesson: "answer" is a typed number, or the number of a choice from 1."""
-    state, given = session.state(LessonsState), sent.get("answer")
-    question = QUESTIONS.get(state.lesson)
-    verdict: Verdict = ""
-    if isinstance(question, NumberQuestion):
-        number = parse_number(given)
-        is_right = number is not None and question.is_right(number, loaded, state.values)
-        verdict = "unreadable" if number is None else "right" if is_right else "wrong"
-    elif isinstance(question, ChoiceQuestion) and type(given) is int and 1 <= given <= question.n_choices:
-        verdict = "right" if given == question.right else "wrong"
-    if verdict:
-        session.change(LessonsState, verdict=verdict)
+    """Check the answer to a question of the lesson.
+
+    sent: "question", its number from 1, and "answer", a typed number, or the number of a choice from 1.
+    """
+    state, n = session.state(LessonsState), sent.get("question")
+    questions = QUESTIONS.get(state.lesson, ())
+    if type(n) is int and 1 <= n <= len(questions):
+        reply = questions[n - 1].reply(sent.get("answer"), loaded, state.values)
+        if reply is not None:
+            session.change(LessonsState, replies={**state.replies, n: reply})
 
 
 def _check_goal(session: Session) -> None:
-    """Record that the figure is in the state that the question asks for; leaving it again changes nothing."""
+    """Record that the figure is in the state that a question asks for; leaving it again changes nothing."""
     state = session.state(LessonsState)
-    question = QUESTIONS.get(state.lesson)
-    if isinstance(question, GoalQuestion) and question.is_reached(state):
-        session.change(LessonsState, verdict="right")
+    for n, question in enumerate(QUESTIONS.get(state.lesson, ()), 1):
+        if isinstance(question, GoalQuestion) and question.is_reached(state):
+            session.change(LessonsState, replies={**state.replies, n: Reply("right")})
 
 
 def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterator[None]:
@@ -156,18 +155,23 @@ def open_film(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterato
 
 
 def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
-    """Make the text of the figure the document, unless it is, and select the figure's layer and head.
+    """Make the text of the figure the document of the lesson's model, unless it is, and select the figure's layer and
+    head.
 
     Raises ValueError if it is empty or too long.
     """
     state = session.state(LessonsState)
     lesson, picture = BY_KEY[state.lesson], PICTURES.get(state.lesson)
-    if picture is not None and picture.text is not None:
-        ids, document = Scene(loaded, session.language, state.text).ids(), session.document
+    if lesson.place.model:
+        loaded = yield from load_with_progress(session, lesson.place.model)
+    has_text = picture is not None and picture.text is not None
+    if has_text or lesson.place.model:
+        text = state.text if has_text else EXAMPLE
+        ids, document = Scene(loaded, session.language, text).ids(), session.document
         if document is None or document.loaded is not loaded or document.ids != ids:
             with admitted(session, loaded) as waiting:
                 yield from waiting
-                adopt(session, Generation(loaded, ids), state.text, Message("status.lesson"))
+                adopt(session, Generation(loaded, ids), text, Message("status.lesson"))
     if lesson.place.selects_head and picture is not None and session.document is not None:
         selection = replace(session.selection, layer=int(state.a))
         if picture.b is not None:

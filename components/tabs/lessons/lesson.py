@@ -11,7 +11,7 @@ from components.tabs.lessons.code_view import Code
 from gpt.config import GPTConfig
 
 PanelBuilder = Callable[[], Panel]
-Chapter = Literal["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details", "llama"]
+Chapter = Literal["vectors", "layers", "attention", "model", "loss", "generation", "training", "use", "llama"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Place:
 
     tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings: for Write's
     sliders, by name; sliders: the figure's slider, "a" or "b", that gives the value of a setting; selects_head: whether
-    to select the lesson's layer and head.
+    to select the lesson's layer and head; model: the name of the one that continues the text, "" for the lessons' own.
     """
 
     tab: Literal["playground", "inside", "why", "activations", "shapes", "loss", "train"]
@@ -29,23 +29,25 @@ class Place:
     settings: dict[str, Any] = field(default_factory=dict)
     sliders: dict[str, Literal["a", "b"]] = field(default_factory=dict)
     selects_head: bool = False
+    model: str = ""
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. key: of its texts, `lesson.<key>.title` and so on, and of its figure.
+    """A lesson. key: of its texts, `lesson.<key>.title` and so on, of its figure, of its link, and of the module of
+    `gpt.experiments.minimal` that it prints.
 
     part: of the course. topic: its number among the twenty topics of a GPT built from nothing, by which the list finds
-    it. idea: names in `gpt.experiments.minimal`, the shortest code of it. code: excerpts of what runs here. panels:
-    builders of what is shown below its figure, or instead of one. beat: the name of the film's beat that shows it, ""
-    for none.
+    it. code: excerpts of what runs here. panels: builders of what is shown below its figure, or instead of one. beat:
+    the name of the film's beat that shows it, "" for none. words: synonyms in all languages, by which the list finds
+    it.
     """
 
     key: str
     part: Chapter
     topic: int
-    idea: tuple[str, ...]
     code: tuple[Code, ...]
     place: Place
     panels: tuple[PanelBuilder, ...] = ()
     beat: str = ""
+    words: str = ""

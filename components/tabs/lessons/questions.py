@@ -6,32 +6,52 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from components.tabs.lessons.state import LessonsState
+from components.tabs.lessons.state import LessonsState, Reply
+from components.tabs.lessons.typed_number import parse_number
 from gpt import LoadedModel
 from gpt.tokenizer import prompt_ids
 
-MAX_ANSWER_CHARS = 40
+Expected = Callable[[LoadedModel, dict[str, float]], float | None]
+HINT = "hint"
 
 
 @dataclass(frozen=True)
 class NumberQuestion:
     """Asks for a number. expected: of this model and of the figure's values by name, None before the figure is drawn;
-    tolerance: largest accepted distance."""
+    tolerance: largest accepted distance. unit: what the answer is counted in, such as 0.01 for percent; an answer with
+    its own unit is accepted as well. mistakes: wrong numbers with a reply, `lesson.<key>.wrong.<n>` with n from 1.
+    """
 
-    expected: Callable[[LoadedModel, dict[str, float]], float | None]
+    expected: Expected
     tolerance: float = 1e-9
+    unit: float = 1.0
+    mistakes: tuple[float | Expected, ...] = ()
 
-    def is_right(self, given: float, loaded: LoadedModel, values: dict[str, float]) -> bool:
-        right = self.expected(loaded, values)
-        return right is not None and abs(given - right) <= self.tolerance
+    def reply(self, given: object, loaded: LoadedModel, values: dict[str, float]) -> Reply | None:
+        number = parse_number(given)
+        if number is None:
+            return Reply("unreadable")
+        for n, wrong in enumerate((self.expected, *self.mistakes)):
+            meant = wrong(loaded, values) if callable(wrong) else wrong
+            if meant is not None and min(abs(number - meant), abs(number / self.unit - meant)) <= self.tolerance:
+                return Reply("wrong", f"wrong.{n}") if n else Reply("right")
+        return Reply("wrong", HINT)
 
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """Asks for one of the texts `lesson.<key>.choice.<n>`, n from 1. right: the number of the right one."""
+    """Asks for one of the texts `lesson.<key>.choice.<n>`, n from 1.
+
+    right: the number of the right one; the others have a reply, `lesson.<key>.wrong.<n>`.
+    """
 
     right: int
     n_choices: int = 3
+
+    def reply(self, given: object, loaded: LoadedModel, values: dict[str, float]) -> Reply | None:
+        if type(given) is not int or not 1 <= given <= self.n_choices:
+            return None
+        return Reply("right") if given == self.right else Reply("wrong", f"wrong.{given}")
 
 
 @dataclass(frozen=True)
@@ -40,31 +60,19 @@ class GoalQuestion:
 
     is_reached: Callable[[LessonsState], bool]
 
+    def reply(self, given: object, loaded: LoadedModel, values: dict[str, float]) -> Reply | None:
+        return None  # it is checked while the figure changes
+
 
 Question = NumberQuestion | ChoiceQuestion | GoalQuestion
 
 
-def constant(value: float, tolerance: float = 1e-9) -> NumberQuestion:
+def number(value: float, *mistakes: float | Expected, tolerance: float = 1e-9, unit: float = 1.0) -> NumberQuestion:
     """A number that is the same for every model."""
-    return NumberQuestion(lambda loaded, values: value, tolerance)
+    return NumberQuestion(lambda loaded, values: value, tolerance, unit, mistakes)
 
 
-def parse_number(text: object) -> float | None:
-    """The number of a typed text; None for anything else. Accepts "−1", "10,000", "0,5" and "38.6 %"."""
-    if not isinstance(text, str) or len(text) > MAX_ANSWER_CHARS:
-        return None
-    plain = text.strip().rstrip("%％").replace("−", "-").replace("，", ",").strip()
-    head, comma, tail = plain.rpartition(",")
-    is_decimal = comma and len(tail) != 3 and "." not in plain
-    plain = f"{head}.{tail}" if is_decimal else plain.replace(",", "")
-    try:
-        number = float(plain)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def n_tokens(text: str) -> NumberQuestion:
+def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
     """The number of tokens of a text."""
 
     def expected(loaded: LoadedModel, values: dict[str, float]) -> float | None:
@@ -73,7 +81,7 @@ def n_tokens(text: str) -> NumberQuestion:
         except ValueError:  # a character that is not in the vocabulary
             return None
 
-    return NumberQuestion(expected)
+    return NumberQuestion(expected, mistakes=mistakes)
 
 
 def of_figure(name: str) -> NumberQuestion:
@@ -81,8 +89,22 @@ def of_figure(name: str) -> NumberQuestion:
     return NumberQuestion(lambda loaded, values: values.get(name))
 
 
+def of_config(name: str, *mistakes: Expected) -> NumberQuestion:
+    """A number of the model's configuration."""
+    return NumberQuestion(lambda loaded, values: getattr(loaded.model.config, name), mistakes=mistakes)
+
+
 def chance_in_percent(loaded: LoadedModel, values: dict[str, float]) -> float:
     return 100 / loaded.model.config.vocab_size
+
+
+def log_vocabulary(base: float) -> Expected:
+    """The logarithm of the number of tokens."""
+    return lambda loaded, values: math.log(loaded.model.config.vocab_size, base)
+
+
+def width(loaded: LoadedModel, values: dict[str, float]) -> float:
+    return loaded.model.config.n_embd
 
 
 def attends_to_previous(state: LessonsState) -> bool:
@@ -90,32 +112,50 @@ def attends_to_previous(state: LessonsState) -> bool:
     return state.values.get("on_previous", 0) > 0.5
 
 
-QUESTIONS: dict[str, Question] = {
-    "greedy": constant(12),
-    "tokenizer": n_tokens("lily"),
-    "sampling": GoalQuestion(lambda state: state.a == 0 or state.b == 1),
-    "attention": GoalQuestion(attends_to_previous),
-    "positions": ChoiceQuestion(1),
-    "block": ChoiceQuestion(2),
-    "layer_norm": constant(-1, 0.01),
-    "feed_forward": NumberQuestion(lambda loaded, values: loaded.model.config.ff_size),
-    "activations": GoalQuestion(lambda state: abs(state.a + 0.75) < 0.01),
-    "shortcuts": constant(25, 2),
-    "model": of_figure("settled"),
-    "skeleton": ChoiceQuestion(3),
-    "loss": constant(2, 0.01),
-    "untrained": NumberQuestion(chance_in_percent, 0.005),
-    "training": ChoiceQuestion(2),
-    "dropout": constant(2),
-    "layouts": constant(3),
-    "small": constant(0),
-    "initialisation": constant(0.204, 0.005),
-    "parameters": constant(38.6, 0.6),
-    "next": ChoiceQuestion(2),
-    "configuration": constant(24),
-    "rms_norm": constant(1.4, 0.005),
-    "rotary": ChoiceQuestion(3),
-    "swiglu": constant(8 / 3, 0.04),
-    "grouped_queries": constant(4),
-    "no_biases": constant(2112),
+QUESTIONS: dict[str, tuple[Question, ...]] = {
+    "configuration": (number(24, 25, 64), number(64, 12, 9216), ChoiceQuestion(2)),
+    "tokenizer": (n_tokens("lily", 1, 4), ChoiceQuestion(3)),
+    "merges": (number(1256, 1000), ChoiceQuestion(1)),
+    "embedding": (of_config("n_embd", lambda loaded, values: loaded.model.config.vocab_size), ChoiceQuestion(2)),
+    "positions": (ChoiceQuestion(1), ChoiceQuestion(3)),
+    "layer_norm": (number(-1, -0.7071, 1, tolerance=0.01), number(0, 1), ChoiceQuestion(2)),
+    "activations": (GoalQuestion(lambda state: abs(state.a + 0.75) < 0.01), number(0, 0.5), ChoiceQuestion(2)),
+    "feed_forward": (of_config("ff_size", width), ChoiceQuestion(1)),
+    "average": (number(0.25, 0.3333, tolerance=0.001), ChoiceQuestion(3)),
+    "dot_products": (number(11, 24), ChoiceQuestion(1)),
+    "queries": (number(8, 64), ChoiceQuestion(2)),
+    "attention": (GoalQuestion(attends_to_previous), number(1, 0), ChoiceQuestion(1)),
+    "shortcuts": (number(25, 6, 0.04, tolerance=2), number(6, 25, tolerance=0.3)),
+    "block": (ChoiceQuestion(2), number(2, 1)),
+    "model": (of_figure("settled"), ChoiceQuestion(3)),
+    "skeleton": (ChoiceQuestion(3), ChoiceQuestion(1)),
+    "initialisation": (number(0.204, 0.2887, 24, tolerance=0.005), number(1, 0, 0.02), ChoiceQuestion(1)),
+    "parameters": (
+        number(38.6, 124.4, 163, tolerance=0.6, unit=1e6),
+        number(621.8, 163, 155.5, tolerance=1, unit=2**20),
+    ),
+    "untrained": (
+        NumberQuestion(chance_in_percent, 0.005, 0.01),
+        NumberQuestion(log_vocabulary(math.e), 0.02, mistakes=(log_vocabulary(2), log_vocabulary(10))),
+    ),
+    "batches": (number(100, 10, 110), ChoiceQuestion(2), number(9, 10)),
+    "loss": (number(2, 0.693, tolerance=0.01), number(0, 1), ChoiceQuestion(3)),
+    "greedy": (number(12, 11, 13), number(256, 300), ChoiceQuestion(1)),
+    "sampling": (
+        GoalQuestion(lambda state: state.a == 0 or state.b == 1),
+        number(1, 0.5, 4),
+        ChoiceQuestion(2),
+    ),
+    "small": (number(0, 4, 1), ChoiceQuestion(3)),
+    "optimizer": (number(0.98, 1.02, 0.8), ChoiceQuestion(1)),
+    "training": (ChoiceQuestion(2), ChoiceQuestion(3)),
+    "schedule": (number(0.0006, 0.006, tolerance=1e-6), number(0.25, 4), ChoiceQuestion(2)),
+    "dropout": (number(2, 0.5), ChoiceQuestion(1)),
+    "layouts": (number(3, 12), ChoiceQuestion(2)),
+    "next": (ChoiceQuestion(2), number(1, 1024)),
+    "rotary": (ChoiceQuestion(3), ChoiceQuestion(1)),
+    "rms_norm": (number(1.4, 1, 0.28, tolerance=0.005), number(192, 384)),
+    "swiglu": (number(8 / 3, 4, 2, tolerance=0.04), ChoiceQuestion(1)),
+    "grouped_queries": (number(4, 0.25, 8), number(32, 1)),
+    "no_biases": (number(2112, 1728, 444864), ChoiceQuestion(3)),
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from components.i18n import Language
@@ -11,6 +12,13 @@ from components.state.snapshot import Snapshot
 from components.tabs.lessons.pictures.picture import Drawn
 
 Verdict = Literal["", "right", "wrong", "unreadable"]
+
+
+class Reply(NamedTuple):
+    """On an answer. text: the lesson's text that says what is wrong, "" for none."""
+
+    verdict: Verdict = ""
+    text: str = ""
 
 
 class FigureInputs(NamedTuple):
@@ -29,7 +37,8 @@ class LessonsState:
     """lesson: the key of the open one, "" for none. text, a, b, choice: the values of the figure's controls.
 
     learning: whether the figure takes seconds because a model is trained. result: the newest figure, with a later
-    problem; ignored if it belongs to another lesson. verdict: on the answer to the lesson's question, "" before one.
+    problem; ignored if it belongs to another lesson. replies: on the last answer to each question of the lesson, by the
+    number of the question, from 1.
     """
 
     lesson: str = ""
@@ -39,7 +48,7 @@ class LessonsState:
     choice: str = ""
     learning: bool = False
     result: Result[Drawn] | None = None
-    verdict: Verdict = ""
+    replies: Mapping[int, Reply] = field(default_factory=dict)
 
     @property
     def values(self) -> dict[str, float]:

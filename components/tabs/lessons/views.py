@@ -10,11 +10,11 @@ from components.i18n import Language, t
 from components.panels.panel import problem_sentence
 from components.render import Lines, View
 from components.state.snapshot import Snapshot
-from components.tabs.lessons.code_view import Code, excerpt
+from components.tabs.lessons.code_view import Excerpt, excerpt, printed
 from components.tabs.lessons.course import BY_KEY, LESSONS
 from components.tabs.lessons.lesson import Lesson
 from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
-from components.tabs.lessons.state import LessonsState
+from components.tabs.lessons.state import LessonsState, Reply
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data
 from gpt import PRESETS, GPTConfig, LoadedModel
@@ -29,7 +29,7 @@ def lesson_views(loaded: LoadedModel) -> tuple[View, ...]:
 
     def question(s: Snapshot) -> tuple[Any, ...]:
         state = s.state(LessonsState)
-        return state.lesson, state.verdict, state.drawn, s.language
+        return state.lesson, state.replies, state.drawn, s.language
 
     def picture(s: Snapshot) -> tuple[Any, ...]:
         state = s.state(LessonsState)
@@ -56,6 +56,7 @@ def head(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
                 "title": t(f"lesson.{each.key}.title", s.language),
                 "says": lesson_text(each, "says", s.language, loaded),
                 "part": t(f"lessons.part.{each.part}", s.language),
+                "words": each.words,
             }
             for each in LESSONS
         ],
@@ -72,43 +73,40 @@ def body(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
         return {"index": None}
     return {
         "index": LESSONS.index(lesson),
-        "idea": [listing(Code(MINIMAL, name), s.language) for name in lesson.idea],
-        "code": [listing(code, s.language) for code in lesson.code],
-        **question_data(lesson, loaded, s),
+        "idea": [listing(printed(f"{MINIMAL}.{lesson.key}"), s.language)],
+        "code": [listing(excerpt(code), s.language) for code in lesson.code],
+        "questions": [question_data(lesson, n, loaded, s) for n in range(1, len(QUESTIONS[lesson.key]) + 1)],
         "show": t("lessons.answer", s.language),
         "open": t(f"lessons.open.{lesson.place.tab}", s.language),
-        "labels": _texts(s, "code", "runs", "try", "check", "number"),
+        "labels": _texts(s, "code", "runs", "try", "check", "number", "copy", "copied"),
     }
 
 
-def listing(code: Code, language: Language) -> dict[str, Any]:
+def listing(found: Excerpt, language: Language) -> dict[str, Any]:
     """An excerpt of the source with its place."""
-    found = excerpt(code)
-    caption = f"{found.file} · {found.name} · {t('lessons.line', language, line=found.line)}"
-    return {"caption": caption, "lines": found.lines}
+    place = [found.file, found.name, t("lessons.line", language, line=found.line)] if found.name else [found.file]
+    return {"caption": " · ".join(place), "lines": found.lines}
 
 
-def question_data(lesson: Lesson, loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
-    """The question, its kind, the verdict on an answer with a sentence, and the answer."""
-    state, question = s.state(LessonsState), QUESTIONS[lesson.key]
+def question_data(lesson: Lesson, n: int, loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
+    """A question, its kind, the verdict on an answer with a sentence, and the answer. n: its number, from 1."""
+    state, question = s.state(LessonsState), QUESTIONS[lesson.key][n - 1]
+    reply = state.replies.get(n, Reply())
     right = question.expected(loaded, state.values) if isinstance(question, NumberQuestion) else None
     values = {"right": "…" if right is None else f"{right:,g}"}
 
     def text(part: str) -> str:
-        return lesson_text(lesson, part, s.language, loaded, **values)
+        return lesson_text(lesson, part if n == 1 else f"{n}.{part}", s.language, loaded, **values)
 
     n_choices = question.n_choices if isinstance(question, ChoiceQuestion) else 0
-    verdict = t(f"lessons.{state.verdict}", s.language) if state.verdict else ""
-    if isinstance(question, GoalQuestion):
-        verdict = verdict or t("lessons.goal", s.language)
-    elif state.verdict == "wrong":
-        verdict += " " + text("hint")
+    shown = reply.verdict or ("goal" if isinstance(question, GoalQuestion) else "")
+    reason = text(reply.text) if reply.text else ""
     return {
         "kind": KINDS[type(question)],
         "question": text("question"),
         "choices": [text(f"choice.{n}") for n in range(1, n_choices + 1)],
-        "verdict": state.verdict,
-        "feedback": verdict,
+        "verdict": reply.verdict,
+        "feedback": t(f"lessons.{shown}", s.language, text=reason) if shown else "",
         "answer": text("answer"),
     }
 

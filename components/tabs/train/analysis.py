@@ -1,35 +1,36 @@
-"""The analysis of the Train tab: reads the recorded training, and runs the displayed model over the example."""
+"""The analyses of both trainings: reads the recorded one, and runs the displayed model over the example."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from functools import partial
 
 from components.render import Analysis
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.train.handlers import pass_over_example
-from components.tabs.train.state import Machine, TrainState
-from components.tabs.train.views import shown_of
+from components.tabs.train.shown import RECORDED, Film
+from components.tabs.train.state import LearnedState, Machine
 from gpt.training.recorded_run import bundled_recording
 
 
-def analysis(machine: Machine) -> Analysis:
+def analysis(film: Film, machine: Machine) -> Analysis:
     """The analysis; machine: makes the forward pass over the example."""
 
     def run(session: Session) -> Iterator[None]:
-        if not session.state(TrainState).looked_for_recorded:
-            session.change(TrainState, recorded=bundled_recording(), looked_for_recorded=True)
-        pass_over_example(machine, session)
+        if film is RECORDED and not session.state(LearnedState).looked_for_recorded:
+            session.change(LearnedState, recorded=bundled_recording(), looked_for_recorded=True)
+        pass_over_example(film, machine, session)
         yield
 
-    return Analysis(wanted, run)
+    return Analysis(partial(wanted, film), run)
 
 
-def wanted(s: Snapshot) -> Hashable:
+def wanted(film: Film, s: Snapshot) -> Hashable:
     """What is missing: the recording, or the forward pass of the displayed step."""
-    state, shown = s.state(TrainState), shown_of(s)
-    if not state.looked_for_recorded:
+    if film is RECORDED and not s.state(LearnedState).looked_for_recorded:
         return "recording"
-    if shown is None or state.is_passed(shown.run, shown.evaluation.step):
+    shown = film.shown(s)
+    if shown is None or film.of(s).is_passed(shown.run, shown.evaluation.step):
         return None
     return shown.run, shown.evaluation.step

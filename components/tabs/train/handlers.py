@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeGuard, get_args
+from typing import Any, TypeGuard
 
 from components.downloads import offer
 from components.errors import PageError
@@ -16,11 +16,14 @@ from components.state.session import Session
 from components.state.snapshot import Message
 from components.tabs.train import choices
 from components.tabs.train.film_file import write_film
-from components.tabs.train.state import Machine, ShownPass, Source, TrainState
-from components.tabs.train.views import shown_of
+from components.tabs.train.shown import RECORDED, Film
+from components.tabs.train.state import Machine, ShownPass, TrainState
 from gpt.training.live_run import LiveRun
 from gpt.training.recipe import LIVE_RECIPES
+from gpt.training.recorded_run import RecordedRun
 from gpt.training.run_queue import RunQueue
+
+NOTHING_PINNED: dict[str, Any] = dict.fromkeys(("step", "layer", "head", "position", "shown_pass"))  # the newest step
 
 
 def choose_task(session: Session, kind: object) -> None:
@@ -75,12 +78,7 @@ def start(queue: RunQueue, session: Session) -> None:
         state.run.drop_evaluations()
     elif state.run is not None:
         state.run.close()
-    session.change(TrainState, run=run, queue=queue, factor=1.0, **_nothing_pinned("own"))
-
-
-def _nothing_pinned(source: object) -> dict[str, Any]:
-    """The newest step of a training, with nothing chosen."""
-    return {"source": source, **dict.fromkeys(("step", "layer", "head", "position", "shown_pass"))}
+    session.change(TrainState, run=run, queue=queue, factor=1.0, **NOTHING_PINNED)
 
 
 def _new_run(state: TrainState, language: Language) -> LiveRun:
@@ -118,68 +116,72 @@ def change_rate(session: Session, factor: object) -> None:
         session.change(TrainState, factor=factor)
 
 
-def choose_source(machine: Machine, session: Session, source: object) -> None:
-    """Show the recorded training or the visitor's own."""
-    if source in get_args(Source):
-        session.change(TrainState, **_nothing_pinned(source))
-        pass_over_example(machine, session)
-
-
-def show_moment(machine: Machine, session: Session, sent: dict[str, Any]) -> None:
+def show_moment(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
     """Show an evaluation by its number; the last one is the newest."""
-    moment, shown = sent.get("moment"), shown_of(session.snapshot())
+    moment, shown = sent.get("moment"), film.shown(session.snapshot())
     if shown is None or type(moment) is not int or moment < 0:
         return
     evaluations = shown.progress.evaluations
-    session.change(TrainState, step=None if moment >= len(evaluations) - 1 else evaluations[moment].step)
-    pass_over_example(machine, session)
+    film.change(session, step=None if moment >= len(evaluations) - 1 else evaluations[moment].step)
+    pass_over_example(film, machine, session)
 
 
-def choose_step(machine: Machine, session: Session, sent: dict[str, Any]) -> None:
+def choose_step(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
     """Show the clicked step of the curve."""
-    step, shown = sent.get("x"), shown_of(session.snapshot())
+    step, shown = sent.get("x"), film.shown(session.snapshot())
     if shown is None or not _is_number(step) or not 0 <= step <= shown.progress.steps:
         return
     is_newest = step >= shown.progress.evaluations[-1].step
-    session.change(TrainState, step=None if is_newest else int(step))
-    pass_over_example(machine, session)
+    film.change(session, step=None if is_newest else int(step))
+    pass_over_example(film, machine, session)
 
 
-def pass_over_example(machine: Machine, session: Session) -> None:
+def pass_over_example(film: Film, machine: Machine, session: Session) -> None:
     """Run the model of the displayed step over the example, unless it is done."""
-    shown, state = shown_of(session.snapshot()), session.state(TrainState)
+    shown, state = film.shown(session.snapshot()), film.of(session.snapshot())
     if shown is None or state.is_passed(shown.run, shown.evaluation.step):
         return
     made = machine(shown.run.loaded_at(shown.evaluation), shown.run.dataset.example)
-    session.change(TrainState, shown_pass=ShownPass(shown.run, shown.evaluation.step, made))
+    film.change(session, shown_pass=ShownPass(shown.run, shown.evaluation.step, made))
+
+
+def show_copying(machine: Machine, session: Session) -> None:
+    """Show the recorded training at the step at which the shown head begins to copy."""
+    shown = RECORDED.shown(session.snapshot())
+    if shown is None or not isinstance(shown.run, RecordedRun):
+        return
+    appeared = shown.run.appearance(shown.layer, shown.head)
+    if appeared is not None:
+        RECORDED.change(session, step=appeared[1])
+        pass_over_example(RECORDED, machine, session)
 
 
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def choose_head(session: Session, sent: dict[str, Any]) -> None:
+def choose_head(film: Film, session: Session, sent: dict[str, Any]) -> None:
     """Pin the clicked head."""
     layer, head = sent.get("layer"), sent.get("head")
     if type(layer) is int and type(head) is int and layer >= 0 and head >= 0:
-        session.change(TrainState, layer=layer, head=head)
+        film.change(session, layer=layer, head=head)
 
 
-def select_in_machine(session: Session, sent: dict[str, Any]) -> None:
+def select_in_machine(film: Film, session: Session, sent: dict[str, Any]) -> None:
     """Pin the clicked token, layer or head."""
-    shown = shown_of(session.snapshot())
+    shown = film.shown(session.snapshot())
     if shown is None:
         return
     config, n = shown.run.config, len(shown.run.dataset.example)
     limits = {"layer": config.n_layer, "head": config.n_head, "position": n}
     chosen = {name: at for name, limit in limits.items() if type(at := sent.get(name)) is int and 0 <= at < limit}
     if chosen:
-        session.change(TrainState, **{"layer": shown.layer, "head": shown.head} | chosen)
+        film.change(session, **{"layer": shown.layer, "head": shown.head} | chosen)
 
 
-def save_film(session: Session) -> Iterator[None]:
+def save_film(film: Film, session: Session) -> Iterator[None]:
     """Offer the film for download."""
-    shown = shown_of(session.snapshot())
+    shown = film.shown(session.snapshot())
     if shown is None:
         raise PageError("train.gone")
     yield from offer(session, partial(write_film, shown))

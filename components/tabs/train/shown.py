@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from components.tabs.train.state import Run, TrainState
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.tabs.train.state import FilmState, LearnedState, Run, TrainState
 from gpt.training.live_run import Evaluation, RunProgress
 
 
@@ -16,7 +20,6 @@ class Shown:
 
     layer, head: the chosen one, or the one that attends most to what comes next in the newest evaluation. position: of
     the example; the chosen one, or the first that predicts a token of the answer.
-    is_instead: whether it is shown until the visitor's own training has an evaluation.
     """
 
     run: Run
@@ -25,10 +28,9 @@ class Shown:
     layer: int
     head: int
     position: int
-    is_instead: bool = False
 
 
-def shown_at(state: TrainState, run: Run, progress: RunProgress) -> Shown | None:
+def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
     """The evaluation at the step of the state, or the last before it; None if there is none yet."""
     evaluations = progress.evaluations
     if not evaluations:
@@ -49,3 +51,47 @@ def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
     same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j is the one after token i
     weights = evaluation.attn_weights[:, :, first:-1].astype(np.float32)
     return (weights * same[first:]).sum(axis=-1).mean(axis=-1)
+
+
+def progress_of(s: Snapshot) -> RunProgress | None:
+    """The progress of the visitor's newest run, the same for all views of a frame."""
+    return s.cached(_progress)
+
+
+def _progress(s: Snapshot) -> RunProgress | None:
+    return s.state(TrainState).progress()
+
+
+def _own(s: Snapshot) -> Shown | None:
+    state, progress = s.state(TrainState), progress_of(s)
+    return None if state.run is None or progress is None else shown_at(state, state.run, progress)
+
+
+def _recorded(s: Snapshot) -> Shown | None:
+    state = s.state(LearnedState)
+    return None if state.recorded is None else shown_at(state, state.recorded, state.recorded.progress)
+
+
+@dataclass(frozen=True)
+class Film:
+    """A training that can be looked back at. name: of its tab, with which the names of its views begin."""
+
+    name: Literal["train", "learned"]
+    state: type[FilmState]
+    find: Callable[[Snapshot], Shown | None]
+
+    def shown(self, s: Snapshot) -> Shown | None:
+        """The training at the displayed step; None before its first evaluation."""
+        return s.cached(self.find)
+
+    def of(self, s: Snapshot) -> FilmState:
+        """What is chosen."""
+        state: FilmState = s.state(self.state)
+        return state
+
+    def change(self, session: Session, **chosen: Any) -> None:
+        session.change(self.state, **chosen)
+
+
+OWN = Film("train", TrainState, _own)
+RECORDED = Film("learned", LearnedState, _recorded)

@@ -1,10 +1,10 @@
-"""The state of the Train tab."""
+"""The states of the Train tab and of the recorded training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from components.i18n import Language
 from components.state.snapshot import Message
@@ -19,7 +19,6 @@ from gpt.training.run_queue import RunQueue
 _RECIPE = LIVE_RECIPES[choices.KINDS[0]]
 
 
-Source = Literal["recorded", "own"]
 Run = LiveRun | RecordedRun
 
 
@@ -43,14 +42,38 @@ class ShownPass:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainState:
+class FilmState:
+    """What is shown of a training.
+
+    step: the displayed one, None for the newest; layer, head, position: of the example, None until chosen. shown_pass:
+    of the displayed step, or of one before.
+    """
+
+    step: int | None = None
+    layer: int | None = None
+    head: int | None = None
+    position: int | None = None
+    shown_pass: ShownPass | None = None
+
+    def is_passed(self, run: Run, step: int) -> bool:
+        """Whether `shown_pass` is that of the run at the step."""
+        return self.shown_pass is not None and (self.shown_pass.run, self.shown_pass.step) == (run, step)
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedState(FilmState):
+    """recorded: the training in the assets, None until it was looked for, and where it is not there."""
+
+    recorded: RecordedRun | None = None
+    looked_for_recorded: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class TrainState(FilmState):
     """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
     uploaded: an uploaded text. rate: the highest learning rate as typed, None if that is no number. seconds: the time
     limit. notice: an error or a message.
-    source: whose training is shown; recorded: the one in the assets, None until
-    it was looked for, and where it is not there. step: the displayed one, None for the newest;
-    layer, head, position: of the example, None until chosen. shown_pass: of the displayed step, or of one before.
     """
 
     task: str = choices.KINDS[0]
@@ -67,14 +90,6 @@ class TrainState:
     run: LiveRun | None = None
     queue: RunQueue | None = None
     opened: tuple[LiveRun, ...] = ()
-    source: Source = "recorded"
-    recorded: RecordedRun | None = None
-    looked_for_recorded: bool = False
-    step: int | None = None
-    layer: int | None = None
-    head: int | None = None
-    position: int | None = None
-    shown_pass: ShownPass | None = None
     notice: Message | Exception | None = None
 
     @property
@@ -92,13 +107,3 @@ class TrainState:
         if self.run is None or self.queue is None:
             return None
         return replace(self.run.progress, queue_position=self.queue.position(self.run))
-
-    @property
-    def shown_run(self) -> Run | None:
-        """The run that is shown: until the visitor's has its first evaluation, the recorded one."""
-        is_early = self.recorded is not None and self.run is not None and not self.run.progress.evaluations
-        return self.recorded if self.source == "recorded" or is_early else self.run
-
-    def is_passed(self, run: Run, step: int) -> bool:
-        """Whether `shown_pass` is that of the run at the step."""
-        return self.shown_pass is not None and (self.shown_pass.run, self.shown_pass.step) == (run, step)

@@ -1,10 +1,10 @@
-"""The Train tab: live training of a tiny GPT on a task or a text; below, scaling of the loss."""
+"""The Train tab: live training of a tiny GPT on a task or a text; below, scaling of the loss. And the tab of a recorded
+training, which shows the same pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import get_args
 
 import gradio as gr
 
@@ -17,6 +17,7 @@ from components.panels.panel import Settings, of_state, one_of, within
 from components.parts import (
     Choices,
     Live,
+    Part,
     button,
     case,
     choice,
@@ -30,7 +31,6 @@ from components.parts import (
     section,
     text_box,
     timer,
-    title_row,
 )
 from components.render import Control
 from components.state.session import Session
@@ -38,8 +38,9 @@ from components.state.snapshot import Snapshot
 from components.tabs.train import choices, handlers
 from components.tabs.train.analysis import analysis
 from components.tabs.train.scaling import SCALING_VIEWS, scaling_card
-from components.tabs.train.state import Machine, Source, TrainState
-from components.tabs.train.views import VIEWS, progress_of, shown_of
+from components.tabs.train.shown import OWN, RECORDED, Film, progress_of
+from components.tabs.train.state import Machine, TrainState
+from components.tabs.train.views import LEARNED_VIEWS, VIEWS
 from components.widgets.chart import chart
 from components.widgets.flow import flow
 from components.widgets.heads import heads
@@ -49,7 +50,7 @@ from components.widgets.table import table
 from gpt.training.run_queue import RunQueue
 from gpt.training.text_dataset import MAX_TEXT_BYTES
 
-NAME = "train"
+NAME, LEARNED = "train", "learned"
 TICK_SECONDS = 0.7  # between two updates of a run
 SETTINGS = Settings(
     TrainState,
@@ -74,12 +75,22 @@ def build_train(
                     file = localizer.build(gr.UploadButton, {"label": "train.upload"}, **small)
                     code = Card("train-own", row(button("train-code", "train.example", handlers.take_code)), classes="")
                 run = _run(queue, machine, write)
-            shown = _shown()
-        loss = _loss(machine)
-    film, scaling = _film(machine), scaling_card()
+            shown = _shown(OWN)
+        loss = _loss(OWN, machine)
+    film, scaling = _film(OWN, machine), scaling_card()
     events.on(file.upload, handlers.take_file, [file])
-    add_cards(events, NAME, [task, code, run, shown, loss, film, scaling], (*VIEWS, *SCALING_VIEWS), analysis(machine))
+    add_cards(
+        events, NAME, [task, code, run, shown, loss, film, scaling], (*VIEWS, *SCALING_VIEWS), analysis(OWN, machine)
+    )
     events.renderer.add(NAME, controls=[Control(texts, _is_text, lambda s: {"visible": _is_text(s)})])
+
+
+def build_learned(events: Events, machine: Machine) -> None:
+    """Build and wire the tab of the recorded training."""
+    copying = button("learned-copying", "learned.copying", partial(handlers.show_copying, machine))
+    with gr.Row(elem_classes="gb-cards gb-train"):
+        shown, loss = _shown(RECORDED, copying), _loss(RECORDED, machine)
+    add_cards(events, LEARNED, [shown, loss, _film(RECORDED, machine)], LEARNED_VIEWS, analysis(RECORDED, machine))
 
 
 def _task() -> Card:
@@ -162,51 +173,51 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
         factor,
         sentence("train-notice", kind="notice"),
         sentence("train-status", kind="status"),
-        timer("train-timer", TICK_SECONDS, partial(handlers.pass_over_example, machine), active=_goes_on),
+        timer("train-timer", TICK_SECONDS, partial(handlers.pass_over_example, OWN, machine), active=_goes_on),
         classes="",
     )
 
 
-def _shown() -> Card:
+def _shown(film: Film, *more: Part) -> Card:
     """Whose training the pictures are of."""
-    about = sentence("train-film", kind="lead")
+    name = film.name
+    about = sentence(f"{name}-film", kind="lead")
+    title = question("train.film.question" if film is OWN else "learned.question")
     return Card(
-        "train-shown", section(question("train.film.question"), about, name="train-whose", show=_is_shown), classes=""
+        f"{name}-shown",
+        section(title, about, *more, name=f"{name}-whose", show=partial(_is_shown, film)),
+        classes="",
     )
 
 
-def _loss(machine: Machine) -> Card:
-    """The learning curve of the visitor's training, or of the recorded one."""
-    source = choice(
-        "train-source-of-film",
-        _named("train.film.source", get_args(Source)),
-        label="train.film.source",
-        value=lambda s: "recorded" if s.state(TrainState).shown_run is s.state(TrainState).recorded else "own",
-        on=partial(handlers.choose_source, machine),
-        show=_has_both,
-    )
-    curve = chart("train-curve", clickable=True, on=partial(handlers.choose_step, machine))
-    return Card("train-loss", title_row(question("train.curve.question"), source), curve)
+def _loss(film: Film, machine: Machine) -> Card:
+    """The learning curve."""
+    name = film.name
+    on = partial(handlers.choose_step, film, machine)
+    curve = chart(f"{name}-curve", clickable=True, on=on)
+    parts = section(question("train.curve.question"), curve, name=f"{name}-loss", show=partial(_is_shown, film))
+    return Card(f"{name}-loss", parts, classes="")
 
 
-def _film(machine: Machine) -> Card:
+def _film(film: Film, machine: Machine) -> Card:
     """The player of the steps of a training, which stays in view, and the pictures that follow it."""
-    step = player("train-player", on_input=partial(handlers.show_moment, machine))
-    save = button("train-save", "train.film.save", handlers.save_film, queue="model")
-    grid = heads("train-heads", on=handlers.choose_head)
+    name = film.name
+    step = player(f"{name}-player", on_input=partial(handlers.show_moment, film, machine))
+    save = button(f"{name}-save", "train.film.save", partial(handlers.save_film, film), queue="model")
+    grid = heads(f"{name}-heads", on=partial(handlers.choose_head, film))
     parts = column(
         row(step, save, classes="gb-card gb-train-player"),
         row(
             section(
                 question("train.samples.question"),
-                sentence("train-samples-says", kind="caption"),
-                table("train-samples"),
-                sentence("train-sample", kind="lead"),
+                sentence(f"{name}-samples-says", kind="caption"),
+                table(f"{name}-samples"),
+                sentence(f"{name}-sample", kind="lead"),
                 grow=1,
             ),
             section(
                 question("train.attention.question"),
-                columns(column(grid), column(chart("train-heatmap"))),
+                columns(column(grid), column(chart(f"{name}-heatmap"))),
                 grow=2,
             ),
             classes="gb-train-pictures",
@@ -214,11 +225,11 @@ def _film(machine: Machine) -> Card:
         section(
             question("train.machine.question"),
             lead("train.machine.lead"),
-            flow("train-flow", on=handlers.select_in_machine),
+            flow(f"{name}-flow", on=partial(handlers.select_in_machine, film)),
         ),
         classes="gb-train-film",
     )
-    return Card("train-results", case("train-pictures", _is_shown, {True: parts}), classes="")
+    return Card(f"{name}-results", case(f"{name}-pictures", partial(_is_shown, film), {True: parts}), classes="")
 
 
 def _named(prefix: str, values: tuple[str, ...]) -> Live:
@@ -248,10 +259,5 @@ def _is(s: Snapshot, state: str) -> bool:
     return progress is not None and progress.state == state
 
 
-def _is_shown(s: Snapshot) -> bool:
-    return shown_of(s) is not None
-
-
-def _has_both(s: Snapshot) -> bool:
-    state = s.state(TrainState)
-    return state.run is not None and state.recorded is not None
+def _is_shown(film: Film, s: Snapshot) -> bool:
+    return film.shown(s) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from components.render import View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
 from components.tabs.train.curve import curve_chart
-from components.tabs.train.shown import Shown, shares_of_next, shown_at
+from components.tabs.train.shown import OWN, RECORDED, Film, Shown, progress_of, shares_of_next
 from components.tabs.train.state import Run, TrainState
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
@@ -130,29 +130,6 @@ def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
     return chart_data(figure, text)
 
 
-def progress_of(s: Snapshot) -> RunProgress | None:
-    """The progress of the visitor's newest run, the same for all views of a frame."""
-    return s.cached(_progress)
-
-
-def _progress(s: Snapshot) -> RunProgress | None:
-    return s.state(TrainState).progress()
-
-
-def shown_of(s: Snapshot) -> Shown | None:
-    """The shown run at the displayed step; None before its first evaluation."""
-    return s.cached(_shown)
-
-
-def _shown(s: Snapshot) -> Shown | None:
-    state = s.state(TrainState)
-    run, own = state.shown_run, progress_of(s)
-    progress = run.progress if isinstance(run, RecordedRun) else own
-    shown = None if run is None or progress is None else shown_at(state, run, progress)
-    is_instead = isinstance(run, RecordedRun) and state.source == "own"
-    return replace(shown, is_instead=True) if shown is not None and is_instead else shown
-
-
 def about(s: Snapshot) -> dict[str, Any]:
     return {"text": choices.about(s.state(TrainState).task, s.language)}
 
@@ -184,8 +161,7 @@ def lead(shown: Shown, language: Language) -> dict[str, Any]:
         return {"text": t("train.film.own", language)}
     config = shown.run.config
     values = {"parameters": f"{shown.run.n_parameters:,}", "n_layer": config.n_layer, "n_head": config.n_head}
-    text = t("train.film.recorded", language, steps=f"{shown.progress.steps:,}", **values)
-    return {"text": text + (t("train.film.soon", language) if shown.is_instead else "")}
+    return {"text": t("train.film.recorded", language, steps=f"{shown.progress.steps:,}", **values)}
 
 
 def player(shown: Shown, language: Language) -> dict[str, Any]:
@@ -196,9 +172,9 @@ def player(shown: Shown, language: Language) -> dict[str, Any]:
     return {"moments": len(evaluations), "moment": evaluations.index(shown.evaluation), "text": step, "labels": texts}
 
 
-def machine(s: Snapshot) -> dict[str, Any]:
+def machine(film: Film, s: Snapshot) -> dict[str, Any]:
     """The whole model on the example; {} while the forward pass of the displayed step is missing."""
-    shown, state = shown_of(s), s.state(TrainState)
+    shown, state = film.shown(s), film.of(s)
     if shown is None:
         return {"tokens": None, "text": ""}
     if state.shown_pass is None or not state.is_passed(shown.run, shown.evaluation.step):
@@ -210,43 +186,54 @@ def chosen(s: Snapshot) -> tuple[Any, ...]:
     return s.state(TrainState), s.language
 
 
-def running(s: Snapshot) -> tuple[Any, ...]:
+def running(film: Film, s: Snapshot) -> tuple[Any, ...]:
     """Inputs that change with every update of the run."""
-    progress, shown = progress_of(s), shown_of(s)
+    progress, shown = progress_of(s), film.shown(s)
     step = None if shown is None else shown.evaluation.step
-    if progress is None:
-        return *chosen(s), step, None
-    return *chosen(s), step, progress.state, progress.step, progress.queue_position, int(progress.seconds)
+    if progress is None or film is RECORDED:
+        return film.of(s), s.language, step, None
+    return film.of(s), s.language, step, progress.state, progress.step, progress.queue_position, int(progress.seconds)
 
 
-def evaluated(s: Snapshot) -> tuple[Any, ...]:
+def evaluated(film: Film, s: Snapshot) -> tuple[Any, ...]:
     """Inputs that change with every displayed evaluation."""
-    shown = shown_of(s)
-    return *chosen(s), None if shown is None else (len(shown.progress.evaluations), shown.evaluation.step)
+    shown = film.shown(s)
+    at = None if shown is None else (len(shown.progress.evaluations), shown.evaluation.step)
+    return film.of(s), s.language, at
 
 
-def _of_shown(draw: Callable[[Shown, Language], dict[str, Any]], nothing: dict[str, Any]) -> Callable[..., Any]:
-    """What `draw` makes of the shown training; `nothing` before its first evaluation."""
+def film_views(film: Film) -> tuple[View, ...]:
+    """The views of a training that is looked back at."""
 
-    def drawn(s: Snapshot) -> dict[str, Any]:
-        shown = shown_of(s)
-        return nothing if shown is None else draw(shown, s.language)
+    def view(
+        name: str, inputs: Callable[..., Any], draw: Callable[..., dict[str, Any]], nothing: dict[str, Any]
+    ) -> View:
+        """nothing: before the first evaluation."""
 
-    return drawn
+        def drawn(s: Snapshot) -> dict[str, Any]:
+            shown = film.shown(s)
+            return nothing if shown is None else draw(shown, s.language)
+
+        return View(f"{film.name}-{name}", partial(inputs, film), drawn)
+
+    return (
+        view("film", evaluated, lead, {"text": ""}),
+        view("player", evaluated, player, {"moments": 0}),
+        view("curve", running, curve_chart, chart_data(None, "")),
+        view("samples-says", evaluated, samples_sentence, {"text": ""}),
+        view("samples", evaluated, samples_rows, {"rows": []}),
+        view("sample", evaluated, sample_text, {"text": ""}),
+        view("heads", evaluated, overview, {}),
+        view("heatmap", evaluated, heatmap, chart_data(None, "")),
+        View(f"{film.name}-flow", partial(evaluated, film), partial(machine, film)),
+    )
 
 
 VIEWS = (
     View("train-about", chosen, about),
     View("train-source", chosen, source),
     View("train-notice", chosen, notice),
-    View("train-status", running, status),
-    View("train-film", evaluated, _of_shown(lead, {"text": ""})),
-    View("train-player", evaluated, _of_shown(player, {"moments": 0})),
-    View("train-curve", running, _of_shown(curve_chart, chart_data(None, ""))),
-    View("train-samples-says", evaluated, _of_shown(samples_sentence, {"text": ""})),
-    View("train-samples", evaluated, _of_shown(samples_rows, {"rows": []})),
-    View("train-sample", evaluated, _of_shown(sample_text, {"text": ""})),
-    View("train-heads", evaluated, _of_shown(overview, {})),
-    View("train-heatmap", evaluated, _of_shown(heatmap, chart_data(None, ""))),
-    View("train-flow", evaluated, machine),
+    View("train-status", partial(running, OWN), status),
+    *film_views(OWN),
 )
+LEARNED_VIEWS = film_views(RECORDED)

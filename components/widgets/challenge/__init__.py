@@ -18,6 +18,7 @@ _HEAD_TEMPLATE = """<div class="gb-challenge" hidden>
 </div>"""
 _FOOT_TEMPLATE = """<div class="gb-challenge-foot" hidden>
 <p class="gb-standing" role="status"></p>
+<p class="gb-attempts"></p>
 <p class="gb-learned"></p>
 <details><summary></summary><p></p></details>
 <div class="gb-turn"><button type="button" class="gb-again"></button>
@@ -41,7 +42,9 @@ def challenge_foot(name: str, **wired: Any) -> Part:
     """Verdict, hint, what was learned, and the next challenge. Raises `.select` with a payload of {"challenge": key} or
     {"again": True}.
 
-    Data of a view: open (as above), verdict, solved, learned, hint, next (the key; None after the last), labels
-    ("hint", "again", "link", "copied", "next").
+    The best score is kept by the browser as well.
+
+    Data of a view: open (as above), verdict, solved, score (None where there is none), attempts (a sentence), learned,
+    hint, next (the key; None after the last), labels ("hint", "again", "link", "copied", "next", "record" with {n}).
     """
     return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)

@@ -4,6 +4,8 @@
  * @property {string | null} [open]  the key of the challenge; none: nothing is shown
  * @property {string} [verdict]
  * @property {boolean} [solved]
+ * @property {number | null} [score]  of a goal that can be exceeded
+ * @property {string} [attempts]  a sentence
  * @property {string} [learned]
  * @property {string} [hint]
  * @property {string | null} [next]  the key; null after the last
@@ -39,7 +41,9 @@ function mount(root, host) {
     setText(link, host.t("link"));
     setText(on, `${host.t("next")} →`);
     on.hidden = !data.next;
-    if (solved) progress.keep(data.open, 2);
+    if (solved) progress.keep(data.open, 2, data.score);
+    const best = progress.read().best[data.open];
+    setText(find(root, ".gb-attempts"), [data.attempts, best ? host.t("record", { n: best }) : ""].filter(Boolean).join(" · "));
   }
 
   async function copyLink() {

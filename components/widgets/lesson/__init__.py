@@ -22,10 +22,7 @@ _HEAD_TEMPLATE = """<div class="gb-course" hidden>
 _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 <h3 class="gb-code-title"></h3><div class="gb-code gb-idea"></div>
 <details class="gb-runs"><summary></summary><div class="gb-code"></div></details>
-<h3 class="gb-try-title"></h3><p class="gb-lesson-question" id="lesson-question"></p>
-<form class="gb-answer" aria-labelledby="lesson-question"></form>
-<p class="gb-verdict" role="status"></p>
-<details class="gb-solution"><summary></summary><p></p></details>
+<h3 class="gb-try-title"></h3><ol class="gb-questions"></ol>
 <button type="button" class="gb-lesson-go"></button>
 </div>"""
 
@@ -36,7 +33,8 @@ def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wire
     Raises `.select` with a payload of {"lesson": index} when one is chosen, and when the widget appears without a
     lesson: for the last one that was open in this browser, or the first. `.input` for the button that opens the film.
 
-    Data of a view: index (from 0; None: no lesson is open), lessons (a list of {"title", "says", "part"}), has_film,
+    Data of a view: index (from 0; None: no lesson is open), lessons (a list of {"title", "says", "part", "words"}, the
+    last being synonyms in all languages), has_film,
     labels ("name", "list", with {seen}, {answered} and {total}, "find", "topic", "none", "place", with {part}, {n} and
     {total}, "previous", "next", "film", "seen", "answered").
     """
@@ -45,12 +43,12 @@ def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wire
 
 
 def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
-    """Code, question, answer. Raises `.input` with a payload of {"answer": a typed text, or the number of a choice from
-    1}, and `.select` for the button that goes to the place in the app.
+    """Code, questions, answers. Raises `.input` with a payload of {"question": its number from 1, "answer": a typed
+    text, or the number of a choice from 1}, and `.select` for the button that goes to the place in the app.
 
     Data of a view: index (from 0; None: nothing is shown), idea and code (lists of {"caption", "lines"}, each line
-    pieces of (kind, text)), question, kind ("number", "choice", "goal"), choices, verdict ("", "right", "wrong",
-    "unreadable"), feedback, answer, show and open (the words of the buttons), labels ("code", "runs", "try", "check",
-    "number").
+    pieces of (kind, text)), questions (a list of {"question", "kind", "choices", "verdict", "feedback", "answer"}; kind
+    is "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (the words of the
+    buttons), labels ("code", "runs", "try", "check", "number", "copy", "copied").
     """
     return widget("lesson/body", name, template=_BODY_TEMPLATE, options={"keys": list(keys)}, **wired)

@@ -1,17 +1,20 @@
 /**
- * The code of a lesson and its question, with the check of an answer.
+ * The code of a lesson and its questions, with the check of the answers.
  * @typedef {{caption: string, lines: [string, string][][]}} Listing  lines of tokens, each a kind and a text
+ * @typedef {object} Question
+ * @property {string} question
+ * @property {"number" | "choice" | "goal"} kind  a goal is checked without an answer
+ * @property {string[]} choices
+ * @property {"" | "right" | "wrong" | "unreadable"} verdict
+ * @property {string} feedback  the verdict in a sentence
+ * @property {string} answer
+ *
  * @typedef {object} LessonBody
  * @property {number | null} [index]  of the lesson, from 0; none: nothing is shown
- * @property {Listing[]} [idea]  the shortest code
+ * @property {Listing[]} [idea]  the shortest code, whole
  * @property {Listing[]} [code]  what runs here
- * @property {string} [question]
- * @property {"number" | "choice" | "goal"} [kind]  of the question; a goal is checked without an answer
- * @property {string[]} [choices]
- * @property {"" | "right" | "wrong" | "unreadable"} [verdict]
- * @property {string} [feedback]  the verdict in a sentence
- * @property {string} [answer]
- * @property {string} [show]  the label of the button that shows the answer
+ * @property {Question[]} [questions]
+ * @property {string} [show]  the label of the button that shows an answer
  * @property {string} [open]  the label of the button that opens the place in the app
  * @property {Record<string, string>} [labels]
  *
@@ -22,8 +25,10 @@ import { find, make, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { lessons as progress } from "../progress.js";
 
-/** Lines that are too long are wrapped, further in than they begin. @param {Listing} listing */
-function makeListing({ caption, lines }) {
+const COPIED_MS = 2000; // that "copied" is shown
+
+/** Lines that are too long are wrapped, further in than they begin. @param {Listing} listing @param {HTMLElement} [copy] */
+function makeListing({ caption, lines }, copy) {
   const figure = make("figure");
   const pre = make("pre", "", "", { "aria-label": caption });
   for (const line of lines) {
@@ -33,30 +38,57 @@ function makeListing({ caption, lines }) {
     row.append(...line.map(([kind, text]) => make("span", kind ? `gb-c-${kind}` : "", text)), "\n");
     pre.append(row);
   }
-  figure.append(make("figcaption", "", caption), pre);
+  const head = make("figcaption", "", caption);
+  if (copy) head.append(copy);
+  figure.append(head, pre);
   return figure;
 }
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  const answer = find(root, ".gb-solution", HTMLDetailsElement);
   const runs = find(root, ".gb-runs", HTMLDetailsElement);
-  const form = find(root, "form", HTMLFormElement);
+  const list = find(root, ".gb-questions");
   const write = (/** @type {string} */ selector, text = "") => setText(find(root, selector), text);
   /** @type {LessonBody} */ let shown = {};
 
-  /** The field or the choices, of another lesson or language. */
-  function makeForm() {
-    const { kind, choices = [] } = shown;
+  /** @param {Listing} listing */
+  function makeIdea(listing) {
+    const copy = make("button", "gb-copy", host.t("copy"), { type: "button" });
+    const figure = makeListing(listing, copy);
+    copy.addEventListener("click", async () => {
+      const text = listing.lines.map((line) => line.map(([, piece]) => piece).join("")).join("\n");
+      try {
+        await navigator.clipboard.writeText(`${text}\n`);
+        setText(copy, host.t("copied"));
+        setTimeout(() => setText(copy, host.t("copy")), COPIED_MS);
+      } catch {
+        getSelection()?.selectAllChildren(find(figure, "pre")); // without the right to use the clipboard
+      }
+    });
+    return figure;
+  }
+
+  /** A question with its field or choices. @param {Question} question @param {number} i */
+  function makeQuestion({ question, kind, choices }, i) {
+    const item = make("li");
+    const form = make("form", "gb-answer", "", { "aria-labelledby": `lesson-question-${i + 1}` });
     form.hidden = kind === "goal";
-    form.replaceChildren();
-    if (kind === "number") form.append(make("input", "", "", { name: "answer", inputmode: "decimal", autocomplete: "off", maxlength: "40", "aria-label": host.t("number") }));
-    choices.forEach((text, i) => {
+    if (kind === "number") form.append(make("input", "", "", { name: "answer", inputmode: "text", autocomplete: "off", maxlength: "40", "aria-label": host.t("number") }));
+    choices.forEach((text, n) => {
       const label = make("label");
-      label.append(make("input", "", "", { type: "radio", name: "answer", value: String(i + 1) }), make("span", "", text));
+      label.append(make("input", "", "", { type: "radio", name: "answer", value: String(n + 1) }), make("span", "", text));
       form.append(label);
     });
     form.append(make("button", "", host.t("check"), { type: "submit" }));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const given = new FormData(form).get("answer");
+      if (given) host.send({ question: i + 1, answer: kind === "choice" ? Number(given) : given }, "input");
+    });
+    const solution = make("details", "gb-solution");
+    solution.append(make("summary"), make("p"));
+    item.append(make("p", "gb-lesson-question", question, { id: `lesson-question-${i + 1}` }), form, make("p", "gb-verdict", "", { role: "status" }), solution);
+    return item;
   }
 
   /** @param {LessonBody} data */
@@ -66,31 +98,30 @@ function mount(root, host) {
     shown = data;
     root.hidden = typeof data.index !== "number";
     if (root.hidden || typeof data.index !== "number") return;
-    if (data.index !== before.index) answer.open = runs.open = false;
+    const questions = data.questions ?? [];
+    const isSame = data.index === before.index;
+    if (!isSame) runs.open = false;
     write(".gb-code-title", host.t("code"));
     write(".gb-runs summary", host.t("runs"));
-    if (data.idea !== before.idea) find(root, ".gb-idea").replaceChildren(...(data.idea ?? []).map(makeListing));
-    if (data.code !== before.code) find(root, ".gb-runs .gb-code").replaceChildren(...(data.code ?? []).map(makeListing));
+    if (data.idea !== before.idea) find(root, ".gb-idea").replaceChildren(...(data.idea ?? []).map(makeIdea));
+    if (data.code !== before.code) find(root, ".gb-runs .gb-code").replaceChildren(...(data.code ?? []).map((each) => makeListing(each)));
     write(".gb-try-title", host.t("try"));
-    write(".gb-lesson-question", data.question);
-    if (data.question !== before.question) makeForm();
-    const verdict = find(root, ".gb-verdict");
-    setText(verdict, data.feedback ?? "");
-    verdict.dataset.verdict = data.verdict || "none";
-    if (data.verdict === "right") {
-      progress.keep(host.options.keys[data.index], 2);
-      if (before.index === data.index && before.verdict !== "right") answer.open = true;
-    }
-    write(".gb-solution summary", data.show);
-    write(".gb-solution p", data.answer);
+    const words = (/** @type {Question[]} */ all) => JSON.stringify(all.map(({ question, choices }) => [question, choices]));
+    if (!isSame || words(questions) !== words(before.questions ?? [])) list.replaceChildren(...questions.map(makeQuestion));
+    questions.forEach((question, i) => {
+      const item = list.children[i];
+      const verdict = find(item, ".gb-verdict");
+      const solution = find(item, "details", HTMLDetailsElement);
+      setText(verdict, question.feedback);
+      verdict.dataset.verdict = question.verdict || "none";
+      if (isSame && question.verdict === "right" && before.questions?.[i]?.verdict !== "right") solution.open = true;
+      setText(find(solution, "summary"), data.show ?? "");
+      setText(find(solution, "p"), question.answer);
+    });
+    if (questions.length && questions.every(({ verdict }) => verdict === "right")) progress.keep(host.options.keys[data.index], 2);
     write(".gb-lesson-go", `${data.open} →`);
   }
 
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const given = new FormData(form).get("answer");
-    if (given) host.send({ answer: shown.kind === "choice" ? Number(given) : given }, "input");
-  });
   find(root, ".gb-lesson-go").addEventListener("click", () => host.send({ open: true }));
   return { draw };
 }

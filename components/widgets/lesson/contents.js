@@ -2,7 +2,7 @@
 
 import { find, make, modified } from "../dom.js";
 
-/** @typedef {{title: string, says: string, part: string}} Lesson */
+/** @typedef {{title: string, says: string, part: string, words: string}} Lesson  words: synonyms in all languages */
 
 /**
  * Whether a lesson fits a search: a number is that of the lesson or, after "#", of its topic; else all words occur.
@@ -11,7 +11,7 @@ import { find, make, modified } from "../dom.js";
 export function fits(query, lesson, n, topic) {
   const number = /^\s*(#?)\s*(\d+)\s*$/.exec(query);
   if (number) return Number(number[2]) === topic || (!number[1] && Number(number[2]) === n);
-  const text = `${lesson.title} ${lesson.says} ${lesson.part}`.toLowerCase();
+  const text = `${lesson.title} ${lesson.says} ${lesson.part} ${lesson.words}`.toLowerCase();
   return query.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
@@ -20,6 +20,7 @@ export function fits(query, lesson, n, topic) {
  * @param {(index: number) => void} go opens a lesson
  */
 export function contents(root, host, go) {
+  /** @type {string[]} */ const keys = host.options.keys;
   const search = find(root, "input", HTMLInputElement);
   const list = find(root, "ol");
   const note = find(root, ".gb-topic");
@@ -33,7 +34,7 @@ export function contents(root, host, go) {
     lessons.forEach((lesson, i) => {
       if (!fits(search.value, lesson, i + 1, topics[i])) return;
       const [item, state] = [make("li"), ["", host.t("seen"), host.t("answered")][levels[i]]];
-      const link = make("a", "", "", { href: `?lesson=${i + 1}`, "data-index": String(i), "data-level": String(levels[i]) });
+      const link = make("a", "", "", { href: `?lesson=${keys[i]}`, "data-index": String(i), "data-level": String(levels[i]) });
       if (i === open) link.setAttribute("aria-current", "step");
       link.append(make("b", "", String(i + 1)), make("span", "", lesson.title), make("small", "", [lesson.part, state].filter(Boolean).join(" · ")));
       link.append(make("i", "", `#${topics[i]}`));

@@ -2,7 +2,7 @@
  * The navigation of the course, the title of the lesson and its sentence.
  * @typedef {object} LessonHead
  * @property {number | null} [index]  of the lesson, from 0; null: none is open; undefined: nothing is known yet
- * @property {{title: string, says: string, part: string}[]} [lessons]  lessons of one part follow one another
+ * @property {import("./contents.js").Lesson[]} [lessons]  lessons of one part follow one another
  * @property {boolean} [has_film]  whether the film shows this lesson
  * @property {Record<string, string>} [labels]
  *
@@ -45,7 +45,7 @@ function mount(root, host) {
         parts.append(group);
       }
       const item = make("li");
-      item.append(make("a", "gb-step", String(i + 1), { href: `?lesson=${i + 1}` }));
+      item.append(make("a", "gb-step", String(i + 1), { href: `?lesson=${keys[i]}` }));
       parts.lastElementChild?.lastElementChild?.append(item);
     });
   }

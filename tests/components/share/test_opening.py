@@ -8,7 +8,6 @@ from components.share.address import LinkedPage
 from components.share.opening import open_link
 from components.state.selection import NEWEST
 from components.state.session import Session
-from components.tabs.lessons.course import LESSONS
 from components.tabs.playground.handlers import editing
 from gpt import Edits, Generation, get_model
 from gpt.documents.token_tree import History
@@ -25,7 +24,7 @@ def session():
 
 
 def follow(session, query):
-    pages = {"lesson": LinkedPage("lessons", lambda session, number: number <= 20, lambda s: None)}
+    pages = {"lesson": LinkedPage("lessons", lambda session, key: key == "loss", lambda s: None)}
     for _ in open_link(session, query, TABS, pages):
         pass
 
@@ -50,9 +49,9 @@ def test_a_link_that_only_looks_leaves_the_text_and_says_what_it_cannot_follow(s
     follow(session, "tab=inside&layer=99")
     assert (session.tab, session.document) == ("inside", text)
     assert "layer" in session.notice.values["note"]
-    follow(session, "lesson=3&tab=inside")
+    follow(session, "lesson=loss&tab=inside")
     assert (session.tab, session.document) == ("lessons", text)
-    follow(session, f"lesson={len(LESSONS) + 1}")
+    follow(session, "lesson=none")
     assert "lesson" in session.notice.values["note"]
 
 

@@ -8,7 +8,7 @@ from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.views import lesson_views
 from gpt import Generation, get_model
 
-INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}
+INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}  # as the browser names a lesson
 
 
 def new_session():
@@ -23,7 +23,7 @@ def finish(steps):
 
 
 def opened(session, key):
-    assert handlers.open_lesson(get_model(), session, INDEX[key])
+    assert handlers.open_lesson(get_model(), session, key)
     return drawn(session)
 
 

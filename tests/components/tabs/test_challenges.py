@@ -21,7 +21,9 @@ from gpt import Generation, get_model
 from tests.gpt.fake_models import tiny_model
 
 BACK, FIND = (4, 1), (6, 0)  # the heads that look one back, and find the last time
-SPARE = [(0, 5), (1, 4), (1, 5), (2, 2), (2, 4), (2, 5), (3, 4), (4, 4), (4, 5), (5, 5), (6, 3), (6, 5)]
+EVERY = [(layer, head) for layer in range(8) for head in range(6)]
+NEEDED = [(2, 0), (7, 2), (7, 5), (4, 1), (1, 1), (1, 0), (4, 3), (5, 1)]
+SPARE = [each for each in EVERY if each not in NEEDED]  # 40 of 48
 
 
 def token(index):
@@ -54,8 +56,8 @@ SOLUTIONS = {
     "hops": [token(4)],
     "off": [switch(*BACK), switch(*BACK, on=True), switch(*FIND)],
     "put_back": [token(4), switch(0, 4)],
-    "sure": [text("Once upon a")],
-    "torn": [text("The little")],
+    "sure": [text("They lived happily ever")],
+    "torn": [text("One day, a little")],
     "rare": [text("The red volcano. The red")],
     "story": [text(STRANGE.replace("Griselda", "Lily").replace("thermometer", "toys").replace("volcano", "park"))],
     "matters": [token(3)],
@@ -72,8 +74,8 @@ WRONG = {
     "hops": [token(9)],
     "off": [switch(*BACK), switch(*FIND)],
     "put_back": [token(3), switch(0, 4)],
-    "sure": [text("The")],
-    "torn": [text("Once upon a")],
+    "sure": [text("Once upon a")],
+    "torn": [text("There was a")],
     "rare": [text("volcano")],
     "story": [text("Once upon a time, there was a little girl named Lily.")],
     "matters": [token(6)],
@@ -126,6 +128,51 @@ def test_each_challenge_is_solved_by_its_solution_and_by_nothing_less(session, k
     assert views["challenge-foot"]["solved"]
     assert bool(views["challenge-bars"]["bars"]) == shows("bars", session.snapshot())
     assert bool(views["challenge-text"]["tokens"]) != shows("typing", session.snapshot())
+
+
+@pytest.mark.parametrize(
+    ("key", "written", "reason"),
+    [
+        ("sure", "Once upon a", "own.deleted"),
+        ("sure", "Once upon", "own.deleted"),
+        ("sure", "volcano volcano volcano volcano volcano volcano", "own.repeated"),
+        ("sure", "He looked at the thermomet", "own.piece"),
+        ("rare", "volcano volcano volcano volcano volcano volcano", "own.repeated"),
+    ],
+)
+def test_a_text_that_reaches_a_goal_by_deleting_or_repeating_is_told_so(session, key, written, reason):
+    verdict = after(session, key, [text(written)]).verdict
+    assert (verdict.key, verdict.done) == (reason, False)
+
+
+def test_attempts_are_counted_until_the_goal_is_reached(session):
+    def attempts():
+        return session.state(ChallengesState).attempts
+
+    after(session, "matters", [token(6), token(6), token(5)])
+    assert attempts() == 2, "the same answer again is no attempt"
+    assert drawn(session)["challenge-foot"]["attempts"] == "Attempts: 2"
+    handlers.pick_token(session, {"index": 3})
+    assert analysed(session).verdict.done
+    assert attempts() == 3
+    handlers.pick_token(session, {"index": 4})
+    assert attempts() == 3
+    handlers.choose(session, {"again": True})
+    analysed(session)
+    assert attempts() == 0
+    after(session, "sure", [])
+    for written in ("T", "Th", "The"):
+        handler, sent = text(written)
+        handler(session, sent)
+    assert attempts() == 1, "what is typed before it is judged is one attempt"
+
+
+def test_the_record_of_heads_is_the_number_of_those_that_are_off(session):
+    assert after(session, "spare", SOLUTIONS["spare"]).verdict.score == 40
+    assert drawn(session)["challenge-foot"]["score"] == 40
+    handlers.toggle(session, {"row": 5, "column": 1, "on": False})
+    assert analysed(session).verdict.score == 41
+    assert after(session, "spare", WRONG["spare"]).verdict.score is None
 
 
 def test_each_challenge_has_its_words_and_ten_follow_the_hunt():

@@ -1,5 +1,6 @@
 """The small pictures of the lessons: at the ends of their controls, of any model, against the model itself."""
 
+import dataclasses
 import math
 from dataclasses import replace
 
@@ -7,12 +8,17 @@ import numpy as np
 import pytest
 import torch
 
+from components.i18n import t
 from components.state.example import first_prompt
-from components.tabs.lessons.pictures import PICTURES, llama_pictures, shape_pictures, text_pictures
+from components.tabs.lessons.pictures import PICTURES, llama_pictures, shape_pictures, training_pictures
 from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Scene, SliderSpec
 from gpt import GPT, GPTConfig, LoadedModel, get_model
+from gpt.experiments.architectures import neuron_counts, norm_effect
+from gpt.experiments.random_models import skeleton
+from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.model import meta_model
 from gpt.models.checkpoints.token_table import Characters
+from gpt.models.sources import LLAMA_MODEL
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +129,59 @@ def test_no_number_is_lost_between_layouts(layout):
 
 
 def test_the_pupil_begins_at_chance_and_learns():
-    run = text_pictures.run()
+    run = training_pictures.run()
     assert abs(run.losses[0] - math.log(run.n_characters)) < 0.2
     assert np.mean(run.losses[-10:]) < run.losses[0] / 2
-    assert len(run.samples) == len(run.losses) // text_pictures.EVERY + 1
+    best = int(np.argmin(run.held_out))
+    assert 0 < best < len(run.held_out) // 2, "then it memorises"
+    assert run.held_out[-1] > run.held_out[best] + 0.5
+    assert len(run.samples) == len(run.losses) // training_pictures.EVERY + 1
+
+
+@pytest.mark.parametrize(("n_layer", "growth"), [(4, "2.2"), (24, "5.2")])
+def test_vectors_grow_as_the_lesson_on_initialisation_says(scene, n_layer, growth):
+    assert f"to {growth} times without" in drawn(scene, "initialisation", a=n_layer).chart["text"]
+    answer = t("lesson.initialisation.answer", "en")
+    assert f"{growth} times" in answer
+    assert f"at {n_layer}" in answer
+
+
+def test_rms_norm_divides_the_mean_too_even_in_the_first_layer(scene):
+    effect = norm_effect(get_model(LLAMA_MODEL).model, scene.ids(), 0)
+    assert effect.mean_after == pytest.approx(effect.mean_before / effect.rms_before, rel=0.01)
+    assert abs(effect.mean_after) > abs(effect.mean_before)
+    assert "becomes −0.05. Both bring the root mean square to 1.00" in drawn(scene, "rms_norm", a=0).chart["text"]
+
+
+def test_active_neurons_are_counted_by_magnitude():
+    counts = neuron_counts(get_model().model, [1, 2, 3], 1)
+    assert counts.active == pytest.approx(float((counts.values.abs() > 0.1).float().mean()))
+    assert counts.active != pytest.approx(float((counts.values > 0.1).float().mean()))
+
+
+def test_a_skeleton_repeats_the_last_token_only_with_a_tied_head():
+    config = GPTConfig(vocab_size=200, block_size=16, n_layer=2, n_head=2, n_embd=64)
+    idx = torch.arange(3200).view(200, 16) % 199
+    for tied, least, most in ((True, 0.95, 1), (False, 0, 0.05)):
+        model = skeleton(dataclasses.replace(config, tie_weights=tied), generator=torch.Generator().manual_seed(0))
+        share = (model(idx).argmax(dim=-1) == idx).float().mean()
+        assert least <= share <= most
+
+
+def test_gradients_shrink_with_shortcuts_as_well_but_less():
+    found = shortcut_gradients()
+    for row, times in ((found.without, 25), (found.with_shortcuts, 6)):
+        assert round(row[-1] / row[0]) == times
+
+
+def test_dot_products_of_vectors_of_one_length_are_largest_with_itself(scene):
+    for layer in range(8):
+        picture = drawn(scene, "dot_products", a=layer)
+        assert "with itself is 192" in picture.chart["text"], "the width: the squared length of a normalised vector"
+
+
+def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():
+    for rate in (0.1, 0.12):
+        adamw, descent = training_pictures.valley("adamw", rate), training_pictures.valley("descent", rate)
+        assert adamw[-1] < adamw[0] / 10
+        assert descent[0] < descent[-1] < math.inf

@@ -9,7 +9,7 @@ import pytest
 
 from components.tabs.lessons import handlers
 from components.tabs.lessons.course import LESSONS
-from components.tabs.lessons.pictures import picture, text_pictures
+from components.tabs.lessons.pictures import picture, training_pictures
 from components.tabs.lessons.state import LessonsState, is_lesson_open
 from gpt import get_model
 from tests.components.tabs.lesson_session import INDEX, drawn, finish, new_session, opened, shown
@@ -83,25 +83,25 @@ def test_what_cannot_be_drawn_is_said_in_the_language_of_the_page_and_the_pictur
 
 def test_the_picture_of_another_lesson_is_never_shown(session, loaded):
     opened(session, "greedy")
-    handlers.open_lesson(loaded, session, INDEX["loss"])
+    handlers.open_lesson(loaded, session, "loss")
     views = shown(session)
     assert views["chart"]["figure"] is None
     assert (views["says"]["text"], views["strip"]["lines"]) == ("", [])
 
 
 def test_while_the_tiny_model_learns_the_page_says_so(session, loaded):
-    text_pictures._run.cache_clear()
-    handlers.open_lesson(loaded, session, INDEX["training"])
+    training_pictures._run.cache_clear()
+    handlers.open_lesson(loaded, session, "training")
     assert "is being trained" in shown(session)["says"]["text"]
     assert drawn(session)["says"]["text"].startswith("After 0 updates it writes:")
     opened(session, "greedy")
-    handlers.open_lesson(loaded, session, INDEX["training"])
+    handlers.open_lesson(loaded, session, "training")
     assert shown(session)["says"]["text"] == "", "it is learned once"
 
 
 def test_a_picture_that_writes_waits_for_a_place_and_gives_it_back(session, loaded):
     admission = loaded.engine.admission
-    handlers.open_lesson(loaded, session, INDEX["greedy"])
+    handlers.open_lesson(loaded, session, "greedy")
     with contextlib.ExitStack() as others:
         for _ in range(admission.limit):
             others.enter_context(admission.enter())

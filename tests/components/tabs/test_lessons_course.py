@@ -12,17 +12,17 @@ from pathlib import Path
 import pytest
 
 from components.i18n import t
+from components.i18n.catalogue import CATALOGUES
 from components.tabs.lessons import code_view, handlers
-from components.tabs.lessons.code_view import Code, excerpt
+from components.tabs.lessons.code_view import Code, excerpt, printed
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.pictures import PICTURES
-from components.tabs.lessons.questions import QUESTIONS
+from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQuestion, NumberQuestion
 from components.tabs.lessons.views import MINIMAL, facts
 from gpt import get_model
 from tests.components.tabs.lesson_session import INDEX, new_session, shown
 
-IDEAS = {lesson.key: [Code(MINIMAL, name) for name in lesson.idea] for lesson in LESSONS}
-CODES = [code for lesson in LESSONS for code in (*IDEAS[lesson.key], *lesson.code)]
+CODES = [code for lesson in LESSONS for code in lesson.code]
 ROOT = Path(__file__).parents[3]
 LANGUAGES = ("en", "zh")
 
@@ -52,12 +52,13 @@ def test_each_excerpt_is_what_python_finds_under_that_name(code):
     assert '"""' not in shown.text
 
 
-def test_an_idea_has_at_most_twelve_lines_that_fit_and_an_excerpt_stays_on_a_screen():
-    for lesson in LESSONS:
-        lines = [line for code in IDEAS[lesson.key] for line in excerpt(code).text.split("\n")]
-        assert len(lines) <= 12, lesson.key
-        assert max(map(len, lines)) <= 88, lesson.key
-        assert sum(len(excerpt(code).lines) for code in lesson.code) <= 20, lesson.key
+def test_a_printed_module_is_all_of_it_but_its_docstring_and_an_excerpt_stays_on_a_screen():
+    shown = printed(f"{MINIMAL}.model")
+    module = importlib.import_module(f"{MINIMAL}.model")
+    lines = inspect.getsource(module).rstrip().split("\n")
+    assert shown.text.split("\n") == lines[shown.line - 1 :]
+    assert lines[: shown.line - 1] == [f'"""{module.__doc__}"""', ""]
+    assert max(sum(len(excerpt(code).lines) for code in lesson.code) for lesson in LESSONS) <= 28
 
 
 @pytest.mark.parametrize(
@@ -82,14 +83,37 @@ def test_every_lesson_is_whole_in_both_languages(session):
     assert PICTURES.keys() <= QUESTIONS.keys()
     for lesson in LESSONS:
         assert lesson.key in PICTURES or lesson.panels
-        handlers.open_lesson(get_model(), session, INDEX[lesson.key])
+        handlers.open_lesson(get_model(), session, lesson.key)
         for session.language in LANGUAGES:
             views = shown(session)
             assert views["head"]["index"] == views["body"]["index"] == INDEX[lesson.key]
             assert views["body"]["idea"][0]["lines"]
             assert views["body"]["code"][0]["lines"]
             entry, body = views["head"]["lessons"][INDEX[lesson.key]], views["body"]
-            assert "{" not in "".join([*entry.values(), body["question"], *body["choices"], body["answer"]])
+            texts = [
+                text for each in body["questions"] for text in (each["question"], *each["choices"], each["answer"])
+            ]
+            assert "{" not in "".join([*entry.values(), *texts])
+
+
+@pytest.mark.parametrize("lesson", [lesson.key for lesson in LESSONS])
+def test_a_lesson_has_two_or_three_questions_and_a_text_for_every_answer(lesson):
+    assert 2 <= len(QUESTIONS[lesson]) <= 3
+    expected = {"title", "says"}
+    for n, question in enumerate(QUESTIONS[lesson], 1):
+        parts = {"question", "answer"}
+        if isinstance(question, ChoiceQuestion):
+            choices = range(1, question.n_choices + 1)
+            parts |= {f"choice.{i}" for i in choices} | {f"wrong.{i}" for i in choices if i != question.right}
+        elif isinstance(question, NumberQuestion):
+            parts |= {"hint"} | {f"wrong.{i}" for i in range(1, len(question.mistakes) + 1)}
+        else:
+            assert isinstance(question, GoalQuestion)
+        expected |= parts if n == 1 else {f"{n}.{part}" for part in parts}
+    for language in LANGUAGES:
+        beginning = f"lesson.{lesson}."
+        texts = {key.removeprefix(beginning) for key in CATALOGUES[language] if key.startswith(beginning)}
+        assert texts == expected
 
 
 @pytest.mark.parametrize(
@@ -112,8 +136,12 @@ def test_the_facts_are_of_the_model(loaded):
     assert facts(config)["uniform"] == f"{math.log(config.vocab_size):.2f}"
 
 
-def test_the_course_begins_with_the_prediction_and_ends_with_todays_models_and_has_every_topic():
+def test_the_course_builds_a_gpt_in_order_and_has_every_topic():
     parts = [part for part, _ in groupby(lesson.part for lesson in LESSONS)]
-    assert parts == ["prediction", "tokens", "sampling", "attention", "block", "model", "training", "details", "llama"]
+    assert parts == ["vectors", "layers", "attention", "model", "loss", "generation", "training", "use", "llama"]
     assert LESSONS[-1].key == "no_biases"
     assert {lesson.topic for lesson in LESSONS} == {*range(1, 21)}
+    order = [lesson.key for lesson in LESSONS]
+    for lesson in LESSONS:
+        for name in re.findall(rf"from {MINIMAL}\.(\w+)", printed(f"{MINIMAL}.{lesson.key}").text):
+            assert order.index(name) < order.index(lesson.key), "it needs only what earlier lessons wrote"

@@ -11,10 +11,11 @@ from components.share.opening import open_link
 from components.tabs.inside.beats import NAMES
 from components.tabs.inside.handlers import open_film
 from components.tabs.lessons import handlers
-from components.tabs.lessons.course import LESSONS
+from components.tabs.lessons.course import LESSONS, NUMBERED
 from components.tabs.lessons.pictures import PICTURES, picture
 from components.tabs.lessons.state import LessonsState
 from gpt import get_model
+from gpt.models.sources import LLAMA_MODEL
 from tests.components.tabs.lesson_session import INDEX, finish, new_session, opened
 
 
@@ -96,6 +97,25 @@ def test_the_film_of_a_lesson_shows_its_text(session, loaded):
     assert session.document.ids == loaded.tokenizer.encode(picture.EXAMPLE)
 
 
+@pytest.mark.parametrize(
+    "lesson", [lesson for lesson in LESSONS if lesson.part == "llama"], ids=lambda lesson: lesson.key
+)
+def test_film_and_place_of_a_lesson_on_llama_show_its_model(session, loaded, lesson):
+    opened(session, lesson.key)
+    finish(handlers.open_place(loaded, OtherTabs(), session))
+    assert session.document.loaded.name == session.model == session.loaded.name == LLAMA_MODEL
+    assert session.document.loaded.model.config.gated
+    tabs = OtherTabs()
+    tabs.open_film = open_film
+    finish(handlers.open_film(loaded, tabs, session))
+    assert (session.tab, session.document.loaded.name) == ("inside", LLAMA_MODEL)
+    assert session.film == lesson.beat
+    if lesson.key == "rotary":
+        opened(session, "attention")
+        finish(handlers.open_place(loaded, OtherTabs(), session))
+        assert session.document.loaded is loaded, "and an earlier lesson its own again"
+
+
 def test_every_beat_of_a_lesson_is_one_of_the_film(session):
     for lesson in LESSONS:
         if lesson.beat:
@@ -104,13 +124,15 @@ def test_every_beat_of_a_lesson_is_one_of_the_film(session):
             assert session.film == lesson.beat
 
 
-def test_a_link_opens_a_lesson_and_leaves_the_text(session, loaded):
+def test_a_link_opens_a_lesson_by_its_name_or_the_number_it_once_had_and_leaves_the_text(session, loaded):
     text = session.document
-    page = LinkedPage("lessons", partial(handlers.open_lesson_number, loaded), handlers.lesson_number)
-    finish(open_link(session, "lesson=7", ["lessons"], {"lesson": page}))
-    assert (session.tab, session.state(LessonsState).lesson) == ("lessons", LESSONS[6].key)
+    page = LinkedPage("lessons", partial(handlers.open_lesson, loaded), handlers.lesson_key)
+    for value, key in (("layer_norm", "layer_norm"), ("7", "layer_norm"), ("1", "greedy"), ("27", "no_biases")):
+        finish(open_link(session, f"lesson={value}", ["lessons"], {"lesson": page}))
+        assert (session.tab, page.current(session.snapshot())) == ("lessons", key)
     assert session.document is text
-    for wrong in ("0", "x"):
+    assert len(set(NUMBERED)) == 27
+    for wrong in ("0", "x", "28", "X!"):
         finish(open_link(session, f"lesson={wrong}", ["lessons"], {"lesson": page}))
         assert "lesson" in session.notice.values["note"]
-    assert session.state(LessonsState).lesson == LESSONS[6].key
+    assert session.state(LessonsState).lesson == "no_biases"

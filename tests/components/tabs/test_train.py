@@ -12,6 +12,7 @@ from components.frame import model_choices, short_name
 from components.state.session import Session
 from components.tabs.inside.example import ExamplePass
 from components.tabs.train import choices, handlers
+from components.tabs.train.shown import OWN
 from components.tabs.train.state import TrainState
 from components.tabs.train.tab import SETTINGS
 from components.tabs.train.views import VIEWS
@@ -166,14 +167,13 @@ def test_pause_and_cancel_are_those_of_the_run(
 def test_what_a_browser_sends_may_be_anything(queue: RunQueue, visitors: list[Session], sent: dict) -> None:
     session = visitors[0]
     finish(queue, session)
-    handlers.choose_step(ExamplePass, session, sent)
-    handlers.show_moment(ExamplePass, session, {"moment": sent.get("x", sent.get("layer"))})
-    handlers.choose_source(ExamplePass, session, sent.get("x"))
-    handlers.choose_head(session, sent)
-    handlers.select_in_machine(session, {"position": sent.get("x")})
+    handlers.choose_step(OWN, ExamplePass, session, sent)
+    handlers.show_moment(OWN, ExamplePass, session, {"moment": sent.get("x", sent.get("layer"))})
+    handlers.choose_head(OWN, session, sent)
+    handlers.select_in_machine(OWN, session, {"position": sent.get("x")})
     handlers.choose_task(session, sent.get("x"))
     state = session.state(TrainState)
-    assert (state.layer, state.head, state.position, state.source) == (None, None, None, "own")
+    assert (state.layer, state.head, state.position) == (None, None, None)
     assert drawn(session)["train-curve"]["figure"] is not None
 
 

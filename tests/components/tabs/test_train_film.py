@@ -20,8 +20,9 @@ from components.state.session import Session
 from components.tabs.inside.example import ExamplePass
 from components.tabs.train import handlers
 from components.tabs.train.analysis import analysis
-from components.tabs.train.state import TrainState
-from components.tabs.train.views import VIEWS
+from components.tabs.train.shown import OWN, RECORDED, Film
+from components.tabs.train.state import LearnedState
+from components.tabs.train.views import film_views
 from gpt import GPT, GPTConfig
 from gpt.trace import Trace
 from gpt.training import recorded_run
@@ -35,7 +36,7 @@ from gpt.training.text_dataset import byte_vocabulary
 
 STEPS = (0, 10, 100)
 INDUCTION = {0: 0.01, 10: 0.2, 100: 0.9}  # of layer 1, head 0
-ANALYSIS = analysis(ExamplePass)
+ANALYSIS = analysis(RECORDED, ExamplePass)
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +79,9 @@ def session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     bundled_recording.cache_clear()
 
 
-def drawn(session: Session) -> dict:
+def drawn(session: Session, film: Film = RECORDED) -> dict:
     snapshot = session.snapshot()
-    return {view.name: view.draw(snapshot) for view in VIEWS}
+    return {view.name.removeprefix(f"{film.name}-"): view.draw(snapshot) for view in film_views(film)}
 
 
 def marked_step(figure: dict) -> float:
@@ -107,66 +108,75 @@ def test_induction_appears_between_the_last_step_below_one_half_and_the_first_ab
 
 
 def test_everything_moves_with_the_step_and_the_head_stays(session: Session) -> None:
-    handlers.choose_head(session, {"layer": 1, "head": 0})
+    handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
     flows = []
     for moment, step in enumerate(STEPS):
-        handlers.show_moment(ExamplePass, session, {"moment": moment})
+        handlers.show_moment(RECORDED, ExamplePass, session, {"moment": moment})
         shown = drawn(session)
-        assert (shown["train-player"]["moment"], shown["train-player"]["moments"]) == (moment, 3)
-        assert marked_step(shown["train-curve"]["figure"]) == max(step, ZERO_AT)
-        assert f"Step {step}: {5 - step / 100:.2f} nats" in shown["train-curve"]["text"]
-        assert f"layer 1, head 0 puts {percent(INDUCTION[step])}" in shown["train-curve"]["text"]
-        assert "between step 10 and step 100" in shown["train-curve"]["note"]
-        assert shown["train-sample"]["text"] == f"Once at step {step}"
-        assert f"At step {step} the framed head, layer 1, head 0" in shown["train-heads"]["text"]
-        assert shown["train-heatmap"]["text"].startswith(f"Step {step}, layer 1, head 0")
-        assert shown["train-heatmap"]["figure"]["data"][0]["zmax"] == 1
-        flow = shown["train-flow"]
+        assert (shown["player"]["moment"], shown["player"]["moments"]) == (moment, 3)
+        assert marked_step(shown["curve"]["figure"]) == max(step, ZERO_AT)
+        assert f"Step {step}: {5 - step / 100:.2f} nats" in shown["curve"]["text"]
+        assert f"layer 1, head 0 puts {percent(INDUCTION[step])}" in shown["curve"]["text"]
+        assert "between step 10 and step 100" in shown["curve"]["note"]
+        assert shown["sample"]["text"] == f"Once at step {step}"
+        assert f"At step {step} the framed head, layer 1, head 0" in shown["heads"]["text"]
+        assert shown["heatmap"]["text"].startswith(f"Step {step}, layer 1, head 0")
+        assert shown["heatmap"]["figure"]["data"][0]["zmax"] == 1
+        flow = shown["flow"]
         assert (flow["layer"], flow["head"]) == (1, 0)
         flows.append(flow["strips"]["post"]["data"])
     assert len(set(flows)) == len(STEPS)
 
 
 def test_the_curve_beside_the_loss_is_that_of_the_chosen_head_and_of_the_one_before_it(session: Session) -> None:
-    handlers.choose_head(session, {"layer": 1, "head": 0})
-    lines = drawn(session)["train-curve"]["figure"]["data"]
+    handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
+    lines = drawn(session)["curve"]["figure"]["data"]
     curves = {line["name"]: np.frombuffer(b64decode(line["y"]["bdata"]), "f4") for line in lines}
     assert list(curves["layer 1, head 0: induction"]) == pytest.approx([1, 20, 90])
     assert list(curves["layer 0, head 1: previous token"]) == pytest.approx([70, 70, 70])
 
 
 def test_a_click_in_the_whole_model_keeps_a_token_a_layer_or_a_head(session: Session) -> None:
-    handlers.choose_head(session, {"layer": 1, "head": 0})
-    handlers.select_in_machine(session, {"position": 5})
-    handlers.select_in_machine(session, {"head": 1})
-    handlers.select_in_machine(session, {"layer": 2})  # there is none
-    state = session.state(TrainState)
+    handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
+    handlers.select_in_machine(RECORDED, session, {"position": 5})
+    handlers.select_in_machine(RECORDED, session, {"head": 1})
+    handlers.select_in_machine(RECORDED, session, {"layer": 2})  # there is none
+    state = session.state(LearnedState)
     assert (state.position, state.layer, state.head) == (5, 1, 1)
-    assert drawn(session)["train-flow"]["selected"] == 5
+    assert drawn(session)["flow"]["selected"] == 5
 
 
 def test_a_step_clicked_in_the_curve_is_the_last_evaluated_until_then(session: Session) -> None:
     for x, step in ((ZERO_AT, 0), (9.9, 0), (10.0, 10), (99.0, 10), (100.0, 100)):
-        handlers.choose_step(ExamplePass, session, {"x": x})
-        assert f"Step {step}: " in drawn(session)["train-curve"]["text"]
+        handlers.choose_step(RECORDED, ExamplePass, session, {"x": x})
+        assert f"Step {step}: " in drawn(session)["curve"]["text"]
 
 
-def test_a_training_of_ones_own_is_shown_instead_and_the_recorded_one_on_request(
+def test_the_moment_when_copying_appears_is_one_click_away(session: Session) -> None:
+    handlers.choose_head(RECORDED, session, {"layer": 0, "head": 0})
+    handlers.show_copying(ExamplePass, session)
+    assert session.state(LearnedState).step is None, "this head never copies"
+    handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
+    handlers.show_copying(ExamplePass, session)
+    assert session.state(LearnedState).step == 100
+
+
+def test_a_training_of_ones_own_is_shown_in_its_tab_and_the_recorded_one_stays_as_it_is(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 4)
     run = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=2, n_embd=8, steps=2, batch_size=2, warmup=1))
     monkeypatch.setattr(handlers, "_new_run", lambda state, language: run)
-    queue = RunQueue(max_running=1)
+    queue, own = RunQueue(max_running=1), analysis(OWN, ExamplePass)
+    assert drawn(session, OWN)["player"]["moments"] == 0
     handlers.start(queue, session)
     assert run.wait(120)
-    assert ANALYSIS.wanted(session.snapshot()) is not None
-    handlers.pass_over_example(ExamplePass, session)
-    assert ANALYSIS.wanted(session.snapshot()) is None
-    own = drawn(session)
-    assert (own["train-flow"]["n_layer"], own["train-player"]["moments"]) == (1, 3)
-    handlers.choose_source(ExamplePass, session, "recorded")
-    assert drawn(session)["train-flow"]["n_layer"] == 2
+    assert own.wanted(session.snapshot()) is not None
+    handlers.pass_over_example(OWN, ExamplePass, session)
+    assert own.wanted(session.snapshot()) is None
+    shown = drawn(session, OWN)
+    assert (shown["flow"]["n_layer"], shown["player"]["moments"]) == (1, 3)
+    assert drawn(session)["flow"]["n_layer"] == 2
     queue.close()
 
 
@@ -182,7 +192,7 @@ def test_until_its_first_evaluation_a_training_leaves_the_recorded_one_in_its_pl
 
 
 def test_the_saved_film_has_a_picture_for_each_step(session: Session) -> None:
-    list(handlers.save_film(session))
+    list(handlers.save_film(RECORDED, session))
     with Image.open(session.state(DownloadState).kept["training.gif"].path) as film:
         assert (film.format, film.n_frames) == ("GIF", len(STEPS))
 
@@ -194,7 +204,7 @@ def test_without_a_recording_there_is_no_film_until_one_trains(tmp_path: Path, m
     list(ANALYSIS.run(session))
     assert ANALYSIS.wanted(session.snapshot()) is None
     shown = drawn(session)
-    assert (shown["train-player"]["moments"], shown["train-flow"]["tokens"]) == (0, None)
+    assert (shown["player"]["moments"], shown["flow"]["tokens"]) == (0, None)
     bundled_recording.cache_clear()
 
 
@@ -202,10 +212,10 @@ def test_without_a_run_there_is_nothing_to_steer_or_open() -> None:
     session = Session(None)
     handlers.pause(session)
     handlers.cancel(session)
-    handlers.show_moment(ExamplePass, session, {"moment": 3})
-    handlers.choose_step(ExamplePass, session, {"x": 3})
-    handlers.select_in_machine(session, {"layer": 0})
-    for ask in (partial(handlers.open_model, iter), handlers.save_film):
+    handlers.show_moment(RECORDED, ExamplePass, session, {"moment": 3})
+    handlers.choose_step(RECORDED, ExamplePass, session, {"x": 3})
+    handlers.select_in_machine(RECORDED, session, {"layer": 0})
+    for ask in (partial(handlers.open_model, iter), partial(handlers.save_film, RECORDED)):
         with pytest.raises(PageError):
             list(ask(session))
-    assert drawn(session)["train-status"]["text"]
+    assert drawn(session)["player"]["moments"] == 0

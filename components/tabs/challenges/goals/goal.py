@@ -18,11 +18,13 @@ Tool = Literal["text", "token", "head", "switches", "layer", "place"]  # a place
 
 @dataclass(frozen=True)
 class Verdict:
-    """key, values: of the sentence that says where the answer stands, `challenge.now.<key>`."""
+    """key, values: of the sentence that says where the answer stands, `challenge.now.<key>`. score: of an answer that
+    reaches the goal, where it can be exceeded."""
 
     key: str
     values: dict[str, Any] = field(default_factory=dict)
     done: bool = False
+    score: int | None = None
 
 
 class Arc(NamedTuple):

@@ -94,4 +94,5 @@ class Keeps(Goal):
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         best, now, n = int(reading.before.argmax()), int(after.argmax()), len(reading.answer.off)
         values = {"token": name(reading, best), "p": percent(after[best].item()), "top": name(reading, now), "n": n}
-        return Verdict("keeps", values, best == now and n >= self.least_off)
+        done = best == now and n >= self.least_off
+        return Verdict("keeps", values, done, n if done else None)

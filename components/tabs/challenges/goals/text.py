@@ -2,31 +2,53 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from components.labels import percent
+from components.labels import percent, token_text
 from components.tabs.challenges.goals.goal import Goal, Verdict, first_id, name
 from components.tabs.challenges.reading import Reading
 
 
+def words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def shortcut(reading: Reading, *token_ids: int, most: int = 0) -> str:
+    """Why a text is no answer: the key of its sentence, "" for none.
+
+    It must not be what is left of the first text when words are deleted; the tokens must begin a word, and that word
+    may stand in the text at most so many times, else the model only repeats it.
+    """
+    first, text = iter(words_of(reading.start)), words_of(reading.answer.text)
+    if reading.answer.text != reading.start and all(word in first for word in text):
+        return "own.deleted"
+    names = [token_text(reading.tokenizer, token_id) for token_id in token_ids]
+    if not all(re.match(r"\W+\w", name) for name in names):
+        return "own.piece"
+    return "own.repeated" if any(text.count(word) > most for name in names for word in words_of(name)) else ""
+
+
 @dataclass(frozen=True)
 class Sure(Goal):
-    """The next token has at least this probability."""
+    """A text of the visitor's own after which the next word has at least this probability."""
 
     least: float
     tool = "text"
 
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         p, best = after.max(dim=-1)
-        return Verdict("sure", {"token": name(reading, best), "p": percent(p.item())}, p.item() >= self.least)
+        reached = p.item() >= self.least
+        key = (shortcut(reading, int(best)) if reached else "") or "sure"
+        return Verdict(key, {"token": name(reading, best), "p": percent(p.item())}, reached and key == "sure")
 
 
 @dataclass(frozen=True)
 class Torn(Goal):
-    """Two next tokens have at least this probability each."""
+    """A text of the visitor's own after which two words have at least this probability each."""
 
     least: float
     tool = "text"
@@ -34,12 +56,13 @@ class Torn(Goal):
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         (p, q), (first, second) = (each.tolist() for each in after.topk(2))
         values = {"first": name(reading, first), "p": percent(p), "second": name(reading, second), "q": percent(q)}
-        return Verdict("torn", values, q >= self.least)
+        key = (shortcut(reading, first, second) if q >= self.least else "") or "torn"
+        return Verdict(key, values | {"token": name(reading, first)}, q >= self.least and key == "torn")
 
 
 @dataclass(frozen=True)
 class Says(Goal):
-    """A word has at least this probability."""
+    """A word that stands in the text at most once has at least this probability."""
 
     word: str
     least: float
@@ -49,7 +72,8 @@ class Says(Goal):
         token = first_id(reading.tokenizer, self.word)
         p = after[token].item()
         values = {"token": name(reading, token), "p": percent(p), "top": name(reading, after.argmax())}
-        return Verdict("says", values, p >= self.least)
+        key = (shortcut(reading, token, most=1) if p >= self.least else "") or "says"
+        return Verdict(key, values, p >= self.least and key == "says")
 
 
 @dataclass(frozen=True)

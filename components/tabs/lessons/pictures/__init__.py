@@ -1,8 +1,18 @@
 """The figures of the lessons by key; lessons without one show panels."""
 
-from components.tabs.lessons.pictures import llama_pictures, model_pictures, shape_pictures, text_pictures
+from components.tabs.lessons.pictures import (
+    llama_pictures,
+    model_pictures,
+    shape_pictures,
+    text_pictures,
+    training_pictures,
+)
 from components.tabs.lessons.pictures.picture import Picture
 
 PICTURES: dict[str, Picture] = (
-    shape_pictures.PICTURES | model_pictures.PICTURES | text_pictures.PICTURES | llama_pictures.PICTURES
+    shape_pictures.PICTURES
+    | model_pictures.PICTURES
+    | text_pictures.PICTURES
+    | training_pictures.PICTURES
+    | llama_pictures.PICTURES
 )

@@ -9,6 +9,7 @@ import torch
 
 from components.figures.bars import grouped_bars, histogram, next_token_bars
 from components.figures.maps import attention_heatmap
+from components.figures.style import Figure
 from components.labels import ACTIVATIONS, decimal, percent, power, quoted, token_text, visible
 from components.panels.activation_curves import curves_chart
 from components.tabs.lessons.course import SMALL
@@ -17,9 +18,11 @@ from components.widgets.chart import chart_data
 from gpt import GPT
 from gpt.experiments.dropout import DroppedPart, dropout_effect
 from gpt.experiments.masks import padding_effect
+from gpt.experiments.minimal.average import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
 
 TOP = 8  # bars of next tokens
+MIN_CHOICE = 5  # tokens: with fewer, a head that has no preference gives half of its attention to the last but one
 SHOWN = 3  # numbers of a vector before and after dropout
 IDS = (2, 16)  # the batch of the small model: rows, tokens
 STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
@@ -62,13 +65,10 @@ def feed_forward(scene: Scene) -> Drawn:
     return Drawn(chart=chart_data(figure, text))
 
 
-def attention(scene: Scene) -> Drawn:
-    """The attention weights of one head for a short text."""
-    layer, head = int(scene.a), int(scene.b)
-    ids, weights = scene.ids(), scene.trace().layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
-    tokenizer = scene.loaded.tokenizer
-    labels = [token_text(tokenizer, i) for i in ids]
-    figure = attention_heatmap(
+def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
+    """Attention weights (T, T) between the tokens of a text, with the last row framed."""
+    labels = [token_text(scene.loaded.tokenizer, i) for i in ids]
+    return attention_heatmap(
         weights,
         labels,
         labels,
@@ -77,6 +77,60 @@ def attention(scene: Scene) -> Drawn:
         key_title=scene.t("key"),
         weight_title=scene.t("weight"),
     )
+
+
+@torch.inference_mode()
+def average(scene: Scene) -> Drawn:
+    """The weights of the mean of the past."""
+    ids = scene.ids()
+    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()  # of unit vectors: the weights
+    text = scene.t("average", token=quoted(scene.loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
+    return Drawn(chart=chart_data(heatmap(scene, weights, ids), text))
+
+
+@torch.inference_mode()
+def dot_products(scene: Scene) -> Drawn:
+    """The weights from dot products of the normalised vectors that a layer reads."""
+    ids, layer = scene.ids(), int(scene.a)
+    x = scene.trace().layers[layer].resid_pre.float().cpu()
+    x = torch.nn.functional.layer_norm(x, x.shape[-1:])  # all of one length
+    scores = (x @ x.transpose(-2, -1))[0]  # (T, T)
+    future = torch.ones_like(scores, dtype=torch.bool).triu(1)
+    weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+    token, to_itself = quoted(scene.loaded.tokenizer, ids[-1]), (scores[-1, -1], weights[-1, -1])
+    score, share = map(float, to_itself)
+    text = scene.t("dot_products", layer=layer, token=token, score=f"{score:.0f}", share=percent(share))
+    return Drawn(chart=chart_data(heatmap(scene, weights.numpy(), ids), text))
+
+
+def queries(scene: Scene) -> Drawn:
+    """The scores of the last token's query with each key of a head, before the softmax."""
+    layer, head = int(scene.a), int(scene.b)
+    ids, part = scene.ids(), scene.trace().layers[layer]
+    q, k = part.attn_q[0, head, -1].float().cpu(), part.attn_k[0, head].float().cpu()  # (hs,), (T, hs)
+    scores = (k @ q / len(q) ** 0.5).numpy()
+    tokenizer = scene.loaded.tokenizer
+    names = [visible(token_text(tokenizer, i)) for i in ids]
+    figure = grouped_bars(names, {scene.t("score"): scores}, y_title=scene.t("score"))
+    most = int(scores.argmax())
+    text = scene.t(
+        "queries",
+        layer=layer,
+        head=head,
+        token=quoted(tokenizer, ids[-1]),
+        target=quoted(tokenizer, ids[most]),
+        score=decimal(float(scores[most]), 1),
+        size=len(q),
+    )
+    return Drawn(chart=chart_data(figure, text))
+
+
+def attention(scene: Scene) -> Drawn:
+    """The attention weights of one head for a short text."""
+    layer, head = int(scene.a), int(scene.b)
+    ids, weights = scene.ids(), scene.trace().layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
+    tokenizer = scene.loaded.tokenizer
+    figure = heatmap(scene, weights, ids)
     most = int(weights[-1].argmax())
     text = scene.t(
         "attention",
@@ -86,7 +140,7 @@ def attention(scene: Scene) -> Drawn:
         target=quoted(tokenizer, ids[most]),
         share=percent(float(weights[-1, most])),
     )
-    on_previous = float(weights[-1, -2]) if len(ids) > 1 else 0.0
+    on_previous = float(weights[-1, -2]) if len(ids) >= MIN_CHOICE else 0.0
     return Drawn(chart=chart_data(figure, text), values={"on_previous": on_previous})
 
 
@@ -209,6 +263,9 @@ def tiny() -> GPT:
 LAYER = SliderSpec("attention.layer", 0, last_layer, 1, 0)
 PICTURES: dict[str, Picture] = {
     "skeleton": Picture(skeleton, text=EXAMPLE, choices=("real", "skeleton")),
+    "average": Picture(average, text=EXAMPLE),
+    "dot_products": Picture(dot_products, text=EXAMPLE, a=LAYER),
+    "queries": Picture(queries, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, last_head, 1, 0)),
     "activations": Picture(activations, a=SliderSpec("activations.x", -3, 3, 0.05, 1)),
     "feed_forward": Picture(feed_forward, text=EXAMPLE, a=LAYER),
     "attention": Picture(attention, text=EXAMPLE, a=LAYER, b=SliderSpec("attention.head", 0, last_head, 1, 0)),

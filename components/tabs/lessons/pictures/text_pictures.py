@@ -1,48 +1,37 @@
-"""Figures of lessons on text: tokens, loss, greedy decoding, sampling, untrained weights, training."""
+"""Figures of lessons on text: tokens, batches, loss, greedy decoding, sampling, untrained weights."""
 
 from __future__ import annotations
 
 import math
-import threading
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import regex
 import torch
 
-from components.figures.bars import grouped_bars
-from components.figures.lines import lines
+from components.errors import PageError
+from components.figures.bars import grouped_bars, histogram
 from components.labels import percent, quoted, token_text, visible
-from components.tabs.lessons.pictures.picture import EXAMPLE, Drawn, Picture, Scene, SliderSpec
+from components.tabs.lessons.pictures.picture import (
+    EXAMPLE,
+    MAX_TEXT_CHARS,
+    MAX_TOKENS,
+    Drawn,
+    Picture,
+    Scene,
+    SliderSpec,
+)
 from components.text_views import document_lines, next_token_bars
 from components.widgets.chart import chart_data
-from gpt import DEFAULT_MODEL, GPT, Generation, LoadedModel, SamplingParams, get_model
+from gpt import DEFAULT_MODEL, Generation, LoadedModel, SamplingParams, get_model
+from gpt.experiments.minimal.merges import Merges
+from gpt.experiments.minimal.tokenizer import WORDS as WORD
 from gpt.experiments.text_loss import score_text
-from gpt.training.recipe import Recipe
-from gpt.training.text_dataset import TextDataset
-from gpt.training.trainer import Trainer
 
-# William Shakespeare, Sonnet 18 (1609)
-SONNET = """Shall I compare thee to a summer's day?
-Thou art more lovely and more temperate:
-Rough winds do shake the darling buds of May,
-And summer's lease hath all too short a date:
-Sometime too hot the eye of heaven shines,
-And often is his gold complexion dimm'd;
-And every fair from fair sometime declines,
-By chance or nature's changing course untrimm'd;
-But thy eternal summer shall not fade
-Nor lose possession of that fair thou owest;
-Nor shall Death brag thou wander'st in his shade,
-When in eternal lines to time thou growest:
-So long as men can breathe or eyes can see,
-So long lives this, and this gives life to thee.
-"""
-STEPS, EVERY = 120, 20
-RECIPE = Recipe(
-    n_layer=1, n_head=2, n_embd=48, block_size=32, batch_size=8, steps=STEPS, warmup=5, muon_lr=0.03, adamw_lr=0.03
-)
+SIMILAR = 6  # tokens
 
 
 def tokenizer(scene: Scene) -> Drawn:
@@ -115,73 +104,56 @@ def untrained(scene: Scene) -> Drawn:
     return Drawn(scene.t(f"untrained.{scene.choice}"), chart, document_lines(document))
 
 
-_alone = threading.Lock()
+WORDS = "low low lower lowest slow slow slower slowest"
+MAX_ROUNDS = 20
 
 
-@dataclass(frozen=True)
-class Recording:
-    """A recorded training run: the loss of each update in nats, and a sample after every EVERY of them."""
-
-    losses: tuple[float, ...]
-    samples: tuple[str, ...]
-    n_characters: int
-
-
-def run() -> Recording:
-    """Train a tiny character-level model on the sonnet, once for all visitors; takes two seconds."""
-    with _alone:
-        return _run()
-
-
-def is_to_run() -> bool:
-    """Whether the run has not been recorded yet."""
-    return _run.cache_info().currsize == 0
-
-
-@lru_cache(maxsize=1)
-def _run() -> Recording:
-    dataset = TextDataset(SONNET, block_size=RECIPE.block_size, seed=RECIPE.seed)
-    trainer = Trainer(RECIPE.new_model(dataset.vocabulary.n_vocab), RECIPE)
-    losses: list[float] = []
-    samples: list[str] = []
-    for step in range(STEPS + 1):
-        if step % EVERY == 0:
-            samples.append(dataset.vocabulary.decode(written(trainer.model, dataset.vocabulary.encode("S"))))
-        losses.append(trainer.update(dataset.batch(step, RECIPE.batch_size)))  # the loss before the update
-    return Recording(tuple(losses), tuple(samples), dataset.vocabulary.n_vocab)
+def merges(scene: Scene) -> Drawn:
+    """The tokens of a text after a number of merges that were learned from it."""
+    if not scene.text.strip():
+        raise PageError("picture.empty")
+    learned = Merges(regex.findall(WORD, scene.text[:MAX_TEXT_CHARS]))
+    before = sum(map(len, learned.words))
+    rows = []
+    for n in range(1, int(scene.a) + 1):
+        counts = Counter(pair for parts in learned.words for pair in pairwise(parts))
+        token = learned.learn()
+        if token is None:
+            break
+        rows.append([str(n), visible(token.decode("utf-8", "replace")), str(max(counts.values()))])
+    tokens = [visible(part.decode("utf-8", "replace")) for parts in learned.words for part in parts]
+    head = [scene.t(f"merges.{column}") for column in ("round", "token", "count")]
+    text = scene.t("merges", n=len(rows), before=before, after=len(tokens), tokens=" | ".join(tokens))
+    return Drawn(text, table=[head, *reversed(rows)])
 
 
-@torch.inference_mode()
-def written(model: GPT, ids: list[int]) -> list[int]:
-    """The ids continued to a full context, at a temperature of 0.5 with a fixed seed."""
-    chance = torch.Generator().manual_seed(1)
-    idx = torch.tensor([ids])
-    while idx.shape[1] < model.config.block_size:
-        probabilities = (model(idx)[0, -1] / 0.5).softmax(dim=0)
-        idx = torch.cat((idx, probabilities.multinomial(1, generator=chance)[None]), dim=1)
-    return idx[0].tolist()
-
-
-def training(scene: Scene) -> Drawn:
-    """The loss of that run, and the sample after a number of updates."""
-    done, step = run(), int(scene.a) // EVERY * EVERY
-    figure = lines(
-        np.arange(len(done.losses)),
-        {scene.t("nats"): np.array(done.losses)},
-        x_title=scene.t("updates"),
-        y_title=scene.t("nats"),
-        mark=("", step),
+def embedding(scene: Scene) -> Drawn:
+    """The vector of the last token, and the tokens with the most similar ones."""
+    tokenizer, weight = scene.loaded.tokenizer, scene.loaded.model.wte.weight.detach().float().cpu()  # (vocab_size, C)
+    token = scene.ids()[-1]
+    near = torch.cosine_similarity(weight, weight[token], dim=-1).argsort(descending=True)
+    likest = [quoted(tokenizer, i) for i in near[: SIMILAR + 1].tolist() if i != token][:SIMILAR]
+    name = quoted(tokenizer, token)
+    figure = histogram(
+        weight[token].numpy(),
+        np.arange(weight.shape[1] + 1) - 0.5,
+        x_title=scene.t("number"),
+        y_title=scene.t("value"),
+        height=300,
     )
-    text = scene.t(
-        "training",
-        step=step,
-        loss=f"{done.losses[step]:.2f}",
-        chance=f"{math.log(done.n_characters):.2f}",
-        n=done.n_characters,
-    )
-    return Drawn(
-        scene.t("training.wrote", step=step, text=visible(done.samples[step // EVERY])), chart_data(figure, text)
-    )
+    text = scene.t("embedding", token=name, id=token, shape=list(weight.shape), tokens=", ".join(likest))
+    return Drawn(chart=chart_data(figure, text))
+
+
+def batches(scene: Scene) -> Drawn:
+    """What is read and what is asked for at each position of a row."""
+    ids, tokenizer = scene.ids(least=2), scene.loaded.tokenizer
+    names = [visible(token_text(tokenizer, token)) for token in ids]
+    rows = [
+        [str(at), "".join(names[: at + 1]), names[at], names[at + 1]] for at in range(min(len(ids) - 1, int(scene.a)))
+    ]
+    head = [scene.t(f"batches.{column}") for column in ("position", "seen", "input", "target")]
+    return Drawn(scene.t("batches", n=len(rows), total=len(ids)), table=[head, *rows])
 
 
 PICTURES: dict[str, Picture] = {
@@ -203,5 +175,7 @@ PICTURES: dict[str, Picture] = {
         choices=("untrained", "trained"),
         writes_with=model_of,
     ),
-    "training": Picture(training, a=SliderSpec("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
+    "merges": Picture(merges, text=WORDS, a=SliderSpec("picture.merges.rounds", 0, MAX_ROUNDS, 1, 3)),
+    "embedding": Picture(embedding, text="The little dog"),
+    "batches": Picture(batches, text=EXAMPLE, a=SliderSpec("picture.batches.length", 1, MAX_TOKENS - 1, 1, 8)),
 }

@@ -1,0 +1,173 @@
+"""Figures of lessons on training, drawn with the code that the lessons print."""
+
+from __future__ import annotations
+
+import math
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import nn
+
+from components.figures.lines import lines
+from components.labels import visible
+from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
+from components.widgets.chart import chart_data
+from gpt.experiments.minimal.batches import Batches
+from gpt.experiments.minimal.configuration import Config
+from gpt.experiments.minimal.initialisation import TiedGPT
+from gpt.experiments.minimal.optimizer import AdamW
+from gpt.experiments.minimal.sampling import sample
+from gpt.experiments.minimal.schedule import Schedule
+from gpt.experiments.minimal.training import Trainer
+from gpt.seeding import seeded
+
+# William Shakespeare, Sonnet 18 (1609)
+SONNET = """Shall I compare thee to a summer's day?
+Thou art more lovely and more temperate:
+Rough winds do shake the darling buds of May,
+And summer's lease hath all too short a date:
+Sometime too hot the eye of heaven shines,
+And often is his gold complexion dimm'd;
+And every fair from fair sometime declines,
+By chance or nature's changing course untrimm'd;
+But thy eternal summer shall not fade
+Nor lose possession of that fair thou owest;
+Nor shall Death brag thou wander'st in his shade,
+When in eternal lines to time thou growest:
+So long as men can breathe or eyes can see,
+So long lives this, and this gives life to thee.
+"""
+STEPS, EVERY = 400, 20
+CONTEXT = 32
+VALLEY_STEPS = 40
+VALLEY = (1.0, 25.0)  # how steep it is along each weight
+RATES = (0.01, 0.12, 0.01)  # beyond it, plain gradient descent overflows
+SCHEDULE = (0.006, 0.0006, 200)  # highest and lowest rate, updates
+_alone = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A recorded training run: the loss of each update in nats, and after every EVERY of them a sample and the loss on
+    the text that was held out."""
+
+    losses: tuple[float, ...]
+    held_out: tuple[float, ...]
+    samples: tuple[str, ...]
+    n_characters: int
+
+
+def run() -> Recording:
+    """Train a tiny character-level model on the sonnet, once for all visitors; takes some seconds."""
+    with _alone:
+        return _run()
+
+
+def is_to_run() -> bool:
+    """Whether the run has not been recorded yet."""
+    return _run.cache_info().currsize == 0
+
+
+@lru_cache(maxsize=1)
+def _run() -> Recording:
+    characters = sorted(set(SONNET))
+    ids = torch.tensor([characters.index(each) for each in SONNET])
+    with seeded(0), torch.enable_grad():
+        trainer = Trainer(TiedGPT(Config(len(characters), CONTEXT, 1, 2, 48)), Batches(ids, CONTEXT))
+        losses: list[float] = []
+        held_out, samples = [trainer.held_out_loss()], [written(trainer.model, characters)]
+        for loss in trainer.train(STEPS + 1):
+            losses.append(loss)
+            if len(losses) % EVERY == 0:
+                held_out.append(trainer.held_out_loss())
+                samples.append(written(trainer.model, characters))
+    return Recording(tuple(losses), tuple(held_out), tuple(samples), len(characters))
+
+
+@torch.no_grad()
+def written(model: nn.Module, characters: list[str]) -> str:
+    """A text of a full context that begins with "S", at a temperature of 0.5 with fixed random numbers."""
+    chance = torch.Generator().manual_seed(1)
+    ids = [characters.index("S")]
+    while len(ids) < CONTEXT:
+        ids.append(sample(model(torch.tensor([ids]))[0, -1], 0.5, 0, torch.rand(1, generator=chance).item()))
+    return "".join(characters[i] for i in ids)
+
+
+def training(scene: Scene) -> Drawn:
+    """The losses of that run, and the sample after a number of updates."""
+    done, step = run(), int(scene.a) // EVERY * EVERY
+    held_out = np.interp(np.arange(len(done.losses)), np.arange(len(done.held_out)) * EVERY, done.held_out)
+    figure = lines(
+        np.arange(len(done.losses)),
+        {scene.t("training.text"): np.array(done.losses), scene.t("training.held_out"): held_out},
+        x_title=scene.t("updates"),
+        y_title=scene.t("nats"),
+        mark=("", step),
+    )
+    text = scene.t(
+        "training",
+        step=step,
+        loss=f"{done.losses[step]:.2f}",
+        held_out=f"{done.held_out[step // EVERY]:.2f}",
+        best=int(np.argmin(done.held_out)) * EVERY,
+        chance=f"{math.log(done.n_characters):.2f}",
+        n=done.n_characters,
+    )
+    return Drawn(
+        scene.t("training.wrote", step=step, text=visible(done.samples[step // EVERY])), chart_data(figure, text)
+    )
+
+
+def optimizer(scene: Scene) -> Drawn:
+    """The loss of two weights in a valley that is 25 times as steep along one of them."""
+    found = {name: valley(name, scene.a) for name in ("descent", "adamw")}
+    figure = lines(
+        np.arange(VALLEY_STEPS + 1),
+        {scene.t(f"optimizer.{name}"): np.array(losses) for name, losses in found.items()},
+        x_title=scene.t("updates"),
+        y_title=scene.t("optimizer.loss"),
+        log_y=True,
+    )
+    ends = {name: f"{losses[-1]:.2g}" for name, losses in found.items()}
+    return Drawn(chart=chart_data(figure, scene.t("optimizer", rate=f"{scene.a:g}", n=VALLEY_STEPS, **ends)))
+
+
+def valley(name: str, rate: float) -> list[float]:
+    """The losses of plain gradient descent, or of AdamW."""
+    with torch.enable_grad():
+        weights = nn.Parameter(torch.tensor([1.0, 1.0]))
+        adamw, losses = AdamW([weights], lr=rate, decay=0), []
+        for _ in range(VALLEY_STEPS + 1):
+            loss = (torch.tensor(VALLEY) * weights**2).sum() / 2
+            losses.append(max(loss.item(), 1e-9))  # for the logarithmic axis
+            (gradient,) = torch.autograd.grad(loss, weights)
+            weights.grad = gradient
+            if name == "adamw":
+                adamw.step()
+            else:
+                weights.data -= rate * gradient
+    return losses
+
+
+def schedule(scene: Scene) -> Drawn:
+    """The learning rate of each update."""
+    high, low, steps = SCHEDULE
+    warmup = int(scene.a)
+    rates = [Schedule(high, low, warmup, steps).rate(step) for step in range(steps)]
+    figure = lines(
+        np.arange(steps), {scene.t("schedule.rate"): np.array(rates)}, x_title=scene.t("updates"),
+        y_title=scene.t("schedule.rate"), mark=("", warmup),
+    )  # fmt: skip
+    text = scene.t("schedule", warmup=warmup, first=f"{rates[0]:.2g}", high=f"{high:g}", low=f"{low:g}", steps=steps)
+    return Drawn(chart=chart_data(figure, text))
+
+
+PICTURES: dict[str, Picture] = {
+    "training": Picture(training, a=SliderSpec("picture.updates", 0, STEPS, EVERY, 0), takes_time=is_to_run),
+    "optimizer": Picture(optimizer, a=SliderSpec("picture.optimizer.rate", *RATES, 0.1)),
+    "schedule": Picture(schedule, a=SliderSpec("picture.schedule.warmup", 0, 100, 1, 20)),
+}
