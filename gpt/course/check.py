@@ -113,7 +113,9 @@ class Checker:
         if answer.get("error") == "NotImplementedError":
             problem = feedback.gap(answer["message"] or step.key)
             return Verdict(step, "gap", test, problem=problem, printed=printed)
-        problem = feedback.error(answer) if "error" in answer else feedback.difference(expected, received, test.tolerance)
+        problem = (
+            feedback.error(answer) if "error" in answer else feedback.difference(expected, received, test.tolerance)
+        )
         known = self.recognise(step, test, answer)
         hint = known[0].hint if known else feedback.general_hint(expected, answer, test.tolerance)
         return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
@@ -122,19 +124,25 @@ class Checker:
         """The known mistakes of a step that give this answer, where it differs from the expected one."""
         if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
             return []
-        return [mistake for mistake in step.mistakes if same_answer(self.answer_of(mistake, test), answer, test.tolerance)]
+        return [
+            mistake
+            for mistake in step.mistakes
+            if same_answer(self.answer_of(step, mistake, test), answer, test.tolerance)
+        ]
 
     @cache  # noqa: B019 - a checker lives as long as the program
-    def answer_of(self, mistake: Mistake, test: Test) -> Answer:
+    def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
         """The answer of a program with a known mistake."""
         names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look their module up
-        exec(compile(with_mistake(mistake), "my_gpt.py", "exec"), names)
+        exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
         return child.answer(names, test.run, self.inputs(test))
 
 
-def with_mistake(mistake: Mistake) -> str:
-    """The solution with a mistake in it."""
-    return solution().replace(mistake.right, mistake.wrong)
+def with_mistake(step: Step, mistake: Mistake) -> str:
+    """The solution with a mistake in the code of the step, or of an earlier one that it checks again."""
+    program, code = solution(), step.solution("en")
+    place = code if mistake.right in code else program
+    return program.replace(place, place.replace(mistake.right, mistake.wrong))
 
 
 def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:

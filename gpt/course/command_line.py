@@ -102,8 +102,10 @@ def explain(verdict: Verdict, language: Language) -> str:
     if verdict.state == "gap":
         parts.append(verdict.step.says.of(language))
     elif verdict.test is not None:
-        parts[:0] = [f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}: "
-                     f"{verdict.test.name.of(language)}"]
+        parts[:0] = [
+            f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}: "
+            f"{verdict.test.name.of(language)}"
+        ]
     if verdict.hint is not None:
         parts.append(f"{HINT.of(language)}: {verdict.hint.of(language)}")
     if verdict.printed:

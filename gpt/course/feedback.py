@@ -56,7 +56,9 @@ def wrong_names(message: str) -> Words:
     parts = [
         say("Parameters are missing: {names}.", "缺少参数：{names}。", names=missing) if missing else None,
         say("The course has no parameters {names}.", "课程里没有这些参数：{names}。", names=extra) if extra else None,
-        say("Shapes differ (yours → expected): {names}.", "形状不同（你的 → 期望）：{names}。", names=sized) if sized else None,
+        say("Shapes differ (yours → expected): {names}.", "形状不同（你的 → 期望）：{names}。", names=sized)
+        if sized
+        else None,
     ]
     found = [part for part in parts if part is not None]
     return Words(" ".join(part.en for part in found), "".join(part.zh for part in found))
@@ -129,8 +131,12 @@ def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Wor
     if not expected.is_floating_point():
         return None
     ratio = float((received * expected).sum() / expected.square().sum())
-    if not math.isclose(ratio, 1, rel_tol=1e-4) and torch.allclose(received, expected * ratio, rtol=1e-4, atol=tolerance):
-        return say("Every number is {ratio:.4g} times the expected one.", "每个数都是期望值的 {ratio:.4g} 倍。", ratio=ratio)
+    if not math.isclose(ratio, 1, rel_tol=1e-4) and torch.allclose(
+        received, expected * ratio, rtol=1e-4, atol=tolerance
+    ):
+        return say(
+            "Every number is {ratio:.4g} times the expected one.", "每个数都是期望值的 {ratio:.4g} 倍。", ratio=ratio
+        )
     return None
 
 
@@ -142,6 +148,8 @@ def shown(value: Any) -> str:
 def numbers(values: Tensor) -> str:
     """A few numbers, with four digits after the point."""
     row = values.flatten()[:SHOWN].tolist()
-    return "  ".join(f"{number:.4g}" if abs(number) < 1e-3 else f"{number:.4f}" for number in row) if (
-        values.is_floating_point()
-    ) else "  ".join(f"{number}" for number in row)
+    return (
+        "  ".join(f"{number:.4g}" if abs(number) < 1e-3 else f"{number:.4f}" for number in row)
+        if (values.is_floating_point())
+        else "  ".join(f"{number}" for number in row)
+    )

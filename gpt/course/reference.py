@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gpt.generate import generate
 from gpt.config import GPTConfig
+from gpt.generate import generate
 from gpt.model import GPT
 from gpt.models.checkpoints.writing import save_hugging_face
 from gpt.models.loading import LoadedModel

@@ -38,6 +38,7 @@ class Test:
     seconds: Time limit. Known mistakes are recognised by tests with the default limit, not by longer ones.
     """
 
+    __test__ = False  # not one of pytest's
     name: Words
     run: str
     expected: Callable[[Reference], Any]
@@ -53,7 +54,10 @@ class Test:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong program, as an edit of the solution: `right`, which occurs once in it, is replaced by `wrong`."""
+    """A wrong program, as an edit of the solution: `wrong` in place of `right`.
+
+    `right` occurs once in the code of the step, or else once in the whole program.
+    """
 
     right: str
     wrong: str

@@ -46,9 +46,7 @@ STEP = Step(
                 "sizes": [[PRESETS[name].n_embd, PRESETS[name].n_head] for name in ("gpt2", "gpt2-medium", "gpt2-xl")]
             },
             run="result = [Config(n_embd=width, n_head=heads).head_size for width, heads in sizes]",
-            expected=lambda reference: [
-                PRESETS[name].head_size for name in ("gpt2", "gpt2-medium", "gpt2-xl")
-            ],
+            expected=lambda reference: [PRESETS[name].head_size for name in ("gpt2", "gpt2-medium", "gpt2-xl")],
         ),
         Test(
             name=Words("a width of 768 for 10 heads", "768 的宽度分给 10 个头"),

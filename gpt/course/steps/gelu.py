@@ -48,7 +48,11 @@ STEP = Step(
             ),
         ),
         Mistake("0.5 * x * (1", "x * (1", Words("The factor 0.5 is missing.", "少了系数 0.5。")),
-        Mistake("x**3", "x**2", Words("The small term is x to the third, not squared.", "小的那一项是 x 的三次方，不是平方。")),
+        Mistake(
+            "x**3",
+            "x**2",
+            Words("The small term is x to the third, not squared.", "小的那一项是 x 的三次方，不是平方。"),
+        ),
         Mistake(
             "math.sqrt(2 / math.pi)",
             "math.sqrt(2) / math.pi",

@@ -126,8 +126,8 @@ STEP = Step(
             ),
         ),
         Mistake(
-            "    return idx\n",
-            "    return idx[:, -n_tokens:]\n",
+            "dim=1)\n    return idx",
+            "dim=1)\n    return idx[:, -n_tokens:]",
             Words("Return the prompt with the new tokens.", "返回时要包含提示词和新词元。"),
         ),
     ),

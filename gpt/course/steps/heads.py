@@ -72,7 +72,7 @@ STEP = Step(
     mistakes=(
         Mistake(
             SPLIT,
-            "part.view(B, self.n_head, T, C // self.n_head)",
+            "part.reshape(B, self.n_head, T, C // self.n_head)",
             Words(
                 "Heads and positions are swapped in the view: a token's numbers are spread over several rows. Use "
                 "view(B, T, n_head, hs), then transpose(1, 2).",

@@ -76,7 +76,9 @@ STEP = Step(
         Mistake(
             "torch.sqrt(variance + 1e-5)",
             "(torch.sqrt(variance) + 1e-5)",
-            Words("1e-5 belongs under the root: sqrt(variance + 1e-5).", "1e-5 要放在根号里面：sqrt(variance + 1e-5)。"),
+            Words(
+                "1e-5 belongs under the root: sqrt(variance + 1e-5).", "1e-5 要放在根号里面：sqrt(variance + 1e-5)。"
+            ),
         ),
         Mistake(
             "torch.sqrt(variance + 1e-5)",

@@ -6,7 +6,6 @@ from torch import Tensor
 from gpt.course.reference import Reference
 from gpt.course.step import Mistake, Step, Test, Words
 
-
 CODE = '''
 def mean_of_past(x):
     """Replace each token's vector by the mean of it and those before it: (..., T, C) -> (..., T, C).
@@ -69,7 +68,9 @@ STEP = Step(
         Mistake(
             "weights / weights.sum(dim=-1, keepdim=True)",
             "weights / T",
-            Words("Row t has t + 1 vectors: divide by that, not by T.", "第 t 行有 t + 1 个向量：除以这个数，而不是 T。"),
+            Words(
+                "Row t has t + 1 vectors: divide by that, not by T.", "第 t 行有 t + 1 个向量：除以这个数，而不是 T。"
+            ),
         ),
         Mistake(
             "weights / weights.sum(dim=-1, keepdim=True)",

@@ -60,19 +60,13 @@ STEP = Step(
             ),
         ),
         Mistake(
-            "for weight in model.parameters())",
-            "for weight in model.state_dict().values())",
-            Words(
-                "The shared matrix is counted twice: state_dict has it under both names, parameters() once.",
-                "共享的矩阵算了两次：state_dict 里两个名字各有一份，parameters() 只有一份。",
-            ),
-        ),
-        Mistake(
             "        if config.tie_weights:\n            self.lm_head.weight = self.wte.weight\n",
             "",
             Words(
-                "The head is not tied. In step 8: self.lm_head.weight = self.wte.weight.",
-                "输出头没有绑定。在第 8 步写：self.lm_head.weight = self.wte.weight。",
+                "The shared matrix is counted twice. Tie the head in step 8, self.lm_head.weight = self.wte.weight, and "
+                "count model.parameters(), which has it once; state_dict has it under both names.",
+                "共享的矩阵算了两次。在第 8 步绑定输出头：self.lm_head.weight = self.wte.weight；"
+                "再数 model.parameters()，它里面只有一份，而 state_dict 里两个名字各有一份。",
             ),
         ),
         Mistake(

@@ -55,9 +55,9 @@ STEP = Step(
     tests=(
         drawing(Words("temperature 1, without top-k", "温度 1，不用 Top-k"), temperature=1.0, top_k=None),
         drawing(Words("temperature 0.8", "温度 0.8"), temperature=0.8, top_k=None),
+        drawing(Words("temperature 0.8 and k = 5", "温度 0.8，k = 5"), temperature=0.8, top_k=5),
         drawing(Words("temperature 0", "温度 0"), temperature=0.0, top_k=None),
         drawing(Words("k = 1", "k = 1"), temperature=1.0, top_k=1),
-        drawing(Words("temperature 0.8 and k = 5", "温度 0.8，k = 5"), temperature=0.8, top_k=5),
         Test(
             name=Words("drawing with k = 1 is greedy", "k = 1 时的抽取就是贪心"),
             inputs=lambda reference: {
@@ -87,7 +87,9 @@ result = difference.abs().sum().item()
         Mistake(
             "    return logits.softmax(dim=-1)",
             "    return logits",
-            Words("These are logits. softmax turns them into probabilities.", "这是 logits。softmax 才能把它们变成概率。"),
+            Words(
+                "These are logits. softmax turns them into probabilities.", "这是 logits。softmax 才能把它们变成概率。"
+            ),
         ),
         Mistake(
             "    if temperature == 0:\n        temperature, top_k = 1.0, 1\n",

@@ -66,22 +66,17 @@ STEP = Step(
             "    optimizer.zero_grad()\n    error.backward()\n",
             "    error.backward()\n    optimizer.zero_grad()\n",
             Words(
-                "You clear the gradients you have just computed. Clear them before backward().",
-                "你把刚算出的梯度清掉了。要在 backward() 之前清。",
-            ),
-        ),
-        Mistake(
-            "    error.backward()\n    optimizer.step()\n",
-            "    optimizer.step()\n    error.backward()\n",
-            Words(
-                "The step comes before the gradient. Go backward first, then step.",
-                "更新跑到了梯度前面。先 backward，再 step。",
+                "The weights never change, because the step finds no gradients. The order is zero_grad, backward, step.",
+                "权重始终没变，因为更新时没有梯度。顺序是 zero_grad、backward、step。",
             ),
         ),
         Mistake(
             "    error.backward()\n",
             "    (-error).backward()\n",
-            Words("The loss rises: you go uphill. Take backward() of the loss itself.", "损失在上升：方向反了。对损失本身求 backward()。"),
+            Words(
+                "The loss rises: you go uphill. Take backward() of the loss itself.",
+                "损失在上升：方向反了。对损失本身求 backward()。",
+            ),
         ),
         Mistake(
             "return error.item()",

@@ -1,7 +1,5 @@
 """Step 13: loading weights."""
 
-import torch
-
 from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
