@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -72,7 +72,7 @@ class Checker:
                 if test is step.tests[-1]:
                     yield verdict
 
-    def run(self, jobs: Sequence[Job], folder: Path) -> Iterator[Answer]:
+    def run(self, jobs: Sequence[Job], folder: Path) -> Generator[Answer, None, None]:
         """Run tests in one process; yields the answers as they come. A test over its time ends the process."""
         with (folder / "printed").open("wb") as printed:
             process = subprocess.Popen(
@@ -121,14 +121,23 @@ class Checker:
         return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
 
     def recognise(self, step: Step, test: Test, answer: Answer) -> list[Mistake]:
-        """The known mistakes of a step that give this answer, where it differs from the expected one."""
+        """The known mistakes of a step that give this answer, and pass the tests before it."""
         if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
             return []
         return [
             mistake
             for mistake in step.mistakes
             if same_answer(self.answer_of(step, mistake, test), answer, test.tolerance)
+            and self.shows_at(step, mistake) is test
         ]
+
+    def shows_at(self, step: Step, mistake: Mistake) -> Test | None:
+        """The first test of a step that a known mistake fails."""
+        for test in step.tests:
+            answer = self.answer_of(step, mistake, test)
+            if "error" in answer or not agrees(answer["result"], self.expected(test), test.tolerance):
+                return test
+        return None
 
     @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:

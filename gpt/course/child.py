@@ -73,7 +73,8 @@ def failure(error: BaseException, path: str) -> dict[str, Any]:
 def program(path: str) -> dict[str, Any]:
     """The names of a learner's program."""
     spec = importlib.util.spec_from_file_location("my_gpt", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["my_gpt"] = module
     sys.path.insert(0, str(Path(path).parent))

@@ -84,7 +84,6 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
         return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=numbers(expected), b=numbers(received))
     *row, column = cell
     start = max(0, min(column - 1, expected.shape[-1] - SHOWN))
-    here = (*row, slice(start, start + SHOWN))
     n_different = int(differs(expected, received, tolerance).sum())
     return say(
         "Shape {shape}; {n} of {total} numbers differ, first at {cell}.\n"
@@ -97,8 +96,8 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
         cell=list(cell),
         begin=[*row, start],
         gap=" " * len(str([*row, start])),
-        a=numbers(expected[here]),
-        b=numbers(received[here]),
+        a=numbers(expected[tuple(row)][start:]),
+        b=numbers(received[tuple(row)][start:]),
     )
 
 

@@ -136,7 +136,7 @@ class Reference:
         for ids in batches:
             error = model.loss(ids[:, :-1], ids[:, 1:])
             optimizer.zero_grad()
-            error.backward()  # type: ignore[no-untyped-call]
+            error.backward()
             optimizer.step()
             losses.append(error.item())
         held_out = self.batches[-1]

@@ -90,7 +90,8 @@ class Step:
         functions = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.FunctionDef)]
         for function in sorted(functions, key=lambda node: -node.lineno):
             docstring, last = function.body[0], function.body[-1]
-            assert docstring.end_lineno is not None and last.end_lineno is not None
+            assert docstring.end_lineno is not None
+            assert last.end_lineno is not None
             gap = " " * docstring.col_offset + f'raise NotImplementedError("{self.key}")'
             lines[docstring.end_lineno : last.end_lineno] = [gap]
         return "\n".join(lines)

@@ -6,7 +6,8 @@ from gpt.presets import PRESETS
 CODE = '''
 @dataclass(frozen=True)
 class Config:
-    """The numbers that shape a GPT; the defaults are those of GPT-2 small. || 决定 GPT 形状的数字；默认值是 GPT-2 small 的。"""
+    """The numbers that shape a GPT; the defaults are those of GPT-2 small.
+    || 决定 GPT 形状的数字；默认值是 GPT-2 small 的。"""
 
     vocab_size: int = 50257
     block_size: int = 1024
@@ -35,8 +36,8 @@ STEP = Step(
         "Five sizes and two switches decide every matrix of a GPT. The heads share the width among themselves, so the "
         "width must be divisible by their number. Check that here, in one sentence, and no later step fails with a "
         "riddle about shapes.",
-        "五个尺寸和两个开关决定了 GPT 的每一个矩阵。各个注意力头平分宽度，所以宽度必须能被头数整除。在这里用一句话检查清楚，"
-        "后面就不会冒出让人摸不着头脑的形状错误。",
+        "五个尺寸和两个开关决定了 GPT 的每一个矩阵。各个注意力头平分宽度，所以宽度必须能被头数整除。"
+        "在这里用一句话检查清楚，后面就不会冒出让人摸不着头脑的形状错误。",
     ),
     code=CODE,
     tests=(

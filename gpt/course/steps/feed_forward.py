@@ -4,7 +4,8 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 class FeedForward(nn.Module):
-    """Each token thinks for itself: (..., n_embd) -> (..., n_embd). || 每个词元独立思考：(..., n_embd) -> (..., n_embd)。"""
+    """Each token thinks for itself: (..., n_embd) -> (..., n_embd).
+    || 每个词元独立思考：(..., n_embd) -> (..., n_embd)。"""
 
     def __init__(self, config):
         """Linear layers: c_fc, to four times the width, and c_proj, back.

@@ -7,7 +7,8 @@ from gpt.layers import GELU
 
 CODE = '''
 def gelu(x):
-    """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), number by number. || 逐个数计算 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))。"""
+    """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), number by number.
+    || 逐个数计算 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))。"""
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 '''
 

@@ -7,7 +7,8 @@ from gpt.experiments.shapes import UNTIED_124M, count_parameters
 
 CODE = '''
 def n_parameters(model):
-    """Count the numbers in all weights; a shared matrix counts once. || 数一数所有权重里有多少个数；共享的矩阵只算一次。"""
+    """Count the numbers in all weights; a shared matrix counts once.
+    || 数一数所有权重里有多少个数；共享的矩阵只算一次。"""
     return sum(weight.numel() for weight in model.parameters())
 '''
 
@@ -63,8 +64,8 @@ STEP = Step(
             "        if config.tie_weights:\n            self.lm_head.weight = self.wte.weight\n",
             "",
             Words(
-                "The shared matrix is counted twice. Tie the head in step 8, self.lm_head.weight = self.wte.weight, and "
-                "count model.parameters(), which has it once; state_dict has it under both names.",
+                "The shared matrix is counted twice. Tie the head in step 8, self.lm_head.weight = self.wte.weight, "
+                "and count model.parameters(), which has it once; state_dict has it under both names.",
                 "共享的矩阵算了两次。在第 8 步绑定输出头：self.lm_head.weight = self.wte.weight；"
                 "再数 model.parameters()，它里面只有一份，而 state_dict 里两个名字各有一份。",
             ),

@@ -66,7 +66,8 @@ STEP = Step(
             "    optimizer.zero_grad()\n    error.backward()\n",
             "    error.backward()\n    optimizer.zero_grad()\n",
             Words(
-                "The weights never change, because the step finds no gradients. The order is zero_grad, backward, step.",
+                "The weights never change, because the step finds no gradients. The order is zero_grad, "
+                "backward, step.",
                 "权重始终没变，因为更新时没有梯度。顺序是 zero_grad、backward、step。",
             ),
         ),
