@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+import torch
+
 from gpt.course.check import Checker, Verdict
 from gpt.course.program import PROGRAM, find_step, language_of, start, steps_before
 from gpt.course.step import LANGUAGES, Language, Step, Words
@@ -32,6 +34,7 @@ PRINTED = Words("Your program printed", "你的程序打印了")
 def main(arguments: Sequence[str] | None = None, program: str = "python -m gpt.course") -> int:
     """The command line; returns 0, or 1 for a step that is not done and for an error in a sentence."""
     options = parse(arguments, program)
+    torch.set_num_threads(1)  # the same sums as the learner's process, and no faster with more for a model this small
     try:
         if options.command == "start":
             start(options.folder, options.language)
