@@ -34,6 +34,10 @@ _log = logging.getLogger("app")
 
 def main() -> int:
     """Start the page and serve it until interrupted or terminated; 1 with a sentence if that cannot be."""
+    if sys.argv[1:2] == ["course"]:
+        from gpt.course.command_line import main as run_course
+
+        return run_course(sys.argv[2:], "glassbox course")
     arguments = parse_arguments()
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     if not arguments.mcp:
@@ -174,7 +178,10 @@ def every(seconds: float, call: Callable[[], object]) -> None:
 def parse_arguments() -> argparse.Namespace:
     """The command line, after the options in GLASSBOX_OPTIONS; the port also from PORT or GRADIO_SERVER_PORT, the host
     from GRADIO_SERVER_NAME."""
-    parser = argparse.ArgumentParser(description="Type a prompt, watch a GPT write, look at every number on the way.")
+    parser = argparse.ArgumentParser(
+        description="Type a prompt, watch a GPT write, look at every number on the way.",
+        epilog="glassbox course --help: build your own GPT, checked step by step",
+    )
     parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
     parser.add_argument("--port", type=port, default=os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT"))
     parser.add_argument("--model", help="which model opens first: a name, a path, or owner/name on the hub")

@@ -1,0 +1,176 @@
+"""Checks a learner's program against the reference, and says what is wrong like a teacher."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from gpt.course import child, feedback
+from gpt.course.program import solution
+from gpt.course.reference import Reference
+from gpt.course.step import Mistake, Step, Test, Words
+
+RELATIVE = 1e-5  # allowed relative difference
+POLL_SECONDS = 0.02
+START_SECONDS = 60.0  # for Python to import torch
+
+Answer = dict[str, Any]  # see `gpt.course.child`
+Job = tuple[Path, Test]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The result of one step.
+
+    state: "ok", "gap" for a function that is not written yet, or "wrong".
+    test: The test that failed. expected, received: Its results, where there are any.
+    problem, hint: What is wrong, and how to repair it; both in both languages.
+    printed: What the program wrote to the standard output and error.
+    """
+
+    step: Step
+    state: Literal["ok", "gap", "wrong"]
+    test: Test | None = None
+    expected: Any = None
+    received: Any = None
+    problem: Words | None = None
+    hint: Words | None = None
+    printed: str = ""
+
+
+class Checker:
+    """Checks programs; results of the reference model are computed once."""
+
+    def __init__(self, reference: Reference | None = None) -> None:
+        self.reference = reference or Reference()
+        self.inputs: Callable[[Test], dict[str, Any]] = cache(lambda test: test.inputs(self.reference))
+        self.expected: Callable[[Test], Any] = cache(lambda test: child.plain(test.expected(self.reference)))
+
+    def check(self, program: Path, steps: Sequence[Step]) -> Iterator[Verdict]:
+        """Yield a verdict for each step, up to the first that is not ok."""
+        pairs = [(step, test) for step in steps for test in step.tests]
+        with TemporaryDirectory(prefix="glassbox-course-") as folder:
+            output = Path(folder) / "printed"
+            answers = self.run([(program, test) for _, test in pairs], Path(folder))
+            for (step, test), answer in zip(pairs, answers, strict=False):
+                verdict = self.judge(step, test, answer, output)
+                if verdict.state != "ok":
+                    answers.close()
+                    yield verdict
+                    return
+                if test is step.tests[-1]:
+                    yield verdict
+
+    def run(self, jobs: Sequence[Job], folder: Path) -> Generator[Answer, None, None]:
+        """Run tests in one process; yields the answers as they come. A test over its time ends the process."""
+        with (folder / "printed").open("wb") as printed:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-X", "utf8", child.__file__, str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+            )
+        assert process.stdin is not None
+        try:
+            for number, (program, test) in enumerate(jobs):
+                job = {"path": str(program.resolve()), "run": test.run, "inputs": self.inputs(test)}
+                torch.save(job, folder / f"{number}.job")
+                with suppress(BrokenPipeError):
+                    process.stdin.write(b"%d\n" % number)
+                    process.stdin.flush()
+                path, began = folder / f"{number}.pt", time.monotonic()
+                limit = test.seconds + (START_SECONDS if number == 0 else 0)
+                while not path.exists():
+                    if process.poll() is not None and not path.exists():
+                        yield {"error": "ended", "message": "", "line": 0, "code": ""}
+                        return
+                    if time.monotonic() > began + limit:
+                        yield {"error": "late", "message": f"{test.seconds:g}", "line": 0, "code": ""}
+                        return
+                    time.sleep(POLL_SECONDS)
+                yield torch.load(path)
+        finally:
+            process.kill()
+            process.communicate()
+
+    def judge(self, step: Step, test: Test, answer: Answer, output: Path | None = None) -> Verdict:
+        """Compare an answer with the reference."""
+        expected, received = self.expected(test), answer.get("result")
+        if "error" not in answer and agrees(received, expected, test.tolerance):
+            return Verdict(step, "ok")
+        printed = output.read_text(encoding="utf-8", errors="replace").strip() if output else ""
+        if answer.get("error") == "NotImplementedError":
+            problem = feedback.gap(answer["message"] or step.key)
+            return Verdict(step, "gap", test, problem=problem, printed=printed)
+        problem = (
+            feedback.error(answer) if "error" in answer else feedback.difference(expected, received, test.tolerance)
+        )
+        known = self.recognise(step, test, answer)
+        hint = known[0].hint if known else feedback.general_hint(expected, answer, test.tolerance)
+        return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
+
+    def recognise(self, step: Step, test: Test, answer: Answer) -> list[Mistake]:
+        """The known mistakes of a step that give this answer, and pass the tests before it."""
+        if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
+            return []
+        return [
+            mistake
+            for mistake in step.mistakes
+            if same_answer(self.answer_of(step, mistake, test), answer, test.tolerance)
+            and self.shows_at(step, mistake) is test
+        ]
+
+    def shows_at(self, step: Step, mistake: Mistake) -> Test | None:
+        """The first test of a step that a known mistake fails."""
+        for test in step.tests:
+            answer = self.answer_of(step, mistake, test)
+            if "error" in answer or not agrees(answer["result"], self.expected(test), test.tolerance):
+                return test
+        return None
+
+    @cache  # noqa: B019 - a checker lives as long as the program
+    def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
+        """The answer of a program with a known mistake."""
+        names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look their module up
+        exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
+        return child.answer(names, test.run, self.inputs(test))
+
+
+def with_mistake(step: Step, mistake: Mistake) -> str:
+    """The solution with a mistake in the code of the step, or of an earlier one that it checks again."""
+    program, code = solution(), step.solution("en")
+    place = code if mistake.right in code else program
+    return program.replace(place, place.replace(mistake.right, mistake.wrong))
+
+
+def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:
+    """Whether two results are equal: shape, kind of number, and values within the tolerance."""
+    if isinstance(received, str) or isinstance(expected, str):
+        return bool(received == expected)
+    a, b = as_tensor(received), as_tensor(expected)
+    if a.shape != b.shape or a.is_floating_point() != b.is_floating_point():
+        return False
+    return torch.allclose(a.double(), b.double(), rtol=RELATIVE, atol=tolerance, equal_nan=equal_nan)
+
+
+def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
+    """Whether two programs gave the same result, or the same error."""
+    if "error" in a or "error" in b:
+        return a.get("error") == b.get("error") and a.get("message") == b.get("message")
+    return agrees(a["result"], b["result"], tolerance, equal_nan=True)
+
+
+def as_tensor(value: Any) -> Tensor:
+    """A number as a tensor without axes, a tensor as it is."""
+    return value if isinstance(value, Tensor) else torch.tensor(value)

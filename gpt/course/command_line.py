@@ -1,0 +1,131 @@
+"""python -m gpt.course: start, check, watch, solution."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+
+from gpt.course.check import Checker, Verdict
+from gpt.course.program import PROGRAM, find_step, language_of, start, steps_before
+from gpt.course.step import LANGUAGES, Language, Step, Words
+from gpt.course.steps import STEPS
+from gpt.errors import GPTError
+
+WATCH_SECONDS = 0.3  # between two looks at the file
+STARTED = Words(
+    "Open {path} and fill the gaps. To check whenever you save:\n\n    python -m gpt.course watch {folder}",
+    "打开 {path}，把空着的地方填好。每次保存自动检查：\n\n    python -m gpt.course watch {folder}",
+)
+DONE = Words(
+    "All steps are done: you have built a GPT. Load a model with load(FOLDER) and let it write.",
+    "所有步骤都完成了：你写出了一个 GPT。用 load(文件夹) 加载模型，让它写点什么吧。",
+)
+HINT = Words("Hint", "提示")
+TEST = Words("Test", "检查项")
+PRINTED = Words("Your program printed", "你的程序打印了")
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "python -m gpt.course") -> int:
+    """The command line; returns 0, or 1 for a step that is not done and for an error in a sentence."""
+    options = parse(arguments, program)
+    torch.set_num_threads(1)  # the same sums as the learner's process, and no faster with more for a model this small
+    try:
+        if options.command == "start":
+            start(options.folder, options.language)
+            path = options.folder / PROGRAM
+            print(STARTED.of(options.language, path=path, folder=options.folder))
+            return 0
+        if options.command == "solution":
+            print(find_step(options.step).solution(options.language))
+            return 0
+        folder, step = place(options.where)
+        steps = list(STEPS.values()) if step is None else steps_before(step)
+        if options.command == "watch":
+            watch(folder, steps)
+        return 0 if report(Checker(), folder, steps) else 1
+    except (GPTError, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
+
+
+def place(words: Sequence[str]) -> tuple[Path, Step | None]:
+    """The folder and the step among the arguments, in any order; this folder and all steps by default."""
+    keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
+    folders = [word for word in words if word not in keys]
+    if len(keys) > 1 or len(folders) > 1:
+        raise GPTError("course.arguments", "give a folder and a step, one of {keys}", keys=", ".join(STEPS))
+    return Path(folders[0] if folders else "."), find_step(keys[0]) if keys else None
+
+
+def watch(folder: Path, steps: list[Step]) -> NoReturn:
+    """Check whenever the program is saved."""
+    checker, seen = Checker(), 0.0
+    while True:
+        saved = (folder / PROGRAM).stat().st_mtime if language_of(folder) else 0.0
+        if saved != seen:
+            seen = saved
+            print("\033[2J\033[H" if sys.stdout.isatty() else "", end="")
+            report(checker, folder, steps)
+        time.sleep(WATCH_SECONDS)
+
+
+def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
+    """Check, print a line for each step and what is wrong with the first; returns whether all are ok."""
+    language, verdict, n_ok = language_of(folder), None, 0
+    for verdict in checker.check(folder / PROGRAM, steps):
+        print(line(verdict.step, {"ok": "ok", "gap": "-", "wrong": "x"}[verdict.state], language), flush=True)
+        n_ok += verdict.state == "ok"
+    for step in steps[n_ok + 1 :]:
+        print(line(step, "-", language))
+    if n_ok < len(steps) and verdict is not None:
+        print("\n" + explain(verdict, language), flush=True)
+    elif len(steps) == len(STEPS):
+        print("\n" + DONE.of(language))
+    return n_ok == len(steps)
+
+
+def line(step: Step, state: str, language: Language) -> str:
+    """A line of the table."""
+    title = step.title.of(language)
+    wide = sum(ord(character) > 0x2E80 for character in title)  # two columns each
+    return f"  {step.key:>3} {title:<{34 - wide}} {state}"
+
+
+def explain(verdict: Verdict, language: Language) -> str:
+    """What is wrong with a step."""
+    parts = [] if verdict.problem is None else [verdict.problem.of(language)]
+    if verdict.state == "gap":
+        parts.append(verdict.step.says.of(language))
+    elif verdict.test is not None:
+        parts[:0] = [
+            f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}: "
+            f"{verdict.test.name.of(language)}"
+        ]
+    if verdict.hint is not None:
+        parts.append(f"{HINT.of(language)}: {verdict.hint.of(language)}")
+    if verdict.printed:
+        parts.append(f"{PRINTED.of(language)}:\n{verdict.printed}")
+    return "\n".join(parts)
+
+
+def parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    begin = commands.add_parser("start", help="write a folder with the program to fill in")
+    begin.add_argument("folder", type=Path)
+    for name, text in (("check", "check the steps in order"), ("watch", "check whenever the program is saved")):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("where", nargs="*", metavar="[FOLDER] [STEP]", help="default: this folder, all steps")
+    show = commands.add_parser("solution", help="show the solution of a step")
+    show.add_argument("step")
+    for command in (begin, show):
+        command.add_argument("--language", choices=LANGUAGES, default="en")
+    return parser.parse_args(arguments)

@@ -1,0 +1,154 @@
+"""What is wrong with an answer, in sentences of both languages."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpt.course.step import Words
+
+SHOWN = 5  # numbers of a row
+
+
+def say(en: str, zh: str, **values: object) -> Words:
+    """Both sentences with their values."""
+    return Words(en.format(**values), zh.format(**values))
+
+
+def gap(key: str) -> Words:
+    """A function that is not written yet. key: of its step."""
+    return say("Step {key} is still a gap.", "第 {key} 步还没写。", key=key)
+
+
+def error(answer: dict[str, Any]) -> Words:
+    """A program that raised an error, ended, or took too long."""
+    kind, message, line, code = (answer[name] for name in ("error", "message", "line", "code"))
+    if kind == "late":
+        return say(
+            "It ran for more than {seconds} seconds and was stopped. Does a loop never end?",
+            "运行超过 {seconds} 秒，已经停止。是不是有循环停不下来？",
+            seconds=message,
+        )
+    if kind == "ended":
+        return Words("The process ended before it gave an answer.", "进程还没给出结果就结束了。")
+    if kind == "WrongNames":
+        return wrong_names(message)
+    if kind == "TypeError" and message.startswith("result: "):
+        return say(
+            "It returned {kind} instead of a tensor or a number. Does the function end with return?",
+            "返回的是 {kind}，不是张量或数。函数末尾写 return 了吗？",
+            kind=message.removeprefix("result: "),
+        )
+    where = say("line {line}, ", "第 {line} 行，", line=line) if line else Words("", "")
+    quote = f"\n    {code}" if code else ""
+    return Words(f"{where.en}{kind}: {message}{quote}", f"{where.zh}{kind}：{message}{quote}")
+
+
+def wrong_names(message: str) -> Words:
+    """Parameters whose names or shapes differ, see `gpt.course.child.copy_weights`."""
+    lines = message.split("\n")
+    missing = ", ".join(line[2:] for line in lines if line.startswith("- "))
+    extra = ", ".join(line[2:] for line in lines if line.startswith("+ "))
+    sized = "; ".join(line.replace("!=", "→") for line in lines if line[0] not in "-+")
+    parts = [
+        say("Parameters are missing: {names}.", "缺少参数：{names}。", names=missing) if missing else None,
+        say("The course has no parameters {names}.", "课程里没有这些参数：{names}。", names=extra) if extra else None,
+        say("Shapes differ (yours → expected): {names}.", "形状不同（你的 → 期望）：{names}。", names=sized)
+        if sized
+        else None,
+    ]
+    found = [part for part in parts if part is not None]
+    return Words(" ".join(part.en for part in found), "".join(part.zh for part in found))
+
+
+def difference(expected: Any, received: Any, tolerance: float) -> Words:
+    """How two results differ: the shape, or the first row that differs."""
+    if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
+        return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=shown(expected), b=shown(received))
+    if expected.shape != received.shape:
+        return say(
+            "Expected shape {a}, got {b}.", "期望形状 {a}，得到 {b}。", a=tuple(expected.shape), b=tuple(received.shape)
+        )
+    if expected.is_floating_point() != received.is_floating_point():
+        return say(
+            "Expected numbers of type {a}, got {b}.",
+            "期望的数据类型是 {a}，得到 {b}。",
+            a=str(expected.dtype).removeprefix("torch."),
+            b=str(received.dtype).removeprefix("torch."),
+        )
+    cell = first_difference(expected, received, tolerance)
+    if not cell:
+        return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=numbers(expected), b=numbers(received))
+    *row, column = cell
+    start = max(0, min(column - 1, expected.shape[-1] - SHOWN))
+    n_different = int(differs(expected, received, tolerance).sum())
+    return say(
+        "Shape {shape}; {n} of {total} numbers differ, first at {cell}.\n"
+        "    from {begin}: expected {a}\n    {gap}     got      {b}",
+        "形状 {shape}；{total} 个数里有 {n} 个不同，第一个在 {cell}。\n"
+        "    从 {begin} 起：期望 {a}\n    {gap}      得到 {b}",
+        shape=tuple(expected.shape),
+        n=f"{n_different:,}",
+        total=f"{expected.numel():,}",
+        cell=list(cell),
+        begin=[*row, start],
+        gap=" " * len(str([*row, start])),
+        a=numbers(expected[tuple(row)][start:]),
+        b=numbers(received[tuple(row)][start:]),
+    )
+
+
+def differs(expected: Tensor, received: Tensor, tolerance: float) -> Tensor:
+    """Where two tensors of one shape differ by more than the tolerance."""
+    return ~torch.isclose(received.double(), expected.double(), rtol=1e-5, atol=tolerance)
+
+
+def first_difference(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...]:
+    """The index of the first number that differs."""
+    return tuple(differs(expected, received, tolerance).nonzero()[0].tolist())
+
+
+def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Words | None:
+    """A hint by the kind of difference, where no known mistake was recognised."""
+    received = answer.get("result")
+    if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
+        return None
+    if received.shape != expected.shape:
+        if sorted(received.shape) == sorted(expected.shape):
+            return Words("The axes are in another order: transpose two of them.", "轴的顺序不同：转置其中两个。")
+        return None
+    if not received.is_floating_point():
+        return None
+    if received.isnan().any():
+        return Words(
+            "There is NaN: a division by 0, or a softmax over nothing but -inf.",
+            "出现了 NaN：可能除以了 0，或者 softmax 的输入全是 -inf。",
+        )
+    if not expected.is_floating_point():
+        return None
+    ratio = float((received * expected).sum() / expected.square().sum())
+    if not math.isclose(ratio, 1, rel_tol=1e-4) and torch.allclose(
+        received, expected * ratio, rtol=1e-4, atol=tolerance
+    ):
+        return say(
+            "Every number is {ratio:.4g} times the expected one.", "每个数都是期望值的 {ratio:.4g} 倍。", ratio=ratio
+        )
+    return None
+
+
+def shown(value: Any) -> str:
+    """A result in one line."""
+    return numbers(value) if isinstance(value, Tensor) else repr(value)
+
+
+def numbers(values: Tensor) -> str:
+    """A few numbers, with four digits after the point."""
+    row = values.flatten()[:SHOWN].tolist()
+    return (
+        "  ".join(f"{number:.4g}" if abs(number) < 1e-3 else f"{number:.4f}" for number in row)
+        if (values.is_floating_point())
+        else "  ".join(f"{number}" for number in row)
+    )

@@ -1,0 +1,90 @@
+"""Step 9: parameters and tying."""
+
+from dataclasses import replace
+
+from gpt.course.step import Mistake, Step, Test, Words
+from gpt.experiments.shapes import UNTIED_124M, count_parameters
+
+CODE = '''
+def n_parameters(model):
+    """Count the numbers in all weights; a shared matrix counts once.
+    || 数一数所有权重里有多少个数；共享的矩阵只算一次。"""
+    return sum(weight.numel() for weight in model.parameters())
+'''
+
+
+def building(tied: bool) -> str:
+    """The lines of a test that counts a GPT-2 which takes no memory."""
+    return f"""
+with torch.device("meta"):
+    result = n_parameters(GPT(Config(qkv_bias=False, tie_weights={tied})))
+"""
+
+
+STEP = Step(
+    key="9",
+    title=Words("Parameters and tying", "参数量与权重绑定"),
+    says=Words(
+        "GPT-2 small is called 124M, yet its matrices hold 163,009,536 numbers. The difference is one matrix: the "
+        "head is the token embedding, used a second time. Count both ways.",
+        "GPT-2 small 号称 124M，可它的矩阵里一共有 163,009,536 个数。差别在于一个矩阵：输出头就是词元嵌入，又用了一次。"
+        "两种算法都数一数。",
+    ),
+    code=CODE,
+    tests=(
+        Test(
+            name=Words("GPT-2's shape, untied", "GPT-2 的形状，不绑定"),
+            run=building(False),
+            expected=lambda reference: count_parameters(UNTIED_124M),
+        ),
+        Test(
+            name=Words("GPT-2's shape, tied", "GPT-2 的形状，绑定"),
+            run=building(True),
+            expected=lambda reference: count_parameters(replace(UNTIED_124M, tie_weights=True)),
+        ),
+    ),
+    mistakes=(
+        Mistake(
+            "sum(weight.numel() for weight in model.parameters())",
+            "len(list(model.parameters()))",
+            Words(
+                "You count tensors. Count the numbers in each: weight.numel().",
+                "你数的是张量。要数每个张量里的数：weight.numel()。",
+            ),
+        ),
+        Mistake(
+            "weight.numel()",
+            "len(weight)",
+            Words(
+                "len counts only the rows. A matrix has rows times columns: weight.numel().",
+                "len 只数行数。矩阵有行数乘列数个数：weight.numel()。",
+            ),
+        ),
+        Mistake(
+            "        if config.tie_weights:\n            self.lm_head.weight = self.wte.weight\n",
+            "",
+            Words(
+                "The shared matrix is counted twice. Tie the head in step 8, self.lm_head.weight = self.wte.weight, "
+                "and count model.parameters(), which has it once; state_dict has it under both names.",
+                "共享的矩阵算了两次。在第 8 步绑定输出头：self.lm_head.weight = self.wte.weight；"
+                "再数 model.parameters()，它里面只有一份，而 state_dict 里两个名字各有一份。",
+            ),
+        ),
+        Mistake(
+            "        if config.tie_weights:\n            self.lm_head.weight = self.wte.weight\n",
+            "        self.lm_head.weight = self.wte.weight\n",
+            Words(
+                "The head is always tied. In step 8, tie it only if config.tie_weights.",
+                "输出头总是被绑定。在第 8 步，只有 config.tie_weights 为真时才绑定。",
+            ),
+        ),
+        Mistake(
+            "3 * config.n_embd, bias=config.qkv_bias)",
+            "3 * config.n_embd)",
+            Words(
+                "c_attn always has a bias. In step 6d: bias=config.qkv_bias.",
+                "c_attn 总是有偏置。在第 6d 步写：bias=config.qkv_bias。",
+            ),
+        ),
+    ),
+)

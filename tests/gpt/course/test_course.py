@@ -1,0 +1,169 @@
+"""The course: its solution passes, each known mistake is named, and the command line speaks both languages."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from gpt.course import child
+from gpt.course.check import Checker, Job, Verdict, with_mistake
+from gpt.course.command_line import main
+from gpt.course.program import PROGRAM, README, solution, start, steps_before, stub
+from gpt.course.step import LANGUAGES, Step, Test, Words
+from gpt.course.steps import STEPS
+
+MISTAKES = [(step, mistake) for step in STEPS.values() for mistake in step.mistakes]
+
+
+@pytest.fixture(scope="module")
+def checker() -> Checker:
+    return Checker()
+
+
+@pytest.fixture(scope="module")
+def verdicts(checker: Checker, tmp_path_factory: pytest.TempPathFactory) -> list[Verdict]:
+    """The verdict on each of MISTAKES, all from one process."""
+    folder, jobs, owners = tmp_path_factory.mktemp("mistakes"), list[Job](), list[tuple[int, Step, Test]]()
+    for number, (step, mistake) in enumerate(MISTAKES):
+        path = folder / f"{number}.py"
+        path.write_text(with_mistake(step, mistake), encoding="utf-8")
+        for test in step.tests:
+            if not test.is_long:
+                jobs.append((path, test))
+                owners.append((number, step, test))
+    found: dict[int, Verdict] = {}
+    for (number, step, test), answer in zip(owners, checker.run(jobs, folder), strict=True):
+        if number not in found or found[number].state == "ok":
+            found[number] = checker.judge(step, test, answer)
+    return list(found.values())
+
+
+def test_each_mistake_gets_its_hint_and_no_other(verdicts: list[Verdict]) -> None:
+    wrong = [
+        (step.key, mistake.hint.en, None if verdict.hint is None else verdict.hint.en)
+        for (step, mistake), verdict in zip(MISTAKES, verdicts, strict=True)
+        if verdict.hint != mistake.hint
+    ]
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def test_mistakes_of_a_step_differ_where_they_show(checker: Checker, verdicts: list[Verdict]) -> None:
+    for (step, mistake), verdict in zip(MISTAKES, verdicts, strict=True):
+        assert verdict.test is not None
+        answer = checker.answer_of(step, mistake, verdict.test)
+        assert checker.recognise(step, verdict.test, answer) == [mistake]
+
+
+def test_a_mistake_edits_one_place() -> None:
+    for step, mistake in MISTAKES:
+        assert step.solution("en").count(mistake.right) == 1 or solution().count(mistake.right) == 1
+
+
+def test_the_solution_passes_every_test(checker: Checker, tmp_path: Path) -> None:
+    path = tmp_path / PROGRAM
+    path.write_text(solution(), encoding="utf-8")
+    verdicts = list(checker.check(path, list(STEPS.values())))
+    assert [(verdict.step.key, verdict.state) for verdict in verdicts] == [(key, "ok") for key in STEPS]
+
+
+def test_the_solution_is_short() -> None:
+    tree = ast.parse(solution())
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
+            del node.body[0]
+    assert len(ast.unparse(tree).replace("\n\n", "\n").split("\n")) <= 150
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_function_of_the_stub_has_a_description_and_a_gap(language: str) -> None:
+    for node in ast.walk(ast.parse(stub(language))):
+        if isinstance(node, ast.FunctionDef):
+            assert ast.get_docstring(node)
+            assert isinstance(node.body[1], ast.Raise)
+            assert len(node.body) == 2
+    assert "||" not in stub(language)
+
+
+def test_a_step_builds_on_those_whose_names_it_uses() -> None:
+    assert [step.key for step in steps_before(STEPS["7"])] == ["1", "3", "4", "5", "6b", "6c", "6d", "7"]
+    assert [step.key for step in steps_before(STEPS["4"])] == ["4"]
+
+
+FAILURES = (
+    ("def gelu(x):\n    raise NotImplementedError('4')", "gap", "Step 4 is still a gap."),
+    ("def gelu(x):\n    pass", "wrong", "It returned NoneType instead of a tensor"),
+    ("def gelu(x):\n    return y", "wrong", "line 2, NameError: name 'y' is not defined\n    return y"),
+    ("def gelu(x)\n    return x", "wrong", "line 1, SyntaxError"),
+    ("print('hello')\ndef gelu(x):\n    return x[:-1]", "wrong", "Expected shape (1000,), got (999,)."),
+    (
+        "import sys\nours = [name for name in sys.modules if name.split('.')[0] == 'gpt']\n1 / len(ours)",
+        "wrong",
+        "Zero",
+    ),
+    ("import os\nos._exit(3)", "wrong", "The process ended"),
+)
+
+
+def test_a_program_that_fails_gets_a_sentence(checker: Checker, tmp_path: Path) -> None:
+    test, jobs = STEPS["4"].tests[0], list[Job]()
+    for number, (program, _, _) in enumerate(FAILURES):
+        jobs.append((tmp_path / f"program{number}.py", test))
+        jobs[-1][0].write_text(program, encoding="utf-8")
+    answers = checker.run(jobs, tmp_path)
+    for (_, state, problem), answer in zip(FAILURES, answers, strict=True):
+        verdict = checker.judge(STEPS["4"], test, answer)
+        assert verdict.state == state
+        assert verdict.problem is not None
+        assert problem in verdict.problem.en
+
+
+def test_what_a_program_prints_is_shown(checker: Checker, tmp_path: Path) -> None:
+    (tmp_path / PROGRAM).write_text("print('hello', flush=True)\ndef gelu(x):\n    return x", encoding="utf-8")
+    (verdict,) = checker.check(tmp_path / PROGRAM, [STEPS["4"]])
+    assert verdict.printed == "hello"
+
+
+def test_a_loop_without_end_is_stopped(checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.course.check.START_SECONDS", 0.5)
+    (tmp_path / PROGRAM).write_text("while True:\n    pass", encoding="utf-8")
+    endless = Test(Words("", ""), "result = 1", lambda reference: 1, seconds=0.1)
+    step = Step("1", Words("", ""), Words("", ""), "", (endless,), ())
+    (verdict,) = checker.check(tmp_path / PROGRAM, [step])
+    assert verdict.problem is not None
+    assert "more than 0.1 seconds" in verdict.problem.en
+
+
+def test_names_of_parameters_that_differ_are_listed(checker: Checker) -> None:
+    names = {"__name__": "__main__"}
+    exec(solution().replace("self.c_proj", "self.back"), names)
+    test = STEPS["5"].tests[0]
+    verdict = checker.judge(STEPS["5"], test, child.answer(names, test.run, test.inputs(checker.reference)))
+    assert verdict.problem is not None
+    assert verdict.problem.en == (
+        "Parameters are missing: c_proj.weight, c_proj.bias. The course has no parameters back.weight, back.bias."
+    )
+
+
+def test_a_folder_is_started_in_a_language_and_checked_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["start", str(tmp_path), "--language", "zh"]) == 0
+    assert "# 自己动手写一个 GPT" in (tmp_path / README).read_text(encoding="utf-8")
+    assert main(["check", str(tmp_path), "4"]) == 1
+    assert "第 4 步还没写。" in capsys.readouterr().out
+    assert main(["start", str(tmp_path)]) == 1
+    assert "exists: choose another folder" in capsys.readouterr().err
+
+
+def test_a_solution_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solution", "4"]) == 0
+    assert "0.044715" in capsys.readouterr().out
+    assert main(["solution", "15"]) == 1
+    assert "there is no step 15" in capsys.readouterr().err
+
+
+def test_start_writes_the_stub(tmp_path: Path) -> None:
+    start(tmp_path / "new", "en")
+    assert (tmp_path / "new" / PROGRAM).read_text(encoding="utf-8") == stub("en")
