@@ -180,17 +180,6 @@ def test_a_training_of_ones_own_is_shown_in_its_tab_and_the_recorded_one_stays_a
     queue.close()
 
 
-def test_until_its_first_evaluation_a_training_leaves_the_recorded_one_in_its_place(session: Session) -> None:
-    run = LiveRun(TaskDataset(TASKS["add"]), Recipe(n_layer=1, n_head=2, n_embd=8, steps=2, batch_size=2, warmup=1))
-    queue = RunQueue(max_running=1)
-    session.change(TrainState, run=run, queue=queue, source="own")
-    shown = drawn(session)
-    assert shown["train-player"]["moments"] == len(STEPS)
-    assert "Yours appears here" in shown["train-film"]["text"]
-    session.change(TrainState, run=None)
-    queue.close()
-
-
 def test_the_saved_film_has_a_picture_for_each_step(session: Session) -> None:
     list(handlers.save_film(RECORDED, session))
     with Image.open(session.state(DownloadState).kept["training.gif"].path) as film:
