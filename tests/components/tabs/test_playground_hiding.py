@@ -12,6 +12,7 @@ from components.state.example import example
 from components.state.session import Session
 from components.tabs.playground.handlers import hiding, reason
 from components.tabs.playground.state import HiddenState
+from components.tabs.playground.views.prediction import VISIBLE_BARS
 from components.words import words_of
 from gpt import Edits, Generation, LoadedModel, distribution, get_model
 from tests.components.tabs.playground_session import drawn, new_session, run, type_in, write
@@ -130,6 +131,7 @@ def test_the_untrained_model_names_no_reason_and_what_stands_in_the_text_has_a_b
     assert drawn(session, "reason")["text"].startswith("No single word decides it")
     bars = drawn(session, "bars")
     assert bars["bars"][bars["chosen"]][4] == {"token": document.ids[4]}
+    assert bars["chosen"] < VISIBLE_BARS
 
 
 def test_words_are_what_a_person_sees_as_one() -> None:

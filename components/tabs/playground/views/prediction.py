@@ -26,6 +26,7 @@ from gpt import Stages, distribution
 from gpt.tokenizer import Vocabulary, start_ids
 
 MAX_BARS = 20
+VISIBLE_BARS = 9  # without scrolling
 MAX_ARCS = 8
 N_SPOKEN = 3  # tokens
 MIN_ARC_WEIGHT = 0.02  # of the attention of the selected position
@@ -169,10 +170,13 @@ def bars(s: Snapshot) -> dict[str, Any]:
 def _bars(
     tokenizer: Vocabulary, before: np.ndarray, final: np.ndarray, also: Sequence[int | None], s: Snapshot
 ) -> tuple[list[Bar], list[int]]:
-    """The likeliest tokens and `also` as bars, likeliest first, and their ids."""
+    """The likeliest tokens and `also` as bars, likeliest first, and their ids; the first of `also` is among the first
+    bars."""
     ids = best(final, before, MAX_BARS).tolist()
     missing = [each for each in dict.fromkeys(also) if each is not None and each not in ids]
     ids = sorted([*ids[: MAX_BARS - len(missing)], *missing], key=lambda i: -final[i])
+    if also and also[0] in ids[VISIBLE_BARS:]:  # what stands in the text is in view
+        ids.insert(VISIBLE_BARS - 1, ids.pop(ids.index(also[0])))
     has_changed = not np.array_equal(before, final)
     listed = []
     for i in ids:
