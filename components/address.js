@@ -1,6 +1,6 @@
 // The query of the page's address: written as the server names it; Back and Forward are sent to the server.
 
-const PLACE = ["tab", "lesson", "challenge", "position", "layer", "head"]; // another one of these is another entry of the history
+const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // another one of these is another entry of the history
 const SPACES = "https://huggingface.co"; // shows an app in a frame, and its query in its own address
 
 /**

@@ -1,11 +1,13 @@
 // The session of this browser tab: a random id and the saved session, both in sessionStorage.
 
+import { speak } from "./widgets/numbers.js";
 import { isSettled, store } from "./widgets/runtime.js";
 
 const ID = "glassbox-session";
 const SAVED = "glassbox-saved";
 const LINK = "glassbox-link"; // the query of the page's last address
 const LANGUAGE = "glassbox-lang";
+const NUMBERS = "glassbox-numbers";
 const ANSWER_MS = 250; // time for another tab with the same id, possibly busy, to answer
 
 /** Replaces storage where the browser blocks it. @type {Map<string, string>} */
@@ -73,8 +75,8 @@ let query = opened.slice(1);
 export const rememberLink = () => write("sessionStorage", LINK, location.search);
 
 /**
- * The inputs of the page's load event: the id of the session, the saved session, the language, and the remaining
- * inputs.
+ * The inputs of the page's load event: the id of the session, the saved session, the language, the switch Numbers, and
+ * the remaining inputs.
  * @param {any[]} values
  */
 export async function arrive(values) {
@@ -83,7 +85,7 @@ export async function arrive(values) {
   rememberLink();
   id = kept && !(await isTaken(kept)) ? kept : newId();
   write("sessionStorage", ID, id);
-  return [id, (kept && read("sessionStorage", SAVED)) ?? "", language(), ...values.slice(3)];
+  return [id, (kept && read("sessionStorage", SAVED)) ?? "", language(), read("localStorage", NUMBERS) === "on", ...values.slice(4)];
 }
 
 let hasBegun = false;
@@ -109,4 +111,9 @@ store.on("session", (known) => {
 store.on("restore", () => location.reload());
 store.on("language", (chosen) => {
   document.documentElement.lang = chosen;
+});
+store.on("voice", (voice) => {
+  if (!voice) return;
+  speak(voice);
+  document.body.toggleAttribute("data-numbers", voice.exact); // draws all anew
 });

@@ -24,6 +24,7 @@ from starlette.routing import Route
 from components import monitoring
 from components.downloads import ROUTE
 from components.i18n import LANGUAGES, t
+from components.i18n.glossary import GLOSSARY
 from components.theme import CSS
 from components.widgets.chart import PAGE_OPTIONS
 
@@ -91,7 +92,7 @@ _VERSION = hashlib.sha256(b"".join(_BUNDLES.values())).hexdigest()[:12]
 _URL = f"glassbox/{_VERSION}/"
 # The page's HTML calls `glassbox` before the modules have loaded: calls wait in a queue.
 _CALLS = f"""window.glassbox = {{
-  options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}})},
+  options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}, "glossary": GLOSSARY}, ensure_ascii=False)},
   waiting: [],
   mount(...call) {{ this.waiting.push(() => window.glassbox.mount(...call)); }},
   card(...call) {{ this.waiting.push(() => window.glassbox.card(...call)); }},

@@ -1,19 +1,22 @@
-"""What a prediction depends on: measured, and in a sentence."""
+"""What a prediction depends on: how far its probability falls when a word is hidden or a head switched off."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from components.i18n import Language, t
 from components.labels import percent, quoted
-from gpt import GPT, Edits
-from gpt.analysis.causes import Causes, strongest_causes
+from components.words import word_name, words_of
+from gpt import GPT, Edits, SamplingParams, distribution
+from gpt.analysis.causes import Cause, Causes, measure_causes
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import Vocabulary
 
 LEAVE_OUT_MULTIPLICATIONS = 1e11  # about a second
 MIN_LEFT_OUT_TOKENS = 8
+MIN_FALL = 0.001  # relative; a smaller one may be rounding
 
 
 def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
@@ -24,36 +27,85 @@ def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATI
 
 
 def causes_of(
-    model: GPT, ids: Sequence[int], token: int, edits: Edits | None, limit: float = LEAVE_OUT_MULTIPLICATIONS
+    model: GPT,
+    tokenizer: Vocabulary,
+    ids: Sequence[int],
+    token: int,
+    edits: Edits | None,
+    limit: float = LEAVE_OUT_MULTIPLICATIONS,
 ) -> Causes:
-    """What `token` after a text (T,) depends on. The last token stays: the prediction is what follows it."""
-    positions = [position for position in left_out_positions(model, len(ids), limit) if position < len(ids) - 1]
+    """What `token` after a text (T,) depends on. The last word stays: the prediction is what follows it."""
+    first = left_out_positions(model, len(ids), limit).start
+    words = [word for word in words_of(tokenizer, ids) if word.start >= first and word.stop < len(ids)]
     with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters of all blocks
-        return strongest_causes(model, ids, token, positions, edits)
+        return measure_causes(model, ids, token, words, edits)
 
 
-def causes_sentence(causes: Causes, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
-    """The token and the head without which the probability of `token` falls furthest. ids: the text."""
-    names = [(token_name(tokenizer, ids, cause.place, language), cause.probability) for cause in causes.tokens[:1]]
-    names += [(layer_head_name(cause.place, language), cause.probability) for cause in causes.heads[:1]]
-    name, p = quoted(tokenizer, token), percent(causes.probability)
-    if not names:
-        return t("why.because.none", language, token=name, p=p)
-    (cause, without), *others = names
-    lines = [t("why.because", language, token=name, cause=cause, without=percent(without), p=p)]
-    return "".join([*lines, *(t("why.because.without", language, cause=c, p=percent(low)) for c, low in others)])
+@dataclass(frozen=True)
+class Fall:
+    """place: positions of a word, or (layer, head). probability: of the predicted token without it."""
+
+    place: tuple[int, ...]
+    probability: float
 
 
-def token_name(tokenizer: Vocabulary, ids: Sequence[int], position: object, language: Language) -> str:
-    """A token of the text inside a sentence; with its position where the text has it twice."""
-    if not isinstance(position, int):
+@dataclass(frozen=True)
+class Falls:
+    """probability: of the predicted token under the sampling settings. words, heads: those without which it is lower,
+    the lowest first; all_words: of each measured word, in order of the text."""
+
+    probability: float
+    words: tuple[Fall, ...]
+    heads: tuple[Fall, ...]
+    all_words: tuple[Fall, ...]
+
+
+def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Falls:
+    """The probabilities with these settings, as the bars show them. ids: the text."""
+
+    def of(cause: Cause, hidden: Sequence[int] = ()) -> Fall:
+        kept = [token for position, token in enumerate(ids) if position not in hidden]
+        return Fall(cause.place, distribution(cause.logits, settings, previous_ids=kept).final[causes.token].item())
+
+    whole = of(Cause((), causes.logits)).probability
+    words, heads = [of(each, each.place) for each in causes.words], [of(each) for each in causes.heads]
+    lower = ([each for each in falls if each.probability < (1 - MIN_FALL) * whole] for falls in (words, heads))
+    sorted_words, sorted_heads = (tuple(sorted(each, key=lambda fall: fall.probability)) for each in lower)
+    return Falls(whole, sorted_words, sorted_heads, tuple(words))
+
+
+def main_word(falls: Falls) -> Fall | None:
+    """The word without which the probability falls furthest; None if nobody would see the difference."""
+    best = next(iter(falls.words), None)
+    return None if best is None or percent(best.probability) == percent(falls.probability) else best
+
+
+def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
+    """The word without which the probability of `token` falls furthest. ids: the text."""
+    name, p, best = quoted(tokenizer, token), percent(falls.probability), main_word(falls)
+    if best is None:
+        key = "why.because.none" if falls.all_words else "why.because.alone"
+        return t(key, language, token=name, p=p)
+    word = word_name(tokenizer, ids, best.place, language)
+    return t("why.because", language, token=name, word=word, p=p, without=percent(best.probability))
+
+
+def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Language) -> str:
+    """The head without which the probability of `token` falls furthest; "" if nobody would see the difference."""
+    best = next(iter(falls.heads), None)
+    if best is None or percent(best.probability) == percent(falls.probability):
         return ""
-    name = quoted(tokenizer, ids[position])
-    is_single = ids.count(ids[position]) == 1
-    return name if is_single else t("why.flow.token", language, token=name, position=position)
+    return t(
+        "why.because.head",
+        language,
+        head=layer_head_name(best.place, language),
+        token=quoted(tokenizer, token),
+        p=percent(falls.probability),
+        without=percent(best.probability),
+    )
 
 
-def layer_head_name(place: object, language: Language) -> str:
+def layer_head_name(place: Sequence[int], language: Language) -> str:
     """A head inside a sentence. place: (layer, head)."""
-    layer, head = place if isinstance(place, tuple) else (0, 0)
+    layer, head = place
     return t("why.part.head", language, layer=layer, head=head)

@@ -26,6 +26,7 @@ _TOGGLE_THEME = """() => {
 }"""
 
 _KEEP_LANGUAGE = "(language) => { localStorage.setItem('glassbox-lang', language); }"
+_KEEP_NUMBERS = "(on) => { localStorage.setItem('glassbox-numbers', on ? 'on' : ''); }"
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,15 @@ class Frame:
     model: gr.Dropdown
     switch: gr.Radio
     theme: gr.Button
+    numbers: gr.Checkbox
     link: gr.HTML
     strip: gr.HTML
     stop: gr.Button
 
     def controls(self) -> list[Control]:
-        """Controls of the language, and of the choices and the value of the model."""
+        """Controls of the language, of the switch Numbers, and of the choices and the value of the model."""
         return [
+            Control(self.numbers, lambda s: s.numbers, lambda s: {"value": s.numbers}),
             Control(self.switch, lambda s: s.language, lambda s: {"value": s.language}),
             Control(
                 self.model,
@@ -70,7 +73,6 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
     with gr.Row(elem_classes="gb-frame"):
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
-            localizer.sentence("tagline", kind="caption", elem_id="tagline")
             placed(sentence("precision", kind="caption"))
         model = gr.Dropdown(
             label=t("model", "en"),
@@ -89,15 +91,18 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
             elem_classes="gb-segments",
             container=False,
         )
-        link = link_menu()
-        theme = localizer.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
+        with localizer.build(gr.Accordion, {"label": "page.more"}, open=False, elem_classes="gb-fold", elem_id="more"):
+            numbers = localizer.build(gr.Checkbox, {"label": "numbers", "info": "numbers.info"}, elem_id="numbers")
+            link = link_menu()
+            theme = localizer.build(gr.Button, {"value": "theme"}, elem_id="theme", size="sm", min_width=0)
     with gr.Row(elem_classes="gb-dock"):
         strip = placed(tokens("dock", view="strip", one_line=True))
         placed(sentence("selected", kind="caption"))
         stop = localizer.build(gr.Button, {"value": "stop"}, size="sm", min_width=0, interactive=False)
     theme.click(None, js=_TOGGLE_THEME)
     switch.input(None, switch, None, js=_KEEP_LANGUAGE)
-    return Frame(client, saved, updates, model, switch, theme, link, strip, stop)
+    numbers.input(None, numbers, None, js=_KEEP_NUMBERS)
+    return Frame(client, saved, updates, model, switch, theme, numbers, link, strip, stop)
 
 
 def short_name(model: str, language: Language) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol, SupportsFloat
 from unicodedata import category, lookup, name
+
+from components.i18n import Language, t
 
 ACTIVATIONS = {
     "gelu_tanh": "GELU (tanh)",
@@ -88,8 +92,17 @@ def _code(run: re.Match[str]) -> str:
 
 
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:
-    """A token in quotation marks for a sentence."""
-    return f"“{visible(token_text(tokenizer, token_id))}”"
+    """A token in quotation marks for a sentence, without the space that begins a word; what is no text by itself is
+    named."""
+    language, is_exact = _speaking.get()
+    data = tokenizer.token_bytes(token_id)
+    if is_exact:
+        return f"“{visible(token_text(tokenizer, token_id))}”"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return t("token.part", language)
+    return f"“{visible(text[1:] if text[:1] == ' ' and text.strip() else text)}”"
 
 
 def decimal(value: SupportsFloat, digits: int = 2) -> str:
@@ -116,20 +129,49 @@ def power(value: float) -> str:
     return f"{digits} × 10{raised}".replace("-", "−") if value else "0"
 
 
-def percent(probability: float) -> str:
-    """A probability with as many digits as needed and a non-breaking space.
+_speaking: ContextVar[tuple[Language, bool]] = ContextVar("speaking", default=("en", False))
 
-    < 0.01 %, 0.05 %, 3.2 %, 41 %, 99.8 %, > 99.99 %; 0 % and 100 % only for exact values up to float rounding.
+
+@contextmanager
+def speaking(language: Language, *, exact: bool) -> Iterator[None]:
+    """The language of the labels made in this context, and whether they have all digits: the page's switch Numbers."""
+    token = _speaking.set((language, exact))
+    try:
+        yield
+    finally:
+        _speaking.reset(token)
+
+
+def is_exact() -> bool:
+    """Whether labels have all digits in this context."""
+    return _speaking.get()[1]
+
+
+def percent(probability: float) -> str:
+    """A probability in whole percent: under 1%, 41%, over 99%; 0% and 100% only for exact values up to float rounding.
+
+    With all digits: as many as needed, < 0.01%, 0.05%, 3.2%, 41%, 99.8%, > 99.99%.
     """
+    language, is_exact = _speaking.get()
     value = 100 * probability
+    if is_exact:
+        return _exact_percent(value)
+    if 0 < value < 1:
+        return t("number.under", language, p="1%")
+    if 99 < value < 99.9999:
+        return t("number.over", language, p="99%")
+    return f"{math.floor(value + 0.5)}%"
+
+
+def _exact_percent(value: float) -> str:
     if 0 < value < 0.01:
-        return "< 0.01\u00a0%"
+        return "< 0.01%"
     if 99.995 <= value < 99.9999:
-        return "> 99.99\u00a0%"
+        return "> 99.99%"
     if value == 0 or value >= 99.995:
         digits = 0
     elif value < 0.95 or value >= 99.95:
         digits = 2
     else:
         digits = 1 if value < 9.95 or value >= 99.5 else 0
-    return f"{value:.{digits}f}\u00a0%"
+    return f"{value:.{digits}f}%"

@@ -4,6 +4,7 @@ import { followHistory } from "./address.js";
 import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
 import { card } from "./cards/card.js";
 import "./gradio_workarounds.js";
+import { explainWords } from "./widgets/glossary.js";
 import { films } from "./widgets/progress.js";
 import { clickOn, controls, navigate, start, store } from "./widgets/runtime.js";
 
@@ -42,5 +43,6 @@ function save(file) {
 }
 
 store.on("download", save);
+explainWords();
 followHistory(store, navigate, rememberLink);
 start(opened, { arrive, card, clickOn, controls, isBack, session, query: linkQuery });

@@ -40,6 +40,7 @@ from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
+from components.tabs.glossary.tab import build_glossary
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
@@ -118,6 +119,8 @@ def build_app(
                     build_challenges(events)
                 with tab("learned"):
                     build_learned(events, ExamplePass)
+                with tab("glossary"):
+                    build_glossary(events)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:
                 with tab("compare") as compare:
                     build_compare(events, compare)
@@ -136,7 +139,7 @@ def build_app(
             "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }
-        wire_session(app, events, frame, first.copy, Places(names, pages, version, first.selection))
+        wire_session(app, events, frame, first.copy, Places(names, pages, version, first.selection, name))
         register_endpoints(app, name)
         if loaded.precision != "fp32":
             measure(first, name)

@@ -16,6 +16,7 @@ from typing import Any
 from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
+from components.labels import speaking
 from components.monitoring import count_error
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -134,7 +135,8 @@ class Renderer:
         edited: components that the person is editing, which are not set.
         """
         try:
-            return self._frame(session, edited)
+            with speaking(session.language, exact=session.numbers):
+                return self._frame(session, edited)
         except Exception as problem:
             count_error("drawing", problem)
             raise
@@ -152,7 +154,7 @@ class Renderer:
             tabs = dict.fromkeys(("", snapshot.tab))
             changed = {}
             for view in (view for tab in tabs for view in self.views.get(tab, ())):
-                inputs, before = view.inputs(snapshot), session.sent.get(view.name)
+                inputs, before = (snapshot.numbers, view.inputs(snapshot)), session.sent.get(view.name)
                 if before is not None and before.inputs == inputs:
                     continue
                 fields, session.sent[view.name] = _changes(view.draw(snapshot), inputs, before)

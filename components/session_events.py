@@ -22,9 +22,14 @@ from components.state.snapshot import Snapshot
 from components.state.store import is_session_id
 
 
+def voice(s: Snapshot) -> dict[str, Any]:
+    """How the browser writes numbers, see `numbers.js`."""
+    return {"exact": s.numbers, **{name: t(f"number.{name}", s.language) for name in ("under", "over")}}
+
+
 def saved_inputs(s: Snapshot) -> Any:
     """Inputs of the saved session; constant while a text is generated."""
-    return "generating" if s.generating else (s.id, s.text, s.typed, s.settings, s.selection, s.tab)
+    return "generating" if s.generating else (s.id, s.text, s.typed, s.settings, s.selection, s.tab, s.numbers)
 
 
 def to_save(s: Snapshot) -> dict[str, Any] | None:
@@ -37,6 +42,7 @@ SIGNALS = (
     Signal("session", lambda s: s.id, lambda s: s.id),
     DOWNLOAD,
     Signal("language", lambda s: s.language, lambda s: s.language),
+    Signal("voice", lambda s: (s.numbers, s.language), lambda s: voice(s)),
 )
 
 
@@ -54,7 +60,7 @@ def wire_session(
     events.renderer.signals.extend((*SIGNALS, address_view(places)))
     events.renderer.add("", controls=frame.controls())
 
-    def arrive(session_id: str, kept: str, language: str, request: gr.Request) -> Any:
+    def arrive(session_id: str, kept: str, language: str, numbers: object, request: gr.Request) -> Any:
         """Find the session of the loaded page, or create it from what the page saved."""
         if not is_session_id(session_id):
             raise error(t("error.not_ready", "en"))
@@ -65,6 +71,7 @@ def wire_session(
                 restore_session(session, kept)
             events.store.put(session_id, session)
         choose_language(session, language)
+        choose_numbers(session, numbers)
         session.address = network(request.client.host if request.client else "")
         session.link_opened = False
         events.renderer.start(session)
@@ -72,7 +79,7 @@ def wire_session(
 
     arrived = app.load(
         arrive,
-        [events.client, frame.saved, frame.switch],
+        [events.client, frame.saved, frame.switch, frame.numbers],
         events.frame,
         js="(...values) => glassbox.arrive(values)",
         **NO_PROGRESS,
@@ -87,6 +94,7 @@ def wire_session(
 
     opened = events.on(arrived.success, follow_link, [frame.saved], queue="model", js=_QUERY)
     events.on(frame.switch.input, choose_language, [frame.switch])
+    events.on(frame.numbers.input, choose_numbers, [frame.numbers])
     events.on(events.frame.navigate, partial(navigate, places), payload=True)
     events.on(events.frame.retry, miss_frame, payload=True)
     events.on(events.frame.tick, partial(analyse, events.renderer), queue="analysis")
@@ -108,6 +116,11 @@ def choose_language(session: Session, language: object) -> None:
     """Set the language. language: from the browser, may be anything."""
     if isinstance(language, str) and language in LANGUAGES:
         session.language = language
+
+
+def choose_numbers(session: Session, on: object) -> None:
+    """Show all digits, or plain numbers. on: from the browser, may be anything."""
+    session.numbers = on is True
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:

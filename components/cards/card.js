@@ -2,6 +2,7 @@
 // kept until the server has handled it, and until then the server's older value of a control is not shown.
 
 import { make, makeButton, setText } from "../widgets/dom.js";
+import { setWords } from "../widgets/glossary.js";
 import { defineWidget, mountIn } from "../widgets/runtime.js";
 
 /**
@@ -44,7 +45,7 @@ function labelled(kind, ...controls) {
   function say({ label: text = "", info: more = "" }) {
     setText(label, text);
     label.hidden = !text;
-    setText(info, more);
+    setWords(info, more);
     info.hidden = !more;
     if (more) control.setAttribute("aria-describedby", info.id);
   }
@@ -83,7 +84,7 @@ const BUILDERS = {
     const element = make("div", `gb-sentence gb-${look}`);
     const line = make(look === "question" ? "h2" : "p");
     element.append(line);
-    return { element, set: ({ text }) => setText(line, text) };
+    return { element, set: ({ text }) => setWords(line, text) };
   },
 
   case: (_, { build, forget }) => {

@@ -1,4 +1,5 @@
-"""The first screen as plain HTML, shown until gradio's scripts have drawn the page.
+"""The first screen as plain HTML, shown until gradio's scripts have drawn the page. At the first visit its text writes
+itself, word by word.
 
 `first_screen` draws it from the initial session, in each language. The middleware `FirstScreen` puts it and the head
 into the page and compresses the page. The script in it chooses language and theme, and removes it once the page shows
@@ -13,6 +14,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 from starlette.datastructures import Headers, MutableHeaders
@@ -20,15 +22,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.frame import model_choices
 from components.i18n import LANGUAGES, Language, t
-from components.labels import marked, percent
+from components.labels import marked, percent, speaking
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
-from components.tabs.playground.views.prediction import bars, box, why
-from components.tabs.playground.views.text import prompt_count
+from components.state.typed_text import shown_tokens
+from components.tabs.playground.state import EXAMPLES
+from components.tabs.playground.views.prediction import bar_label, bars, box, hide_label, why
 from components.theme import CSS
+from components.words import words_of
+from gpt import distribution
+from gpt.analysis.saliency import logits_without_each
 
-MAX_BARS = 8  # in view
+MAX_BARS = 9  # in view
+MAX_WRITTEN = 40  # tokens of a text that writes itself
+MIN_ARC_SHARE = 0.05  # of the probability
 COMPRESSION = 5
 _COMPONENTS = Path(__file__).parent.parent
 _STYLES = ("widgets/composer/composer.css", "widgets/predictions/predictions.css", "first_screen/first_screen.css")
@@ -40,10 +48,47 @@ def first_screen(session: Session, tabs: Sequence[str]) -> str:
     screens = []
     for language in LANGUAGES:
         session.language = language
-        screens.append(f'<template data-language="{language}">{_screen(session.snapshot(), tabs)}</template>')
+        with speaking(language, exact=False):
+            screens.append(f'<template data-language="{language}">{_screen(session.snapshot(), tabs)}</template>')
     session.language = next(iter(LANGUAGES))
     script = f"<script>{_read('first_screen/first_screen.js')}</script>"
     return f'<div id="first-screen"><style>{style}</style>{"".join(screens)}{script}</div>'
+
+
+def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
+    """What is shown after each word but the last, while the text writes itself.
+
+    n: number of characters of the text. at: the position of the next token. bars: (token, probability) of the
+    likeliest. arc: (position, share) of the word without which the probability of the likeliest falls furthest.
+    """
+    if s.text is None or len(s.text.ids) > MAX_WRITTEN:
+        return []
+    ids, tokenizer, model, settings = s.text.ids, s.text.tokenizer, s.text.loaded.model, s.settings.sampling()
+    pieces, words, steps = shown_tokens(tokenizer, ids), words_of(tokenizer, ids), []
+    for number, word in enumerate(words[:-1]):
+        seen = ids[: word.stop]
+        final = distribution(s.text.document.logits(word.stop - 1), settings, previous_ids=seen).final
+        best = final.topk(min(MAX_BARS, len(final)))
+        token, p = int(best.indices[0]), float(best.values[0])
+        left = [
+            distribution(logits, settings, previous_ids=seen).final[token].item()
+            for several in logits_without_each(model, seen, words[:number])
+            for logits in several
+        ]
+        arc = min(zip(left, words, strict=False), default=(p, None), key=lambda each: each[0])
+        share = 1 - arc[0] / p
+        steps.append(
+            {
+                "n": sum(map(len, pieces[: word.stop])),
+                "at": word.stop,
+                "bars": [
+                    (bar_label(tokenizer, i), p)
+                    for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+                ],
+                "arc": None if arc[1] is None or share <= MIN_ARC_SHARE else (arc[1].start, round(share, 3)),
+            }
+        )
+    return steps
 
 
 class FirstScreen:
@@ -95,7 +140,8 @@ def _read(name: str) -> str:
 def _screen(s: Snapshot, tabs: Sequence[str]) -> str:
     waiting = f'<p class="first-waiting">{_text("status.page", s.language)}</p>'
     content = f'<div class="first-content">{_card(s)}{_cards(s.language)}</div>'
-    return f'<div class="first-page">{_frame(s, tabs)}{waiting}{content}</div>'
+    steps = escape(json.dumps(writing_steps(s), ensure_ascii=False))
+    return f'<div class="first-page" data-steps="{steps}">{_frame(s, tabs)}{waiting}{content}</div>'
 
 
 def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
@@ -103,11 +149,10 @@ def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
     languages = (f"<span{' class=on' if key == s.language else ''}>{name}</span>" for key, name in LANGUAGES.items())
     row = (f"<span>{escape(t(f'tab.{tab}', s.language))}</span>" for tab in tabs)
     return (
-        f'<div class="first-frame"><div><h1>Glassbox GPT</h1><p>{_text("tagline", s.language)}</p></div>'
+        '<div class="first-frame"><div><h1>Glassbox GPT</h1></div>'
         f'<span class="first-model"><span>{escape(model)}</span></span>'
         f'<span class="first-languages">{"".join(languages)}</span>'
-        f'<span class="first-link">{_text("share.link", s.language)}</span>'
-        f'<span class="first-theme">{_text("theme", s.language)}</span></div>'
+        f'<span class="first-more">{_text("page.more", s.language)}</span></div>'
         f'<div class="first-tabs">{"".join(row)}</div>'
     )
 
@@ -120,33 +165,33 @@ def _card(s: Snapshot) -> str:
     typed = escape("".join(word for word, *_ in lines))
     tokens = "".join(_token(word, written, is_selected=i == at) for i, (word, written, *_) in enumerate(lines))
     rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
-    buttons = "".join(f'<span class="first-button">{_text(name, s.language)}</span>' for name in ("step", "again"))
-    folds = "".join(
-        f'<span class="first-button first-fold">{_text(name, s.language)}</span>' for name in ("examples", "settings")
-    )
+    examples = "".join(_button(t(key, s.language), "first-small") for key in EXAMPLES)
     return (
         '<div class="first-card">'
         f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
-        f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div>'
+        f'<span class="gb-ghost">{escape(marked(text["ghost"]))}</span></div><svg aria-hidden="true"></svg>'
         f'<textarea spellcheck="false" aria-label="{escape(text["labels"]["name"])}">\n{typed}</textarea></div></div>'
-        f'<div class="first-status"><span>{_text("status.page", s.language)}</span>'
-        f"<span>{escape(prompt_count(s)['text'])}</span></div>"
-        '<div class="first-next"><figure class="gb-predictions">'
+        '<div class="first-status"></div><div class="first-next"><figure class="gb-predictions">'
         f"<figcaption><h2>{escape(predicted['title'])}</h2>"
         f'<p class="gb-says" data-same="#bars .gb-says">{escape(predicted["text"])}</p></figcaption>'
         f'<div class="gb-bars">{rows}</div>'
-        '<div class="gb-axis"><span>0 %</span><span>50 %</span><span>100 %</span></div></figure>'
+        '<div class="gb-axis"><span>0%</span><span>50%</span><span>100%</span></div></figure>'
         f"<div><h2>{_text('reason.question', s.language)}</h2><p>{escape(why(s)['text'])}</p>"
-        f'<span class="first-button first-film">{_text("film.open", s.language)}</span></div></div>'
+        f'<span class="first-switches">{_button(hide_label(s), "first-small")}'
+        f"{_button(t('attention.off', s.language), 'first-small')}</span></div></div>"
         f'<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
-        f'data-same="#generate">{_text("generate", s.language)}</span></span>{buttons}'
+        f'data-same="#generate">{_text("generate", s.language)}</span></span>{_button(t("step", s.language), "")}'
         f'<span class="first-slider">{_text("temperature", s.language)}<i style="--at:{temperature / high:.0%}"></i>'
-        f"<b>{temperature:g}</b></span>{folds}</div></div>"
+        f"</span>{examples}{_button(t('film.open', s.language), 'first-film')}</div></div>"
     )
 
 
+def _button(label: str, classes: str) -> str:
+    return f'<span class="first-button {classes}">{escape(label)}</span>'
+
+
 def _cards(language: Language) -> str:
-    titles = (_text(f"{name}.question", language) for name in ("attention", "strip"))
+    titles = (_text(key, language) for key in ("attention.question", "pipeline", "branches.question"))
     cards = "".join(f'<div class="first-card"><h2>{title}</h2></div>' for title in titles)
     return f'<div class="first-cards">{cards}</div>'
 

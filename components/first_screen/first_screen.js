@@ -1,9 +1,12 @@
 // Shows the plain first screen in the browser's language and theme until the page shows the same; what was typed until
-// then is typed there. A visitor who is back waits behind it for the own text: until then the page has the example, which
-// would answer a key.
+// then is typed there. At the first visit the text writes itself meanwhile; any key or click ends that. A visitor who is
+// back waits behind the screen for the own text: until then the page has the example, which would answer a key.
 
 (() => {
   const LONGEST_MS = 10_000; // from the moment when gradio has drawn the page
+  const WORD_MS = 330; // a reading pace
+  const FOCUS_FRAMES = 60;
+  const RISE = 30; // px of the arc above the line, as in widgets/composer/arcs.js
   const screen = /** @type {HTMLElement} */ (document.getElementById("first-screen"));
   const query = new URLSearchParams(location.search);
 
@@ -33,32 +36,130 @@
   const hold = (event) => event.stopImmediatePropagation();
   if (isBack) addEventListener("keydown", hold, true);
   const box = screen.querySelector("textarea");
-  const first = box?.value;
+  const first = box?.value ?? "";
   let isComposing = false; // by an input method
   box?.addEventListener("input", () => screen.classList.add("first-typed"));
   box?.addEventListener("compositionstart", () => (isComposing = true));
   box?.addEventListener("compositionend", () => (isComposing = false));
 
+  const isFirst = !isFrame && read("localStorage", "glassbox-seen") === null;
+  if (isFirst) document.body.dataset.invite = ""; // what the page invites to once the text is there
+  const finishWriting = isFirst && box && !matchMedia("(prefers-reduced-motion: reduce)").matches ? write(box) : () => {};
+  let isWriting = screen.classList.contains("first-writing");
+
+  /** Lets the text write itself; returns a function that shows all of it at once. @param {HTMLTextAreaElement} area */
+  function write(area) {
+    /** @type {{ n: number, at: number, bars: [string, number][], arc: [number, number] | null }[]} */
+    const steps = JSON.parse(/** @type {HTMLElement} */ (screen.querySelector(".first-page")).dataset.steps ?? "[]");
+    if (!steps.length) return () => {};
+    const copy = /** @type {HTMLElement} */ (screen.querySelector(".gb-copy"));
+    const svg = /** @type {SVGElement} */ (screen.querySelector("svg"));
+    const list = /** @type {HTMLElement} */ (screen.querySelector(".gb-bars"));
+    const last = list.innerHTML;
+    screen.classList.add("first-writing");
+    let next = 0;
+    const timer = setInterval(step, WORD_MS);
+    step();
+
+    function step() {
+      if (next === steps.length) return finish();
+      const { n, at, bars, arc } = steps[next];
+      next += 1;
+      area.value = first.slice(0, n);
+      [...list.children].forEach((row, i) => {
+        const [label, track, number] = row.children;
+        const [token, p] = bars[i] ?? ["", 0];
+        label.textContent = token;
+        for (const bar of track.children) /** @type {HTMLElement} */ (bar).style.width = `${100 * p}%`;
+        number.textContent = p < 0.01 ? "" : `${Math.round(100 * p)}%`;
+      });
+      svg.replaceChildren(...(arc ? [arcTo(arc[0], at, arc[1])] : []));
+    }
+
+    /** @param {number} position @param {number} at @param {number} share */
+    function arcTo(position, at, share) {
+      const around = svg.getBoundingClientRect();
+      const [to, from] = [position, at].map((i) => copy.children[i].getBoundingClientRect());
+      const [x0, x1] = [from, to].map((place) => place.left + place.width / 2 - around.left);
+      const [y0, y1] = [from, to].map((place) => place.top - around.top);
+      const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+      path.setAttribute("d", `M${x0} ${y0}C${x0} ${y0 - RISE} ${x1} ${y1 - RISE} ${x1} ${y1}`);
+      path.setAttribute("stroke-width", String(1 + 4 * share));
+      return path;
+    }
+
+    function finish() {
+      if (!screen.classList.contains("first-writing")) return;
+      clearInterval(timer);
+      screen.classList.remove("first-writing");
+      isWriting = false;
+      area.value = first;
+      list.innerHTML = last;
+      svg.replaceChildren();
+    }
+    return finish;
+  }
+
+  /** A key goes to the text, whatever has the focus. @param {KeyboardEvent} event */
+  function takeKey(event) {
+    finishWriting();
+    if (event.key.length > 1 || event.ctrlKey || event.metaKey || event.altKey || !box || document.activeElement === box) return;
+    box.focus();
+    box.setSelectionRange(first.length, first.length);
+  }
+
+  /** A click goes to what the page has there, once it is there. @param {PointerEvent} event */
+  function takeClick({ clientX, clientY }) {
+    if (!isWriting) return;
+    finishWriting();
+    addEventListener("click", (event) => {
+      if (screen.isConnected) return;
+      const target = document.elementFromPoint(clientX, clientY);
+      event.stopImmediatePropagation();
+      target?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, clientX, clientY, detail: 1 }));
+    }, { capture: true, once: true });
+    look();
+  }
+
+  if (isWriting) {
+    addEventListener("keydown", takeKey, true);
+    addEventListener("pointerdown", takeClick, true);
+  }
+
   const end = () => {
     removeEventListener("keydown", hold, true);
+    removeEventListener("keydown", takeKey, true);
+    removeEventListener("pointerdown", takeClick, true);
+    if (isFirst) {
+      try {
+        localStorage.setItem("glassbox-seen", "1");
+      } catch {} // the browser blocks it
+    }
     const hasFocus = document.activeElement === box;
     screen.remove();
     const area = /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));
     if (!box || !area || isFrame) return;
-    if (hasFocus) requestAnimationFrame(() => area.focus()); // once it is visible
+    if (hasFocus) focus(area, FOCUS_FRAMES);
     if (box.value === first) return;
     area.value = box.value;
     area.setSelectionRange(box.selectionStart, box.selectionEnd);
     area.dispatchEvent(new InputEvent("input", { bubbles: true }));
   };
+  /** Once it is visible. @param {HTMLElement} area @param {number} frames that it is tried in */
+  function focus(area, frames) {
+    area.focus();
+    if (frames && document.activeElement !== area) requestAnimationFrame(() => focus(area, frames - 1));
+  }
+
   let drawn = Infinity;
-  const look = () => {
+  function look() {
+    if (!screen.isConnected) return;
     const page = words.map((word) => document.querySelector(word.dataset.same ?? ""));
     if (drawn === Infinity && page.every(Boolean)) drawn = performance.now();
     const isSame = page.every((node, i) => node?.textContent?.trim() === words[i].textContent);
     const isShown = isBack ? isSame && window.glassbox.isBack?.() : isSame || performance.now() > drawn + LONGEST_MS;
-    if (isShown && !isComposing) return end();
+    if (isShown && !isComposing && !isWriting) return end();
     requestAnimationFrame(look);
-  };
+  }
   look();
 })();

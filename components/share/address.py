@@ -9,9 +9,10 @@ from typing import Any
 from components.render import Signal
 from components.share.document_link import document_values
 from components.share.link import MAX_LINK, decode, encode
+from components.state.adoption import return_to
 from components.state.selection import NEWEST, Selection, shading_named
 from components.state.session import Session
-from components.state.snapshot import Snapshot
+from components.state.snapshot import Message, Snapshot
 from gpt.documents.edit_text import format_edits
 
 
@@ -32,13 +33,14 @@ class Places:
     """What links can name besides the text.
 
     tabs: ids of the tabs. pages: by parameter. example, selection: version of the initial text, and the initial
-    selection.
+    selection. model: of the initial text; an address does not name it.
     """
 
     tabs: Sequence[str]
     pages: Mapping[str, LinkedPage]
     example: tuple[int, int]
     selection: Selection
+    model: str
 
 
 def address_view(places: Places) -> Signal:
@@ -61,6 +63,8 @@ def address(s: Snapshot, places: Places) -> str:
     """The query of the page's address: tab and selection, and the text unless it is the example, unfinished, or too
     long for a link."""
     values = view_values(s)
+    if s.text is not None and s.text.loaded.name != places.model:
+        values["model"] = s.text.loaded.name
     for name, page in places.pages.items():
         if s.tab == page.tab and (current := page.current(s)) is not None:
             values[name] = current
@@ -70,7 +74,10 @@ def address(s: Snapshot, places: Places) -> str:
         is_initial = s.selection == places.selection and values.keys() <= {"layer", "head"}
         return "" if is_initial else encode(values)
     try:
-        query = encode(values | text_values(s))
+        of_text = text_values(s)
+        if "model" not in values:
+            del of_text["model"]
+        query = encode(values | of_text)
     except ValueError:  # an invalid seed, or a text with dropped tokens
         return encode(values)
     return query if len(query) <= MAX_LINK else encode(values)
@@ -111,7 +118,8 @@ def page_values(s: Snapshot) -> dict[str, Any]:
 
 
 def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
-    """Show the tab and the selection of an address again, in the text as it is now.
+    """Show the tab and the selection of an address again, in the text as it is now; one with another model brings back
+    the text that was written with it.
 
     sent: "query", and "at", the time of Back or Forward in ms of the browser's clock; of unchecked content. What was
     clicked later stays.
@@ -128,6 +136,7 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
     for name, page in places.pages.items():
         if name in values and page.open(session, values[name]):
             session.tab = page.tab
+    _return_to_model(session, values.get("model", places.model))
     if session.document is None:
         return
     config, n = session.document.loaded.model.config, len(session.document.ids)
@@ -137,3 +146,11 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
     position, shading = values.get("position", NEWEST), values.get("shading")
     selection = selection.clamped_to(config, position=position if position < n else NEWEST)
     session.selection = replace(selection, shading=shading_named(shading) or Selection.shading)
+
+
+def _return_to_model(session: Session, model: str) -> None:
+    """Undo or redo up to the newest text of a model, if there is one."""
+    for source, other in ((session.undo_stack, session.redo_stack), (session.redo_stack, session.undo_stack)):
+        if any(archived.model == model for archived in source):
+            while source and session.document is not None and session.document.loaded.name != model:
+                return_to(session, source, other, Message("status.undone"))

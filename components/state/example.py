@@ -13,9 +13,9 @@ from gpt import Generation, LoadedModel
 from gpt.documents.token_tree import History
 from gpt.tokenizer import plain_text, prompt_ids, start_ids
 
-EXAMPLE_PROMPT = "Once upon a time, there was a little girl named Lily. She"
-EXAMPLE_LENGTH = 34
-EXAMPLE_SEED = 19
+EXAMPLE_PROMPT = "It was raining. Tom was sad"
+EXAMPLE_LENGTH = 5
+EXAMPLE_SEED = 81
 OWN_TOKENS = 16
 FALLBACK_TOKENS = 3  # for a text that cannot be encoded at all
 

@@ -27,9 +27,10 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class ArchivedDocument:
-    """A replaced document. prompt: its prompt; file: the document as JSON."""
+    """A replaced document. prompt: its prompt; model: its name; file: the document as JSON."""
 
     prompt: str
+    model: str
     file: str
     history: History
 
@@ -62,6 +63,7 @@ class Session:
     link_opened: whether the link of the loaded page is open. navigated: time of the newest click on a tab, or of Back
     or Forward, in ms of the browser's clock.
     query: the search in the vocabulary.
+    numbers: whether the page shows all digits, and seeds, ids and speeds.
     edits: the interventions of Change it.
     edits_on: token ids of the prompt for the edits, () for the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
@@ -103,7 +105,7 @@ class Session:
         self.last_action: LastAction | None = None
         self.progress: Message | None = None
         self.notice: Message | Exception | None = None
-        self.query = ""
+        self.query, self.numbers = "", False
         self.edits = edits or Edits()
         self.edits_on: tuple[int, ...] = ()
         self.token_statistics, self.lock = TokenStatisticsCache(), DocumentLock()
@@ -174,6 +176,7 @@ class Session:
             progress=self.progress,
             notice=self.notice,
             query=self.query,
+            numbers=self.numbers,
             edits=self.edits,
             edits_on=self.edits_on,
             loaded=self.loaded,
@@ -258,7 +261,7 @@ class Session:
 
     def archived(self, document: Generation) -> ArchivedDocument:
         """The session's document in archived form."""
-        return ArchivedDocument(self.prompt, document.to_json(), document.history)
+        return ArchivedDocument(self.prompt, document.loaded.name, document.to_json(), document.history)
 
     def close(self) -> None:
         """Stop the stream and release all resources of the session."""

@@ -56,6 +56,7 @@ class Snapshot:
     progress: Message | None
     notice: Message | Exception | None
     query: str
+    numbers: bool
     edits: Edits
     edits_on: tuple[int, ...]
     loaded: LoadedModel | None = field(compare=False)

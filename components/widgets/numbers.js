@@ -1,11 +1,21 @@
 // Formatting of numbers, as in components/labels.py.
 
-/** 0.5 as "50 %", with more digits near 0 and 1. @param {number} probability */
+/** How numbers are written: with all digits or not, and two sentences with {p}. */
+const voice = { exact: false, under: "under {p}", over: "over {p}" };
+
+/** Sets how numbers are written from now on. @param {Partial<typeof voice>} changes */
+export const speak = (changes) => Object.assign(voice, changes);
+
+/** 0.5 as "50%"; with all digits, more of them near 0 and 1. @param {number} probability */
 export function percent(probability) {
   const value = 100 * probability;
-  if (value > 0 && value < 0.01) return "< 0.01\u00a0%";
-  if (value >= 99.995 && value < 99.9999) return "> 99.99\u00a0%";
-  return `${value.toFixed(percentDigits(value))}\u00a0%`;
+  if (!voice.exact) {
+    if (value > 0 && value < 1) return voice.under.replace("{p}", "1%");
+    return value > 99 && value < 99.9999 ? voice.over.replace("{p}", "99%") : `${Math.round(value)}%`;
+  }
+  if (value > 0 && value < 0.01) return "< 0.01%";
+  if (value >= 99.995 && value < 99.9999) return "> 99.99%";
+  return `${value.toFixed(percentDigits(value))}%`;
 }
 
 /** In whole percent, as "49%". @param {number} probability */

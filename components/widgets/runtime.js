@@ -11,7 +11,7 @@ import { fill } from "./text.js";
  * @property {string} id  the widget's id on the page
  * @property {Record<string, any>} options  given when the page was built; they never change
  * @property {boolean} dark  whether the page is dark
- * @property {(payload: object, event?: "select" | "input") => void} send  raises an event; the server reads the newest payload of its name in the value of the gr.HTML
+ * @property {(payload: object, event?: "select" | "input" | "submit") => void} send  raises an event; the server reads the newest payload of its name in the value of the gr.HTML
  * @property {() => void} redraw  draws the same data again, with the next animation frame
  * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with that field of every frame that has it
  * @property {(key: string, values?: Record<string, any>) => string} t  a text of the data's `labels`, or of the options'; "" where there is none
@@ -250,7 +250,7 @@ function onSizes(entries) {
 }
 
 function watchPage() {
-  const state = () => `${document.documentElement.lang} ${document.querySelector("html.dark, body.dark") !== null}`;
+  const state = () => `${document.documentElement.lang} ${document.querySelector("html.dark, body.dark") !== null} ${document.querySelector("body[data-numbers]") !== null}`;
   let before = state();
   const look = new MutationObserver(() => {
     if (state() === before) return;
@@ -258,7 +258,7 @@ function watchPage() {
     refresh([...mounted]);
   });
   for (const node of [document.documentElement, document.body]) {
-    look.observe(node, { attributes: true, attributeFilter: ["class", "lang"] });
+    look.observe(node, { attributes: true, attributeFilter: ["class", "lang", "data-numbers"] });
   }
   watchPixelRatio();
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
 
 import torch
 from torch import Tensor
@@ -39,31 +40,47 @@ def leave_one_out(
 ) -> Iterator[Tensor]:
     """Decrease of log p(`token` comes next) when the token at one position is left out.
 
-    Yields (n,) nats for the next n positions, in batches of at most MAX_BATCH_TOKENS. Later tokens move to
-    the position before and are computed again; earlier ones are computed once. edits: of all passes, without patches.
+    Yields (n,) nats for the next n positions, see `logits_without_each`.
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
     Raises ValueError for a text of fewer than two tokens and a position that does not exist.
     """
     check_token_id(token, model.config.vocab_size)
+    found = logits_without_each(model, ids, [(), *((position,) for position in positions)], edits)
+    whole, *parts = (logits.log_softmax(dim=-1)[:, token] for logits in found)
+    yield from (whole - part for part in parts)
+
+
+def logits_without_each(
+    model: GPT, ids: Sequence[int], groups: Sequence[Collection[int]], edits: Edits | None = None
+) -> Iterator[Tensor]:
+    """Logits of the token after a text when the tokens at a group of its positions are left out.
+
+    Yields (n, vocab_size) for the next n groups, in batches of at most MAX_BATCH_TOKENS. Later tokens move up and are
+    computed again; the ones before all gaps of a batch are computed once. edits: of all passes, without patches.
+    Raises ValueError for a position that does not exist and a group that leaves no token.
+    """
     T = len(ids)
-    if T < 2:
-        raise too_short(T)
-    for position in positions:
-        check_position(position, T)
-    idx, weight = torch.tensor([list(ids)], device=model.device), to_float32(model.lm_head.weight)
+    for group in groups:
+        for position in group:
+            check_position(position, T)
+        if len(set(group)) == T:
+            raise too_short(T)
+    idx = torch.tensor([list(ids)], device=model.device)
 
     @torch.inference_mode()
-    def log_p(rest: Tensor, cache: KVCache) -> Tensor:  # (B,), after the cached tokens and rest
-        return log_p_next(model, model.hidden_states(rest, cache=cache, edits=edits), token, weight)
+    def logits(rest: Tensor, cache: KVCache) -> Tensor:  # (B, V), after the cached tokens and rest
+        return to_float32(model.logits(model.hidden_states(rest, cache=cache, edits=edits)[:, -1]))
 
-    cache = KVCache(model.config, max_length=T, dtype=model.dtype, device=model.device)
-    whole = log_p(idx, cache)  # (1,)
-    size = max(1, MAX_BATCH_TOKENS // T)
-    for start in range(0, len(positions), size):
-        batch = positions[start : start + size]
-        shared = min(*batch, T - 2)  # tokens before every gap; at least one is left to compute
-        rest = torch.stack([torch.cat((idx[0, shared:position], idx[0, position + 1 :])) for position in batch])
-        yield whole - log_p(rest, cache.fork(model.config, len(batch), T, shared))
+    whole = KVCache(model.config, max_length=T, dtype=model.dtype, device=model.device)
+    logits(idx, whole)
+    most = max(1, MAX_BATCH_TOKENS // T)
+    for size, same in groupby(map(frozenset, groups), key=len):  # of one length, so that they make a batch
+        several = list(same)
+        for start in range(0, len(several), most):
+            batch = several[start : start + most]
+            shared = min(T - size - 1, *(min(group, default=T) for group in batch))
+            kept = [[i for i in range(shared, T) if i not in group] for group in batch]
+            yield logits(idx[0, torch.tensor(kept)], whole.fork(model.config, len(batch), T, shared))
 
 
 def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = None) -> Tensor:

@@ -27,16 +27,40 @@ UNTRAINED = "untrained"  # the configuration and the vocabulary of the bundled m
 
 
 @dataclass(frozen=True)
+class Corpus:
+    """What a model was trained on.
+
+    Attributes:
+        languages: ISO 639-1 codes of the languages that it can write.
+        facts: Whether the texts were about the world, so that it can answer a question of fact.
+    """
+
+    languages: tuple[str, ...] = ("en",)
+    facts: bool = True
+
+    def fits(self, language: str, *, facts: bool) -> bool:
+        """Whether a model of these texts can go on with one in a language, and with facts if it takes them."""
+        return language in self.languages and (self.facts or not facts)
+
+
+STORIES = Corpus(facts=False)  # simple English stories
+ENGLISH = Corpus()
+MANY = Corpus(("en", "zh", "fr", "es", "de", "it", "pt", "ru", "ja", "ko", "ar", "vi", "th"))
+
+
+@dataclass(frozen=True)
 class HubModel:
     """A model of the Hugging Face hub that the page offers.
 
     Attributes:
         title: Name for people.
         n_parameters: Number of parameters; tied weights count once.
+        corpus: What it was trained on.
     """
 
     title: str
     n_parameters: int
+    corpus: Corpus = ENGLISH
 
 
 HUB_MODELS = {
@@ -45,7 +69,7 @@ HUB_MODELS = {
     "gpt2-medium": HubModel("GPT-2 medium", 354_823_168),
     "gpt2-large": HubModel("GPT-2 large", 774_030_080),
     "gpt2-xl": HubModel("GPT-2 XL", 1_557_611_200),
-    "roneneldan/TinyStories-33M": HubModel("TinyStories-33M", 68_514_048),
+    "roneneldan/TinyStories-33M": HubModel("TinyStories-33M", 68_514_048, STORIES),
     "EleutherAI/pythia-14m": HubModel("Pythia", 14_067_712),
     "EleutherAI/pythia-70m": HubModel("Pythia", 70_426_624),
     "EleutherAI/pythia-160m": HubModel("Pythia", 162_322_944),
@@ -53,13 +77,21 @@ HUB_MODELS = {
     "HuggingFaceTB/SmolLM2-135M": HubModel("SmolLM2", 134_515_008),
     "HuggingFaceTB/SmolLM2-135M-Instruct": HubModel("SmolLM2 Instruct", 134_515_008),
     "HuggingFaceTB/SmolLM2-360M": HubModel("SmolLM2", 361_821_120),
-    "Qwen/Qwen2.5-0.5B-Instruct": HubModel("Qwen2.5 Instruct", 494_032_768),
-    "Qwen/Qwen3-0.6B": HubModel("Qwen3", 596_049_920),
-    "google/gemma-3-270m": HubModel("Gemma 3", 268_098_176),
-    "google/gemma-3-270m-it": HubModel("Gemma 3 Instruct", 268_098_176),
+    "Qwen/Qwen2.5-0.5B-Instruct": HubModel("Qwen2.5 Instruct", 494_032_768, MANY),
+    "Qwen/Qwen3-0.6B": HubModel("Qwen3", 596_049_920, MANY),
+    "google/gemma-3-270m": HubModel("Gemma 3", 268_098_176, MANY),
+    "google/gemma-3-270m-it": HubModel("Gemma 3 Instruct", 268_098_176, MANY),
     "microsoft/phi-1_5": HubModel("Phi-1.5", 1_418_270_720),
 }
 MODELS = (DEFAULT_MODEL, LLAMA_MODEL, UNTRAINED, *HUB_MODELS)
+
+
+def corpus_of(name: str) -> Corpus | None:
+    """Return what a listed model was trained on, None for other models and for one that was not trained."""
+    if name in (DEFAULT_MODEL, LLAMA_MODEL):
+        return STORIES
+    model = HUB_MODELS.get(name)
+    return None if model is None else model.corpus
 
 
 @dataclass(frozen=True)

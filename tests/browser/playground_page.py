@@ -16,6 +16,14 @@ def open_playground(page, address):
     page.goto(address)
     expect(page.locator("#bars [role=option]").first).to_be_visible()
     expect(says(page, "heatmap")).not_to_be_empty()
+    expect(page.locator("#first-screen")).to_have_count(0)
+    open_strip(page)
+
+
+def open_strip(page):
+    """Unfold the text token by token."""
+    if not page.locator("#strip").is_visible():
+        page.locator("#token-by-token > summary").click()
 
 
 def tab(page, name):
@@ -35,23 +43,23 @@ def open_tab(page, id, language="en"):
         page.locator("#tabs .overflow-dropdown").first.get_by_text(name, exact=True).click()
 
 
-def unfold(page):
-    """Show the settings."""
-    fold = page.locator(".gb-settings > button")
-    if not page.locator("#length").is_visible():
-        fold.click()
-    expect(page.locator("#length")).to_be_visible()
+def open_more(page):
+    """The menu of the page: numbers, link, theme."""
+    if not page.locator("#theme").is_visible():
+        page.locator("#more > button").click()
+    expect(page.locator("#theme")).to_be_visible()
 
 
-def fold(page):
-    page.locator(".gb-settings > button").click()
-    expect(page.locator("#length")).to_be_hidden()
+def show_numbers(page):
+    """All digits, seeds, ids and speeds."""
+    open_more(page)
+    page.locator("#numbers input").check()
+    page.locator("#more > button").click()
+    expect(page.locator("body[data-numbers]")).to_have_count(1)
 
 
 def set_slider(page, name, value):
-    box = page.locator(f"#{name} input[type=number]")
-    box.fill(str(value))
-    box.press("Tab")
+    page.locator(f"#{name} input[type=range]").fill(str(value))
 
 
 def pick(page, elem_id, option):
@@ -63,12 +71,10 @@ def pick(page, elem_id, option):
 
 def set_run(page, length, seed="3", pace="full speed"):
     """The settings of a run; those of a test before it are others."""
-    unfold(page)
     set_slider(page, "length", length)
     page.locator("#seed input, #seed textarea").first.fill(seed)
     if page.locator("#pace input").input_value() != pace:
         pick(page, "pace", pace)
-    fold(page)
 
 
 def says(page, elem_id):
@@ -95,7 +101,7 @@ def written(page):
 
 def generate(page, prompt, length=12, seed="3", pace="full speed"):
     page.locator("#clear").click()
-    expect(page.locator(CHIPS)).to_have_count(0)
+    expect(page.locator("#prompt textarea")).to_have_value("")
     page.locator("#prompt textarea").fill(prompt)
     set_run(page, length, seed, pace)
     forget_status(page)

@@ -88,7 +88,7 @@ def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
         expect(compare.locator(f"#compare-{side}-strip .gb-strip")).to_contain_text(re.compile(f"^{begins}"))
     expect(compare.locator("#compare-generate")).to_be_enabled()
     expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(
-        "After “·cat” on the left and “·dog” on the right"
+        "After “cat” on the left and “dog” on the right"
     )
     compare.locator("#compare-seeds").click()
     expect(right).to_have_value("The cat")

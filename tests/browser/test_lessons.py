@@ -32,7 +32,7 @@ def step(page, n):
 def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_place_opens_with_its_text_and_layer(follow):
     lessons = follow(anew=True)
     says = lessons.locator("#lesson-chart .gb-says")
-    expect(says).to_contain_text("Layer 0, head 0: “·little”")
+    expect(says).to_contain_text("Layer 0, head 0: “little”")
     expect(lessons.locator("#lesson-body pre").first).to_contain_text("softmax(dim=-1)")
     layer = lessons.locator("#lesson-a input[type=number]")
     expect(layer).to_have_value("0")
@@ -42,7 +42,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     layer.press("Enter")
     expect(says).to_contain_text("Layer 3, head 0")
     text.fill("The dog ran to the")
-    expect(says).to_contain_text("“·the”")
+    expect(says).to_contain_text("“the”")
     lessons.locator("#lesson-head .gb-lesson-film").click()
     expect(lessons.locator("#flow .gb-film-says h3")).to_be_visible()
     expect(lessons).to_have_url(re.compile("film=answer"))

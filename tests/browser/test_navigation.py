@@ -106,7 +106,7 @@ def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens
 def test_a_row_of_tabs_is_one_stop_of_the_keyboard_with_arrows(opened):
     opened.locator(".gb-skip a").press("Enter")
     expect(opened.locator("#tabs > [role=tabpanel]:focus")).to_have_count(1)
-    opened.locator("#theme").focus()
+    opened.locator("#more > button").focus()
     opened.keyboard.press("Tab")
     expect(tab(opened, "Write")).to_be_focused()
     opened.keyboard.press("ArrowRight")

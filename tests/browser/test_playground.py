@@ -9,22 +9,22 @@ from tests.browser.playground_page import (
     CHIPS,
     FINISHED,
     ONE_MORE,
-    fold,
     forget_status,
     generate,
+    open_more,
     open_playground,
     pick,
     says,
     set_run,
     set_slider,
+    show_numbers,
     text,
-    unfold,
     written,
 )
 
 # The controls and the words in the first view, without what is scrolled out of a list, and without the text itself.
 FIRST_VIEW = r"""() => {
-  const hidden = "[aria-hidden=true], .gb-skip, #strip [role=listbox], script, style";
+  const hidden = "[aria-hidden=true], .gb-skip, #prompt, #bars [role=listbox], script, style";
   const isSeen = (node) => {
     const { width, height, top, bottom } = node.getBoundingClientRect();
     const isShown = node.checkVisibility({ opacityProperty: true, visibilityProperty: true });
@@ -32,7 +32,7 @@ FIRST_VIEW = r"""() => {
     const isInView = bottom > Math.max(list.top, 0) && top < Math.min(list.bottom, innerHeight) - 1;
     return isShown && width > 0 && height > 0 && isInView && !node.closest(hidden);
   };
-  const kinds = "button, input, select, textarea, a[href], [role=slider], [role=tab], [role=combobox]";
+  const kinds = "button, input:not([type=radio]), .gb-frame label, select, summary, a[href], [role=tab]";
   const controls = [...document.querySelectorAll(kinds)].filter(isSeen);
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const words = [];
@@ -59,6 +59,7 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(says(page, "bars")).to_contain_text("After")
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
+    open_more(page)
     page.locator("#theme").click()
     expect(page.locator("body")).to_have_class(re.compile("dark"))
     assert page.evaluate(ground) != light
@@ -70,7 +71,7 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(page.locator("#generate")).to_have_text("续写")
     expect(page.locator("body")).to_have_class(re.compile("dark"))
     page.goto(f"{site}?lang=en")
-    expect(page.locator("#generate")).to_have_text("Write on")
+    expect(page.locator("#generate")).to_have_text("Continue")
     page.goto(f"{site}?tab=loss&lang=zh")  # a link in the tab of a session
     expect(page.get_by_role("tab", name="实验室", selected=True)).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "zh")
@@ -81,7 +82,7 @@ def test_the_first_screen_is_there_before_gradio_in_the_language_of_the_browser(
     visitor.route("**/assets/*.js", lambda route: route.abort())
     visitor.goto(site)
     expect(visitor.locator("#first-screen")).to_contain_text("续写")
-    expect(visitor.locator("#first-screen")).to_contain_text("Once upon a time")
+    expect(visitor.locator("#first-screen")).to_contain_text("It was raining")
     visitor.close()
 
 
@@ -95,19 +96,96 @@ def test_what_is_typed_before_the_page_answers_is_kept_and_answered(page, site):
     for route in waiting:
         route.continue_()
     expect(page.locator("#first-screen")).to_have_count(0)
-    expect(page.locator("#prompt textarea")).to_have_value(re.compile("wanted to the$"))
+    expect(page.locator("#prompt textarea")).to_have_value(re.compile("not play the$"))
     expect(page.locator("#prompt textarea")).to_be_focused()
-    expect(says(page, "bars")).to_contain_text("After “·the”")
+    expect(says(page, "bars")).to_contain_text("After “the”")
 
 
 def test_the_first_view_has_few_words_and_controls_and_the_heatmap_below(page, site):
     page.set_viewport_size({"width": 1280, "height": 800})
-    open_playground(page, site)
+    page.goto(site)
+    expect(page.locator("#reason")).to_contain_text("main reason")
+    expect(page.locator("#first-screen")).to_have_count(0)
     controls, words = page.evaluate(FIRST_VIEW)
-    assert len(controls) <= 25, controls
-    assert len(words) <= 120, words
-    assert page.locator("#heatmap").bounding_box()["y"] < 800
+    assert len(controls) <= 20, controls
+    assert len(words) <= 90, words
+    assert page.locator("#card-attention").bounding_box()["y"] < 800
     expect(page.locator("#prompt textarea")).to_be_visible()
+
+
+def word_at(page, text):
+    """The middle of a word of the box."""
+    box = page.locator("#prompt .gb-copy span").filter(has_text=text).first.bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def test_at_the_first_visit_the_text_writes_itself_and_a_key_takes_over_without_being_lost(browser, site):
+    visitor = browser.new_page(locale="en-US")
+    visitor.route("**/first.js", lambda route: None)  # the page never answers
+    visitor.goto(site, wait_until="commit")
+    box = visitor.locator("#first-screen textarea")
+    lengths = [len(box.input_value()) for _ in range(8) if visitor.wait_for_timeout(250) is None]
+    assert lengths == sorted(lengths)
+    assert len(set(lengths)) > 2
+    assert lengths[0] < len("It was raining. Tom was sad because he could not play")
+    visitor.keyboard.press("!")
+    expect(box).to_have_value("It was raining. Tom was sad because he could not play!")
+    visitor.close()
+
+
+def test_the_first_visitor_is_invited_to_hide_a_word_and_a_returning_one_is_not(browser, site):
+    visitor = browser.new_page(locale="en-US", reduced_motion="reduce")
+    visitor.goto(site)
+    invitation = visitor.get_by_text("Now hide a word.")
+    expect(invitation).to_be_visible()
+    visitor.mouse.click(*word_at(visitor, "ing"))
+    expect(visitor.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from")
+    expect(invitation).to_be_hidden()
+    visitor.reload()
+    expect(visitor.locator("#prompt .gb-hidden")).to_have_count(2)
+    expect(invitation).to_be_hidden()
+    visitor.close()
+
+
+def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_the_end(opened):
+    box, hidden = opened.locator("#prompt textarea"), opened.locator("#prompt .gb-hidden")
+    box.fill("Tom was sad because he lost his")
+    shown_next(opened)
+    expect(opened.locator("#reason")).to_contain_text("main reason")
+    assert opened.locator("#prompt path").count() > 1  # arcs to the words that it depends on
+    best = opened.locator("#bars [role=option]").first
+    first = best.inner_text()
+    opened.mouse.click(*word_at(opened, "lost"))
+    expect(hidden).to_have_count(1)
+    expect(opened.locator("#reason")).to_contain_text("Without “lost”")
+    expect(best).not_to_have_text(first)
+    assert box.evaluate("box => box.selectionStart") == len("Tom was sad because he lost his")
+    opened.mouse.click(*word_at(opened, "lost"))
+    expect(hidden).to_have_count(0)
+    expect(opened.locator("#reason")).to_contain_text("main reason")
+    opened.locator("#prompt [role=toolbar] [tabindex='0']").focus()
+    opened.keyboard.press("ArrowRight")
+    opened.keyboard.press("Enter")
+    expect(opened.locator("#prompt [role=button][aria-pressed=true]")).to_have_accessible_name("Show “was” again")
+    opened.locator("#hide-main").click()
+    expect(hidden).to_have_count(0)
+    opened.locator("#attention-off").click()
+    expect(opened.locator("#bars-off [role=listitem]").first).to_be_visible()
+    expect(opened.locator("#goes-on-off")).to_contain_text("It would go on")
+    opened.locator("#attention-off").click()
+    expect(opened.locator("#bars-off")).to_be_hidden()
+
+
+def test_numbers_shows_all_digits_and_stays_on_and_a_technical_word_is_explained(page, site):
+    open_playground(page, site)
+    expect(page.locator("#bars [role=option]").nth(3)).to_contain_text("under 1%")
+    show_numbers(page)
+    expect(page.locator("#bars [role=option]").nth(3)).to_contain_text(re.compile(r"0\.\d\d%"))
+    page.reload()
+    expect(page.locator("#bars [role=option]").nth(3)).to_contain_text(re.compile(r"0\.\d\d%"))
+    term = page.locator("#card-attention dfn").first
+    term.hover()
+    expect(page.get_by_role("tooltip").filter(has_text="reads as one unit")).to_be_visible()
 
 
 def test_typing_shows_the_next_token_and_the_right_arrow_takes_it(opened):
@@ -115,9 +193,8 @@ def test_typing_shows_the_next_token_and_the_right_arrow_takes_it(opened):
     box.fill("")
     box.press_sequentially("Once upon a")
     expect(ghost).to_have_text(" time")
-    expect(says(opened, "bars")).to_contain_text("After “·a”")
+    expect(says(opened, "bars")).to_contain_text("After “a”")
     expect(opened.locator("body")).not_to_have_class(re.compile("gb-stale"))
-    assert opened.locator("#prompt path").count() > 1  # arcs to the tokens that are attended to
     expect(opened.locator("#reason")).to_contain_text("“")
     box.press("ArrowRight")
     expect(box).to_have_value("Once upon a time")
@@ -254,7 +331,7 @@ def test_a_text_is_written_on_and_again_to_the_same_end_for_the_same_seed_and_ca
     set_run(opened, 200, pace="4")
     forget_status(opened)
     opened.locator("#again").click()
-    expect(opened.locator("#status")).to_contain_text("tokens/s")
+    expect(opened.locator("#status")).to_contain_text("tokens written")
     opened.locator("#full-speed").click()
     expect(opened.locator("#full-speed")).to_be_disabled()
     opened.locator("#stop").dispatch_event("click")  # on a slow machine the text may have ended by itself
@@ -264,9 +341,7 @@ def test_a_text_is_written_on_and_again_to_the_same_end_for_the_same_seed_and_ca
     opened.locator("#step").click()
     expect(opened.locator("#status")).to_contain_text(ONE_MORE)
     expect(opened.locator(CHIPS)).to_have_count(count + 1)
-    unfold(opened)
     opened.locator("#seed textarea").fill("abc")
-    fold(opened)
     opened.locator("#generate").click()
     expect(opened.get_by_text("The seed must be a whole number")).to_be_visible()
     expect(opened.locator("#generate")).to_be_enabled()
@@ -285,37 +360,33 @@ def test_nothing_jumps_while_a_text_is_written(opened):
 def test_a_selected_token_moves_every_picture_and_so_do_layer_head_and_settings(opened):
     generate(opened, "Once upon a time", length=6)
     opened.locator(CHIPS).nth(1).click()
-    expect(says(opened, "bars")).to_contain_text("After “·upon”")
-    expect(says(opened, "bars")).to_contain_text("Chosen: “·a”")
-    expect(says(opened, "heatmap")).to_contain_text("Layer 3, head 2: “·upon” attends most to")
+    expect(says(opened, "bars")).to_contain_text("After “upon”")
+    expect(says(opened, "bars")).to_contain_text("Chosen: “a”")
+    expect(says(opened, "heatmap")).to_contain_text("Layer 3, head 4: “upon” attends most to")
     opened.keyboard.press("ArrowRight")
     opened.keyboard.press("Enter")
-    expect(says(opened, "bars")).to_contain_text("After “·a”")
+    expect(says(opened, "bars")).to_contain_text("After “a”")
     opened.locator("#layer select").select_option("2")
     opened.locator("#head select").select_option("average")
     expect(says(opened, "heatmap")).to_contain_text("Layer 2, average of heads")
     opened.locator("#layer select").select_option("3")
-    opened.locator("#head select").select_option("2")
-    unfold(opened)
+    opened.locator("#head select").select_option("4")
     set_slider(opened, "top-k", 3)
     expect(says(opened, "bars")).to_contain_text("4,093 of 4,096 tokens removed")
     set_slider(opened, "top-k", 0)
     expect(says(opened, "bars")).not_to_contain_text("removed")
-    fold(opened)
 
 
 def test_presets_set_the_sliders_and_the_pipeline_follows_them_and_a_token_that_is_searched(opened):
     generate(opened, "Once upon a time", length=2)
     opened.locator("#pipeline > summary").click()
     lines = says(opened, "pipeline-lines")
-    unfold(opened)
     opened.locator("#preset label", has_text="greedy").click()
     expect(opened.locator("#temperature input[type=number]")).to_have_value("0")
     expect(lines).to_contain_text("1 of 4,096 tokens can be drawn")
     set_slider(opened, "temperature", 1.5)
     expect(opened.locator("#preset label", has_text="wild").locator("input")).to_be_checked()
     opened.locator("#preset label", has_text="balanced").click()
-    fold(opened)
     box = opened.locator("#pipeline-follow input")
     box.fill("dragon")
     box.press("Enter")
@@ -335,15 +406,13 @@ def test_another_model_writes_at_once_and_an_example_fills_the_prompt_and_writes
         written(opened)
     expect(opened.locator("#notice")).not_to_contain_text("never been trained")
     forget_status(opened)
-    opened.locator(".gb-examples > button").click()
     opened.locator("#example-repeat").click()
     expect(opened.locator("#prompt textarea")).to_have_value(re.compile("^cold spoon"))
-    opened.locator(".gb-examples > button").click()
     written(opened)
     expect(opened.locator(CHIPS).first).to_contain_text("c")
     opened.locator("#clear").click()
-    expect(opened.locator(CHIPS)).to_have_count(0)
     expect(opened.locator("#prompt textarea")).to_have_value("")
+    expect(opened.locator("#bars [role=option]").first).to_contain_text("Once")  # what the model would begin with
 
 
 def test_any_text_is_shown_as_text(opened):

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_playground, open_tab, says, set_slider
+from tests.browser.playground_page import open_more, open_playground, open_tab, says, set_slider
 
 CHIPS = ".gb-strip [role=option]"
 
@@ -60,4 +60,5 @@ def test_build_runs_the_playground_s_prompt_through_both_models_and_nothing_scro
     shapes.set_viewport_size({"width": 390, "height": 844})
     for _ in range(2):
         shapes.wait_for_function("document.documentElement.scrollWidth <= 390")
+        open_more(shapes)
         shapes.locator("#theme").click()

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import CHIPS, fold, open_tab, says, set_slider, text, unfold, written
+from tests.browser.playground_page import CHIPS, open_more, open_tab, says, set_slider, text, written
 
 LINK = "?prompt=The%20dog&temperature=0.8&seed=3&text=6&length=6&lang=en"
 
@@ -48,9 +48,7 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     expect(page.locator("#notice")).to_contain_text(": model.")
     written(page)
     assert text(page).startswith("<img")
-    unfold(page)
     expect(page.locator("#seed").locator("input, textarea")).to_have_value("1")
-    fold(page)
     follow(page, site + LINK, 8)  # another link in the same browser tab
     page.locator("#bars [role=option]").nth(1).click()  # a choice by hand
     expect(page.locator(CHIPS)).to_have_count(9)
@@ -115,7 +113,7 @@ def test_a_document_that_was_saved_opens_again_and_a_file_that_is_none_is_a_sent
     opened.locator("#strip").click()  # elsewhere: what was said is no longer in the way
     expect(opened.locator("#share-files .gb-share-out")).to_be_hidden()
     opened.locator("#clear").click()
-    expect(opened.locator(CHIPS)).to_have_count(0)
+    expect(opened.locator("#prompt textarea")).to_have_value("")
     pick.set_input_files(str(kept))
     expect(told(opened)).to_contain_text("8 tokens")
     expect(opened.locator(CHIPS)).to_have_count(8)
@@ -142,6 +140,7 @@ def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
         assert (width, height) == (pytest.approx(2 * plot["width"], abs=4), pytest.approx(2 * plot["height"], abs=4))
         ground = re.search(r'<rect x="0" y="0"[^>]*fill: rgb\((\d+), \d+, \d+\)', files["SVG"].decode())
         assert (int(ground[1]) > 200) == light
+        open_more(opened)
         opened.locator("#theme").click()
         if light:
             expect(opened.locator("#pipeline-bars .bars path").first).not_to_have_css("fill", fill)

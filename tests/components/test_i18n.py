@@ -11,6 +11,7 @@ import pytest
 import components
 from components.i18n import t
 from components.i18n.catalogue import CATALOGUES, FOLDER, load_catalogues
+from components.i18n.glossary import GLOSSARY
 from components.localized import Localizer
 from components.state.settings import LIMITS
 from tests.error_calls import SENTENCES
@@ -68,7 +69,7 @@ def test_another_language_is_another_file(tmp_path):
     (tmp_path / "qps.json").write_text(json.dumps(pseudo | {"language.name": "Pseudo"}), encoding="utf-8")
     catalogues = load_catalogues(tmp_path)
     assert next(iter(catalogues)) == "en"
-    assert catalogues["qps"]["generate"] == "[Write on]"
+    assert catalogues["qps"]["generate"] == "[Continue]"
 
 
 def test_a_component_gets_its_words_again_in_the_other_language():
@@ -77,7 +78,7 @@ def test_a_component_gets_its_words_again_in_the_other_language():
         button = localizer.build(gr.Button, {"value": "generate"}, elem_id="b")
         radio = localizer.build(gr.Radio, {"label": "language", "choices": lambda lang: [(t("stop", lang), 1)]})
         localizer.sentence("loss.what", kind="caption", limit=12)
-    assert (button.value, radio.choices) == ("Write on", [("Stop", 1)])
+    assert (button.value, radio.choices) == ("Continue", [("Stop", 1)])
     chinese = SimpleNamespace(language="zh")
     updates = [control.draw(chinese) for control in localizer.controls]
     assert [control.component for control in localizer.controls] == [button, radio]
@@ -89,3 +90,13 @@ def test_a_component_gets_its_words_again_in_the_other_language():
 def test_a_space_stands_between_chinese_and_what_is_not():
     assert t("loss.says", "zh", model="故事模型", choices="12").startswith("故事模型的把握相当于在 12 个词元中")
     assert t("loss.says", "zh", model="GPT-2", choices="12").startswith("GPT-2 的把握相当于在 12 个词元中")
+
+
+def test_each_technical_word_has_one_line_in_each_language():
+    for terms in GLOSSARY.values():
+        assert [len(term["says"]) > 8 and "\n" not in term["says"] for term in terms] == [True] * len(GLOSSARY["en"])
+        forms = [form for term in terms for form in term["forms"]]
+        assert len(forms) == len(set(forms))
+    explained = {form for term in GLOSSARY["en"] for form in term["forms"]}
+    assert explained >= {"logit", "nats", "held-out", "induction", "entropy", "surprisal", "perplexity", "pre-norm"}
+    assert explained >= {"residual stream", "checkpoint"}

@@ -1,7 +1,21 @@
 import sys
 import unicodedata
 
-from components.labels import alone, decimal, decimals, marked, percent, power, shortened, signed, unseen_names, visible
+from components.labels import (
+    alone,
+    decimal,
+    decimals,
+    marked,
+    percent,
+    power,
+    quoted,
+    shortened,
+    signed,
+    speaking,
+    unseen_names,
+    visible,
+)
+from gpt import get_model
 
 # Format characters that have a glyph: Arabic and Syriac signs under numbers, and their like.
 PREPENDED = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
@@ -19,19 +33,34 @@ def test_a_number_far_from_one_is_written_as_a_power():
     assert power(0.0) == "0"
 
 
-def test_a_probability_has_as_many_digits_as_it_takes():
-    assert [percent(p) for p in (0, 0.00001, 0.0005, 0.032, 0.41, 0.994, 0.998, 0.9997, 0.99999, 1)] == [
-        "0\u00a0%",
-        "< 0.01\u00a0%",
-        "0.05\u00a0%",
-        "3.2\u00a0%",
-        "41\u00a0%",
-        "99\u00a0%",
-        "99.8\u00a0%",
-        "99.97\u00a0%",
-        "> 99.99\u00a0%",
-        "100\u00a0%",
-    ]
+SHARES = (0, 0.00001, 0.0005, 0.00999, 0.032, 0.41, 0.9899, 0.994, 0.998, 0.9997, 0.99999, 1)
+
+
+def test_a_probability_is_in_whole_percent_and_never_reads_as_certain_where_it_is_not():
+    plain = ["0%", *["under 1%"] * 3, "3%", "41%", "99%", *["over 99%"] * 4, "100%"]
+    assert [percent(p) for p in SHARES] == plain
+    with speaking("zh", exact=False):
+        assert [percent(p) for p in (0.005, 0.5, 0.995)] == ["不到 1%", "50%", "超过 99%"]
+
+
+def test_with_all_digits_a_probability_has_as_many_as_it_takes():
+    with speaking("en", exact=True):
+        written = [percent(p) for p in SHARES]
+    assert written == [
+        "0%", "< 0.01%", "0.05%", "1.0%", "3.2%", "41%", "99%", "99%", "99.8%", "99.97%", "> 99.99%", "100%",
+    ]  # fmt: skip
+    assert percent(0.0005) == "under 1%"
+
+
+def test_a_token_in_a_sentence_has_no_space_before_it_and_a_part_of_a_character_is_named():
+    tokenizer = get_model().tokenizer
+    (space,), (cat,), part = tokenizer.encode(" "), tokenizer.encode(" cat"), tokenizer.encode("狐")[0]
+    assert [quoted(tokenizer, token) for token in (cat, space, part)] == ["“cat”", "“·”", "part of a character"]
+    with speaking("zh", exact=False):
+        assert quoted(tokenizer, part) == "半个字符"
+    with speaking("en", exact=True):
+        assert quoted(tokenizer, cat) == "“·cat”"
+        assert "\\x" in quoted(tokenizer, part)
 
 
 def test_a_sign_stands_only_before_what_is_not_zero():

@@ -5,13 +5,17 @@ import { test } from "node:test";
 
 import { bytes } from "../../components/widgets/bytes.js";
 import { between, headColour } from "../../components/widgets/colours.js";
-import { decimal, percent, small } from "../../components/widgets/numbers.js";
+import { decimal, percent, small, speak } from "../../components/widgets/numbers.js";
 import { fill, partsOf, visible } from "../../components/widgets/text.js";
 
-test("a probability has as many digits as it takes", () => {
-  const written = [0, 0.00001, 0.0005, 0.032, 0.41, 0.994, 0.998, 0.9997, 0.99999, 1].map(percent);
-  const wanted = ["0 %", "< 0.01 %", "0.05 %", "3.2 %", "41 %", "99 %", "99.8 %", "99.97 %", "> 99.99 %", "100 %"];
-  assert.deepEqual(written, wanted.map((text) => text.replace(/ %$/, "\u00a0%")));
+test("a probability is in whole percent, and with all digits has as many as it takes", () => {
+  const shares = [0, 0.0005, 0.032, 0.41, 0.9999, 1];
+  assert.deepEqual(shares.map(percent), ["0%", "under 1%", "3%", "41%", "over 99%", "100%"]);
+  speak({ exact: true });
+  assert.deepEqual(shares.map(percent), ["0%", "0.05%", "3.2%", "41%", "99.99%", "100%"]);
+  speak({ exact: false, under: "不到 {p}" });
+  assert.equal(percent(0.001), "不到 1%");
+  speak({ under: "under {p}" });
 });
 
 test("a negative number has a true minus, and what rounds to zero has none", () => {

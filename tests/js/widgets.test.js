@@ -4,6 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { arcBetween } from "../../components/widgets/arcs/arcs.js";
+import { explained, finder } from "../../components/widgets/glossary.js";
+import { hoodPath } from "../../components/widgets/composer/arcs.js";
+import { toggled, wordAt } from "../../components/widgets/composer/words.js";
 import { Search } from "../../components/widgets/beams/search.js";
 import { recoloured, thinLabels } from "../../components/widgets/chart/dress.js";
 import { createRequests } from "../../components/widgets/requests.js";
@@ -147,4 +150,26 @@ test("an arc rises over its line, and between two lines it runs from edge to edg
   assert.deepEqual(over, { d: "M0 100C0 52 280 52 280 100", end: { x: 280, y: 100 } });
   assert.deepEqual(arcBetween(place(0, 200), place(90, 100)).end, { x: 90, y: 130 });
   assert.deepEqual(arcBetween(place(90, 100), place(0, 200)), { d: "M90 130C90 165 0 165 0 200", end: { x: 0, y: 200 } });
+});
+
+test("an arc to another line stays over its word", () => {
+  assert.equal(hoodPath({ x: 50, y: 20, width: 40 }), "M30 20Q50 8 70 20");
+});
+
+test("a click hides all tokens of a word and shows them again, and one word remains", () => {
+  const words = [0, 1, 3];
+  assert.deepEqual([-1, 0, 1, 2, 3, 9].map((token) => wordAt(words, token)), [-1, 0, 1, 1, 2, 2]);
+  const once = toggled(words, 4, new Set(), 1);
+  assert.deepEqual([...once], [1, 2]);
+  assert.deepEqual([...toggled(words, 4, once, 1)], []);
+  const twice = toggled(words, 4, once, 2);
+  assert.deepEqual([...toggled(words, 4, twice, 0)], [...twice]);
+});
+
+test("a technical word is found as a whole, the longest first, once in a sentence, and not in a quotation", () => {
+  const terms = [{ word: "logit", forms: ["logits", "logit"], says: "a score" }, { word: "lens", forms: ["logit lens"], says: "a view" }];
+  const parts = (text) => explained(text, finder(terms)).map((part) => (typeof part === "string" ? part : `<${part[1].word}>`));
+  assert.deepEqual(parts("Logits, then a logit; the logit lens."), ["<logit>", ", then a logit; the ", "<lens>", "."]);
+  assert.deepEqual(parts("logitech “logit” none"), ["logitech “logit” none"]);
+  assert.deepEqual(explained("它的熵是", finder([{ word: "熵", forms: ["熵"], says: "…" }])).length, 3);
 });

@@ -9,7 +9,7 @@ import gradio as gr
 
 from components.cards.card import Card, add_cards
 from components.events import Events, clamped_js
-from components.frame import Frame
+from components.frame import Frame, short_name
 from components.i18n import t
 from components.localized import Localizer
 from components.parts import (
@@ -24,7 +24,6 @@ from components.parts import (
     pick_list,
     question,
     row,
-    section,
     select,
     text_box,
     title_row,
@@ -34,12 +33,14 @@ from components.share.menu import files_menu
 from components.state.selection import Shading
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.playground.controls import Controls, build_controls
-from components.tabs.playground.handlers import chat, editing, generation, reason, selection, typing
-from components.tabs.playground.state import PlaygroundState, Unit, tail_length
+from components.tabs.playground.controls import Controls, build_controls, build_run
+from components.tabs.playground.handlers import chat, editing, generation, hiding, knowledge, reason, selection, typing
+from components.tabs.playground.state import EXAMPLES, HiddenState, PlaygroundState, Unit, tail_length
 from components.tabs.playground.upload import build_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import followed, to_follow
+from components.tabs.playground.views.prediction import can_hide, hide_label
+from components.tabs.playground.views.text import offered_model
 from components.text_views import AVERAGE, head_choices
 from components.widgets.chart import chart
 from components.widgets.choices import choices
@@ -70,46 +71,89 @@ def build_playground(
     with gr.Column(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-card gb-prompt"):
             prompt = placed(composer("prompt", view="box"))
-            next_token = _next(open_film)
-            controls = build_controls(localizer, session)
-        text = Card("text", row(_attention(), _text(), classes="gb-cards gb-live"), _pipeline(), classes="")
+            next_token = _next()
+            with gr.Row(elem_classes="gb-buttons"):
+                run = build_run(localizer, session)
+                start = Card("start", row(*map(_example, EXAMPLES), _film(open_film), classes="gb-start"), classes="")
+        with gr.Row(elem_classes="gb-cards gb-live"):
+            attention = Card("attention", *_attention())
+            with gr.Column(elem_classes="gb-card gb-draw-card", min_width=300):
+                localizer.sentence("pipeline", kind="question")
+                controls = build_controls(localizer, run)
+                pipeline = Card("pipeline", _pipeline(), classes="")
+            text = Card("text", *_text(), classes="gb-card gb-text")
         opened = [build_upload(localizer, events)] if uploads else []
     events.renderer.add("", SHARED_VIEWS)
     events.renderer.add(NAME, controls=controls.updates())
     for _ in reason.measure(session):  # what every visitor begins with
         pass
-    wired = add_cards(events, NAME, [next_token, controls.examples, text], VIEWS, reason.ANALYSIS)
+    wired = add_cards(events, NAME, [next_token, start, attention, pipeline, text], VIEWS, reason.ANALYSIS)
     _wire(prompt, controls, events, frame, [*opened, wired["model"]])
 
 
-def _next(open_film: Handler) -> Card:
-    """The status, and what comes next and why."""
+def _next() -> Card:
+    """What comes next and why; without attention beside it, where that was asked for."""
+    fitting = generation.written(knowledge.prepare_fitting)
+    why = column(
+        question("reason.question"),
+        sentence("reason", kind="lead"),
+        name="next-why",
+        show=lambda s: not s.state(HiddenState).attention_off,
+        min_width=240,
+    )
+    off = column(
+        predictions("bars-off", selectable=False),
+        sentence("goes-on-off", kind="lead", view="goes-on", field="off"),
+        name="next-off",
+        show=lambda s: s.state(HiddenState).attention_off,
+    )
+    switches = row(
+        button("hide-main", hide_label, hiding.hide_main, enabled=can_hide),
+        button("attention-off", _attention_label, hiding.switch_attention),
+        classes="gb-small",
+    )
     return Card(
         "next",
-        row(
-            sentence("status", kind="status"),
-            sentence("prompt-count", kind="caption"),
-            classes="gb-status-line",
-        ),
+        sentence("status", kind="status"),
         sentence("notice", kind="notice"),
+        row(
+            sentence("knows", kind="notice"),
+            button("use-model", _offer, fitting, queue="model", show=lambda s: offered_model(s) is not None),
+        ),
         row(button("use-tail", _tail, generation.written(generation.prepare_tail), queue="model", show=_is_too_long)),
         columns(
-            column(predictions("bars", on=editing.choose, queue="model"), grow=3),
             column(
-                question("reason.question"),
-                sentence("reason", kind="lead"),
-                sentence("spoken", kind="spoken"),
-                button("open-film", "film.open", open_film),
-                grow=2,
-                min_width=240,
+                predictions("bars", on=editing.choose, queue="model"),
+                sentence("goes-on", kind="lead"),
+                grow=3,
             ),
+            column(why, off, switches, sentence("spoken", kind="spoken"), grow=2, min_width=240),
             classes="gb-next gb-live",
         ),
         classes="",
     )
 
 
-def _attention() -> Part:
+def _offer(s: Snapshot) -> str:
+    """The label of the button that switches to a model that fits the text."""
+    name = offered_model(s)
+    return "" if name is None else t("knows.switch", s.language, model=short_name(name, s.language))
+
+
+def _attention_label(s: Snapshot) -> str:
+    return t("attention.on" if s.state(HiddenState).attention_off else "attention.off", s.language)
+
+
+def _example(key: str) -> Part:
+    write = generation.written(partial(generation.prepare_example, EXAMPLES[key]))
+    return button(key.replace(".", "-"), key, write, queue="model")
+
+
+def _film(open_film: Handler) -> Part:
+    return button("open-film", "film.open", open_film)
+
+
+def _attention() -> tuple[Part, ...]:
     """The attention heatmap."""
     layer = select(
         "layer",
@@ -127,15 +171,14 @@ def _attention() -> Part:
         on=selection.choose_head,
         beside=True,
     )
-    return section(
+    return (
         title_row(question("attention.question"), layer, head),
         chart("heatmap", clickable=True, on=selection.select_row),
-        grow=1,
     )
 
 
-def _text() -> Part:
-    """The text token by token: its strip, the edit controls, how a token was drawn, and the branches."""
+def _text() -> tuple[Part, ...]:
+    """Branches and undo; folded, the text token by token: its strip, how a token was drawn, and edits by hand."""
     shading = choice(
         "shading",
         lambda s: [(t(f"strip.shading.{kind}", s.language), kind) for kind in get_args(Shading)],
@@ -153,27 +196,37 @@ def _text() -> Part:
         on=editing.search,
         on_enter=Action(editing.type_text, "model"),
     )
-    return section(
-        question("strip.question"),
+    again = generation.written(generation.prepare_again_here)
+    return (
+        question("branches.question"),
         sentence("dropped", kind="caption"),
-        tokens("strip", on=selection.select_token),
-        row(sentence("hint", kind="caption"), shading, classes="gb-strip-tools"),
-        draw("draw"),
         row(
             button("undo", "undo", editing.undo, queue="model", enabled=lambda s: s.can_undo),
             button("redo", "redo", editing.redo, queue="model", enabled=lambda s: s.can_redo and not s.generating),
-            button("back", "back", editing.go_back, queue="model", enabled=_is_earlier),
-            button("go_on", "go_on", generation.written(generation.prepare_here), queue="model", enabled=_can_go_on),
+            button("again", "again", again, queue="model", enabled=_can_go_on),
             button("clear", "clear", generation.clear),
             classes="gb-small",
         ),
-        box,
-        choices("hits", on=editing.choose, queue="model"),
         tree("tree", on=editing.switch_branch, queue="model"),
-        fold("ids", "prompt.ids", tokens("prompt-strip", ids=True, selectable=False)),
         files_menu(answer_files),
-        grow=1,
-        classes="gb-text",
+        fold(
+            "token-by-token",
+            "strip.question",
+            tokens("strip", on=selection.select_token),
+            row(sentence("hint", kind="caption"), shading, classes="gb-strip-tools"),
+            draw("draw"),
+            row(
+                button("back", "back", editing.go_back, queue="model", enabled=_is_earlier),
+                button(
+                    "go_on", "go_on", generation.written(generation.prepare_here), queue="model", enabled=_can_go_on
+                ),
+                classes="gb-small",
+            ),
+            box,
+            choices("hits", on=editing.choose, queue="model"),
+            sentence("prompt-count", kind="caption"),
+            tokens("prompt-strip", ids=True, selectable=False),
+        ),
     )
 
 
@@ -191,21 +244,13 @@ def _pipeline() -> Part:
     )
     return fold(
         "pipeline",
-        "pipeline",
+        "pipeline.more",
         sentence("pipeline-lead", kind="caption"),
-        columns(
-            column(
-                table("pipeline-stages"),
-                follow,
-                table("pipeline-token"),
-                min_width=300,
-            ),
-            column(
-                unit,
-                chart("pipeline-lines", clickable=True, on=selection.follow_line),
-                min_width=300,
-            ),
-        ),
+        unit,
+        chart("pipeline-lines", clickable=True, on=selection.follow_line),
+        follow,
+        table("pipeline-stages"),
+        table("pipeline-token"),
         chart("pipeline-bars", on=editing.choose, queue="model"),
         on=selection.unfold_pipeline,
     )
@@ -219,8 +264,9 @@ def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, wri
     carried = [frame.saved]  # in its place the text of the box is sent
     on(prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
     on(prompt.select, selection.select_token, [prompt], **latest)
+    on(prompt.submit, hiding.hide, [prompt], **latest)
     on(frame.strip.select, selection.select_token, [frame.strip])
-    on(controls.chat.input, chat.switch_chat, [controls.chat], **run)
+    on(controls.run.chat.input, chat.switch_chat, [controls.run.chat], **run)
     on(controls.preset.input, selection.choose_preset, [controls.preset])
     settings = list(controls.settings.values())
     names, clamped = tuple(controls.settings), clamped_js(settings)
@@ -231,14 +277,13 @@ def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, wri
         js = f"(_, ...settings) => [({TYPED})(), ...({clamped})(...settings)]"
         return on(button.click, partial(selection.set_and, names, handler), [*carried, *settings], js=js, **run)
 
-    writes(controls.step, generation.step)
-    on(controls.full_speed.click, generation.full_speed)
+    writes(controls.run.step, generation.step)
+    on(controls.run.full_speed.click, generation.full_speed)
     writing += [
-        writes(controls.generate, generation.written(generation.prepare)),
-        writes(controls.again, generation.written(generation.prepare_again)),
+        writes(controls.run.generate, generation.written(generation.prepare)),
         on(frame.model.input, generation.written(generation.pick_model), [frame.model], **run),
     ]
-    on([controls.stop.click, frame.stop.click], generation.stop, cancels=writing)
+    on([controls.run.stop.click, frame.stop.click], generation.stop, cancels=writing)
 
 
 def _tail(s: Snapshot) -> str:

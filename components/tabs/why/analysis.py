@@ -40,8 +40,8 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
     missing: list[Any] = []
     if shown.causes is None:
         missing.append("causes")
-    if not shown.influence_known:
-        missing.append(("influence", state.method))
+    if state.method == "gradient" and not shown.influence_known:
+        missing.append("gradient")
     if shown.cell is None:
         missing.append(("lens", state.stage, state.row))
     if shown.paths is None or shown.watched is not state.watched:
@@ -79,7 +79,7 @@ def analyse(session: Session) -> Iterator[None]:
             session.change(WhyState, shown=answer)
             yield
         yield from _causes(session, answer)
-        yield from _influence(session, answer)
+        yield from _gradient(session, answer)
         yield from _lens(session)
         yield from _paths(session)
         yield from _attribution(session, against)
@@ -105,22 +105,11 @@ def _causes(session: Session, answer: Explanation) -> Iterator[None]:
         yield
 
 
-def _influence(session: Session, answer: Explanation) -> Iterator[None]:
-    if answer.influence_known:
+def _gradient(session: Session, answer: Explanation) -> Iterator[None]:
+    if answer.influence_known or session.state(WhyState).method != "gradient":
         return
-    traced, prediction, method = answer.traced, answer.prediction, session.state(WhyState).method
-    if method == "gradient":
-        found = yield from _busy(session, traced.model, "gradient", lambda: predictions.gradient(traced, prediction))
-    else:
-        steps = predictions.left_out(traced, prediction)
-        while True:
-            try:
-                n, total = next(steps)
-            except StopIteration as end:
-                found = end.value
-                break
-            session.change(WhyState, progress=Message("why.doing.left_out", {"n": n, "total": total}))
-            yield
+    traced, prediction = answer.traced, answer.prediction
+    found = yield from _busy(session, traced.model, "gradient", lambda: predictions.gradient(traced, prediction))
     update(session, answer, influence=found, influence_known=True)
     yield
 

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, get_args
 
+from components.causes import falls_of
 from components.state.session import Session
 from components.tabs.why import predictions
 from components.tabs.why.analysis import update
 from components.tabs.why.state import Explanation, Order, Role, Sample, WatchList, WhyState
+from gpt import SamplingParams
 from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import LENS_POINTS
 from gpt.analysis.vocabulary_search import search_vocabulary
@@ -53,7 +55,7 @@ def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     sent: "part", a field of `Ablation`, and "place", as there; or "all" to switch everything on.
     """
     answer = session.state(WhyState).shown
-    if answer is None or (off := _switched(answer, sent)) is None:
+    if answer is None or (off := _switched(answer, sent, session.settings.sampling())) is None:
         return
     if not update(session, answer, off=off, without=None) or off == Ablation():
         return
@@ -65,23 +67,26 @@ def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
         update(session, answer, without=found)
 
 
-def _switched(answer: Explanation, sent: dict[str, Any]) -> Ablation | None:
+def _switched(answer: Explanation, sent: dict[str, Any], settings: SamplingParams) -> Ablation | None:
     """What is off after a click; None for a click that changes nothing."""
     if sent.get("all") is True:
         return Ablation()
-    flow = None if answer.causes is None else predictions.cause_flow(answer.traced, answer.prediction, answer.causes)
     part, place = sent.get("part"), sent.get("place")
-    if flow is None or not isinstance(place, list) or any(type(each) is not int for each in place):
+    if answer.causes is None or not isinstance(place, list) or any(type(each) is not int for each in place):
         return None
-    shown = {
-        "tokens": flow.tokens,
-        "heads": flow.heads,
-        "reads": [(*head, token) for head in flow.heads for token in flow.tokens],
-    }
-    where = place[0] if part == "tokens" and len(place) == 1 else tuple(place)
-    if not isinstance(part, str) or where not in shown.get(part, ()):
-        return None
-    off = replace(answer.off, **{part: getattr(answer.off, part) ^ {where}})
+    falls = falls_of(answer.causes, answer.prediction.previous, settings)
+    flow = predictions.cause_flow(answer.traced, answer.prediction, falls)
+    heads = () if flow is None else [head for head, _ in flow.heads]
+    off = answer.off
+    match part, place:
+        case "heads", [*head] if tuple(head) in heads:
+            off = replace(off, heads=off.heads ^ {tuple(head)})
+        case "tokens", [position] if flow and (word := flow.word_at(position)):
+            off = replace(off, tokens=off.tokens ^ {*word})
+        case "reads", [*head, position] if flow and tuple(head) in heads and (word := flow.word_at(position)):
+            off = replace(off, reads=off.reads ^ {(*head, each) for each in word})
+        case _:
+            return None
     return off if len(off.tokens) <= answer.prediction.position else None  # one token at least remains
 
 
@@ -140,8 +145,6 @@ def choose(name: str, values: tuple[str, ...], session: Session, value: object) 
         return
     session.change(WhyState, **{name: value})
     shown = session.state(WhyState).shown
-    if shown is not None and name == "method":
-        session.change(WhyState, shown=replace(shown, influence=None, influence_known=False))
     if shown is not None and name == "stage":
         session.change(WhyState, shown=replace(shown, cell=None))
 

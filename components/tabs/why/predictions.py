@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from components.causes import causes_of, left_out_positions
+from components.causes import Falls, causes_of
 from components.state.text import Text
-from gpt import GPT, Edits, GPTConfig, LoadedModel, Trace
+from gpt import GPT, Edits, GPTConfig, LoadedModel, SamplingParams, Trace, distribution
 from gpt.analysis.causes import Ablation, Causes, predict_without
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
-from gpt.analysis.saliency import input_x_gradient, leave_one_out
+from gpt.analysis.saliency import input_x_gradient
 from gpt.analysis.tracing import trace_text, trace_window
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
@@ -27,28 +27,33 @@ LENS_POSITIONS = 16  # in the lens
 POSITIONS_AHEAD = 4  # of these, after the selected one
 MAX_CANDIDATES = 10  # tokens to choose from
 FLOW_HEADS = 5
-FLOW_TOKENS = 6
+FLOW_WORDS = 6
 MAX_GRADIENT_BYTES = 2**29
 MAX_ROLE_BYTES = 2**26
 
-Method = Literal["gradient", "left_out"]
-METHODS: tuple[Method, ...] = ("gradient", "left_out")
+Method = Literal["hidden", "gradient"]
+METHODS: tuple[Method, ...] = ("hidden", "gradient")
 
 
 @dataclass(frozen=True)
 class Prediction:
     """The prediction to explain: `token` after the token at `position`.
 
-    follows: whether it is the token that follows in the text. best: the most likely tokens, best first.
+    follows: whether it is the token that follows in the text. best: the most likely tokens, best first. previous: the
+    tokens up to the position; logits: after them, (vocab_size,).
     """
 
     position: int
     token: int
-    probability: float
     rank: int
     follows: bool
     best: tuple[int, ...]
-    probabilities: tuple[float, ...]
+    previous: tuple[int, ...]
+    logits: Tensor = field(compare=False, repr=False)
+
+    def probabilities(self, settings: SamplingParams) -> Tensor:
+        """The probability of every token with these settings, (vocab_size,)."""
+        return distribution(self.logits, settings, previous_ids=self.previous).final
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +91,9 @@ class TracedText:
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """The influence of each token on a prediction, in nats: values (N,) of the positions from `first` on."""
+    """The influence of each token on a prediction, in nats: values (N,)."""
 
     values: np.ndarray
-    first: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,19 +108,18 @@ class TokenPaths:
 
 def predict(text: Text, position: int, token: int | None = None) -> Prediction:
     """The prediction after a position. token: None for the one that follows, or the best if none does."""
-    log_p = text.document.logits(position).log_softmax(dim=0)
-    best = log_p.topk(min(MAX_CANDIDATES, len(log_p)))
+    logits = text.document.logits(position)
+    ids = logits.topk(min(MAX_CANDIDATES, len(logits))).indices.tolist()
     follower = text.ids[position + 1] if position + 1 < len(text.ids) else None
-    ids = best.indices.tolist()
     token = (ids[0] if follower is None else follower) if token is None else token
     return Prediction(
         position=position,
         token=token,
-        probability=log_p[token].exp().item(),
-        rank=int(rank_of(log_p, torch.tensor([token], device=log_p.device))),
+        rank=int(rank_of(logits, torch.tensor([token], device=logits.device))),
         follows=token == follower,
         best=tuple(ids),
-        probabilities=tuple(best.values.exp().tolist()),
+        previous=text.ids[: position + 1],
+        logits=logits,
     )
 
 
@@ -157,77 +160,51 @@ def gradient(traced: TracedText, prediction: Prediction) -> Influence | None:
     ids = traced.ids[: prediction.position + 1]
     if len(ids) > longest_gradient(traced.model.config):
         return None
-    return Influence(input_x_gradient(traced.model, ids, prediction.token).float().cpu().numpy(), 0)
-
-
-def left_out(traced: TracedText, prediction: Prediction) -> Generator[tuple[int, int], None, Influence | None]:
-    """Leave-one-out influence of each token, of the last ones of a long text.
-
-    Yields (tokens done, total); returns None for a text of one token.
-    """
-    ids = traced.ids[: prediction.position + 1]
-    if len(ids) < 2:
-        return None
-    positions = left_out_positions(traced.model, len(ids))
-    count = len(positions)
-    values: list[Tensor] = []
-    for several in leave_one_out(traced.model, ids, prediction.token, positions):
-        values.append(several)
-        yield sum(map(len, values)), count
-    return Influence(torch.cat(values).float().cpu().numpy(), positions[0])
+    return Influence(input_x_gradient(traced.model, ids, prediction.token).float().cpu().numpy())
 
 
 def causes(traced: TracedText, prediction: Prediction) -> Causes:
-    """The tokens and heads that the prediction depends on."""
-    return causes_of(traced.model, traced.ids[: prediction.position + 1], prediction.token, traced.edits)
+    """The words and heads that the prediction depends on."""
+    return causes_of(traced.model, traced.loaded.tokenizer, prediction.previous, prediction.token, traced.edits)
 
 
 @dataclass(frozen=True, eq=False)
 class CauseFlow:
-    """Heads that a prediction depends on, and the tokens that they read.
+    """Heads and words that a prediction depends on.
 
-    falls: of each head, the share of the probability that is lost without it. tokens: positions in order of the text.
-    weights: (heads, tokens), the attention of each head from the last token.
+    heads: with the probability without each. words: positions in order of the text, with the probability without each.
+    weights: (heads, words), the attention of each head from the last token.
     """
 
-    heads: tuple[tuple[int, int], ...]
-    falls: np.ndarray
-    tokens: tuple[int, ...]
+    heads: tuple[tuple[tuple[int, int], float], ...]
+    words: tuple[tuple[range, float], ...]
     weights: np.ndarray
 
+    def word_at(self, position: int) -> range | None:
+        """The shown word that begins there."""
+        return next((word for word, _ in self.words if word.start == position), None)
 
-def cause_flow(traced: TracedText, prediction: Prediction, causes: Causes) -> CauseFlow | None:
-    """The heads without which the probability falls furthest, with the tokens that they read most; None without any."""
-    strongest = [cause for cause in causes.heads if isinstance(cause.place, tuple)][:FLOW_HEADS]
-    if not strongest:
+
+def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> CauseFlow | None:
+    """The heads and the words without which the probability falls furthest; None without any head."""
+    if not falls.heads:
         return None
-    heads = tuple(cause.place for cause in strongest if isinstance(cause.place, tuple))
-    falls = np.array([1 - cause.probability / causes.probability for cause in strongest])
+    heads = tuple(((fall.place[0], fall.place[1]), fall.probability) for fall in falls.heads[:FLOW_HEADS])
+    words = sorted(
+        ((range(fall.place[0], fall.place[-1] + 1), fall.probability) for fall in falls.words[:FLOW_WORDS]),
+        key=lambda word: word[0].start,
+    )
     place, n = prediction.position - traced.first, prediction.position + 1
-    rows = [traced.trace.layers[layer].attn_weights[0, head, place, :n] for layer, head in heads]
+    rows = [traced.trace.layers[layer].attn_weights[0, head, place, :n] for (layer, head), _ in heads]
     weights = torch.stack(rows).float().cpu().numpy()
-    best = [cause.place for cause in causes.tokens[:1] if isinstance(cause.place, int)]
-    order = np.argsort(-(falls @ weights), kind="stable").tolist()
-    tokens = sorted(list(dict.fromkeys([*best, *order]))[:FLOW_TOKENS])
-    return CauseFlow(heads, falls, tuple(tokens), weights[:, tokens])
+    of_words = [weights[:, word.start : word.stop].sum(axis=1) for word, _ in words]
+    return CauseFlow(heads, tuple(words), np.stack(of_words, axis=1) if words else weights[:, :0])
 
 
-@dataclass(frozen=True)
-class PredictionWithout:
-    """What is predicted without a part: the probability of the token to explain, and the best token with its own."""
-
-    probability: float
-    best: int
-    best_probability: float
-
-
-def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> PredictionWithout:
-    """The prediction without some tokens, heads and what heads read."""
-    ids = traced.ids[: prediction.position + 1]
-    with threads_for(len(ids) * multiplications_per_token(traced.model)):
-        p = predict_without(traced.model, ids, ablation, traced.edits).exp()
-    best = int(p.argmax())
-    return PredictionWithout(p[prediction.token].item(), best, p[best].item())
+def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> Tensor:
+    """The logits without some tokens, heads and what heads read, (vocab_size,)."""
+    with threads_for(len(prediction.previous) * multiplications_per_token(traced.model)):
+        return predict_without(traced.model, prediction.previous, ablation, traced.edits)
 
 
 def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:

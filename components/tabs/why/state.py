@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from torch import Tensor
+
+from components.causes import Falls, falls_of
 from components.state.snapshot import Message, Snapshot
 from components.tabs.why.predictions import (
     Influence,
     Method,
     Prediction,
-    PredictionWithout,
     TokenPaths,
     TracedText,
 )
@@ -47,16 +49,16 @@ class WatchList:
 class Explanation:
     """Results for one prediction; None for what is not computed yet.
 
-    off: what is switched off in the flow; without: what is predicted then. influence_known: whether the influence was
-    computed, which may give None. paths: the token to explain and the watched ones through the layers. against: the
-    token that the attribution compares with.
+    off: what is switched off in the flow; without: the logits then, (vocab_size,). influence_known: whether the
+    gradient was computed, which may give None. paths: the token to explain and the watched ones through the layers.
+    against: the token that the attribution compares with.
     """
 
     traced: TracedText
     prediction: Prediction
     causes: Causes | None = None
     off: Ablation = field(default_factory=Ablation)
-    without: PredictionWithout | None = None
+    without: Tensor | None = None
     influence: Influence | None = None
     influence_known: bool = False
     lens: Lens | None = None
@@ -85,7 +87,7 @@ class WhyState:
     token: int | None = None
     against: int | None = None
     asked_at: object = None
-    method: Method = "gradient"
+    method: Method = "hidden"
     stage: LensPoint = "resid_post"
     row: int = -1
     order: Order = "size"
@@ -110,9 +112,19 @@ class WhyState:
 
     @property
     def n_bytes(self) -> int:
-        return 0 if self.shown is None else self.shown.traced.n_bytes
+        if self.shown is None:
+            return 0
+        return self.shown.traced.n_bytes + (0 if self.shown.causes is None else self.shown.causes.n_bytes)
 
 
 def why_inputs(s: Snapshot) -> tuple[Any, ...]:
     """Inputs of all views of the tab."""
-    return s.state(WhyState), s.text is None or s.text.n_read == 0, s.language
+    return s.state(WhyState), s.text is None or s.text.n_read == 0, s.settings.sampling(), s.language
+
+
+def falls(s: Snapshot) -> Falls | None:
+    """How far the probability of the token to explain falls without each word and head; None before it is known."""
+    shown = s.state(WhyState).shown
+    if shown is None or shown.causes is None:
+        return None
+    return falls_of(shown.causes, shown.prediction.previous, s.settings.sampling())

@@ -136,7 +136,7 @@ def _switch(name: str, values: tuple[str, ...]) -> Part:
 def _tokens(s: Snapshot) -> list[tuple[str, int]]:
     """The tokens to explain: the likeliest, and the one that follows."""
     shown = s.state(WhyState).shown
-    return [] if shown is None else token_choices(shown.traced, shown.prediction)
+    return [] if shown is None else token_choices(shown.traced, shown.prediction, s.settings.sampling())
 
 
 def _token(s: Snapshot) -> int | None:

@@ -10,7 +10,8 @@
  * save: by language, the words of the buttons that save the picture.
  */
 
-import { find, make, setText } from "../dom.js";
+import { find, make } from "../dom.js";
+import { setWords } from "../glossary.js";
 import { defineWidget } from "../runtime.js";
 import { createRows } from "./rows.js";
 import { dressed } from "./dress.js";
@@ -47,8 +48,8 @@ function mount(root, host) {
 
   /** @param {Chart} data */
   function draw({ figure, text = "", note: second = "", rows: bars = null }) {
-    setText(says, text);
-    setText(note, second);
+    setWords(says, text);
+    setWords(note, second);
     nameButtons();
     plot.setAttribute("aria-label", text);
     root.classList.remove("gb-nothing", "gb-undrawn");

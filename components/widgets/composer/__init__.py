@@ -1,5 +1,5 @@
 """The box that a text is written in: a textarea over a copy of the text, token by token, which shows what comes next
-and what it attends to."""
+and the words that it depends on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from components.widgets.encoding import to_json
 from components.widgets.widget import widget
 
 _TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
-<div class="gb-copy" aria-hidden="true"></div>
+<div class="gb-copy" role="toolbar"></div>
 <svg aria-hidden="true"></svg>
 <textarea spellcheck="false" autocomplete="off" autocapitalize="off"></textarea>
+<p class="gb-invite" role="status" hidden></p>
 </div></div>"""
 
 
@@ -27,8 +28,9 @@ def typed_js(name: str) -> str:
 
 def composer(name: str, **wired: Any) -> Part:
     """The box of a view's `composer_data`. Raises `.input` a moment after a person has typed, with a payload of "text",
-    "edited" (the time of the last key in ms) and "document" (as in the data), and `.select` with a payload of
-    {"index": position} when the caret is put behind another token."""
+    "edited" (the time of the last key in ms) and "document" (as in the data), `.select` with a payload of
+    {"index": position} when the caret is put behind another token, and `.submit` with one of {"hidden": [positions]},
+    the first ones of the words to hide, when a word is clicked."""
     return widget("composer", name, template=_TEMPLATE, **wired)
 
 
@@ -43,6 +45,8 @@ def composer_data(
     lines: list[str],
     labels: dict[str, str],
     *,
+    words: Sequence[int] = (),
+    hidden: Sequence[int] = (),
     unwritten: str | None = None,
     selected: int = -1,
     ghost: str = "",
@@ -55,16 +59,19 @@ def composer_data(
 ) -> dict[str, Any]:
     """What the box shows.
 
-    lines: of `box_line`. labels: "name" and "placeholder". unwritten: the text of the box if the tokens are of an older
-    one. selected: the position that the prediction follows. ghost: the text that may come after the last token. arcs:
-    (position, weight in 0..1) of the tokens that the selected one attends to. generating: the text grows by itself.
-    document: names what the text is; another one replaces what was typed and not answered yet. typed: the typed text
-    that became this text, if it is another one; the last n_after characters of the text were put after it.
-    edited: the time of the last key that this answers, see `composer`; what is typed later stays.
+    lines: of `box_line`. labels: "name" and "placeholder"; of the words to hide "words", "hide" and "show", both with
+    {word}, and "invite". words: the position that each begins at. hidden: positions. unwritten: the text of the box if
+    the tokens are of an older one. selected: the position that the prediction follows. ghost: the text that may come
+    after the last token. arcs: (position, weight in 0..1) of the words that the prediction depends on. generating: the
+    text grows by itself. document: names what the text is; another one replaces what was typed and not answered yet.
+    typed: the typed text that became this text, if it is another one; the last n_after characters of the text were put
+    after it. edited: the time of the last key that this answers, see `composer`; what is typed later stays.
     """
     return {
         "lines": lines,
         "labels": labels,
+        "words": list(words),
+        "hidden": list(hidden),
         "unwritten": unwritten,
         "selected": selected,
         "ghost": ghost,

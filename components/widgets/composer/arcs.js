@@ -1,21 +1,20 @@
-// Arcs over a text: from the token that is predicted to those that the prediction attends to.
+// Arcs over a text: from the token that is predicted to the words that the prediction depends on.
 
 import { makeShape } from "../dom.js";
 
-const RISE = 26; // px of the control points above the line
-const LANE = 12; // px above a line, where what comes from another line runs
+const RISE = 30; // px of the control points above the line
+const HOOD = 12; // px of the control point above a word in another line
 
-/** @typedef {{x: number, y: number}} Point */
+/** @typedef {{x: number, y: number, width: number}} Place  the middle of a token's top, and its width */
 
-/** An arc within a line. @param {Point} from @param {Point} to */
+/** An arc within a line. @param {Place} from @param {Place} to */
 export function arcPath(from, to) {
   return `M${from.x} ${from.y}C${from.x} ${from.y - RISE} ${to.x} ${to.y - RISE} ${to.x} ${to.y}`;
 }
 
-/** From a token to the edge of its line, where the arc goes on in another one. @param {Point} token @param {number} edge */
-export function edgePath({ x, y }, edge) {
-  const turn = x + Math.sign(edge - x) * Math.min(LANE, Math.abs(edge - x));
-  return `M${x} ${y}Q${x} ${y - LANE} ${turn} ${y - LANE}H${edge}`;
+/** A small arc over a word in another line: one between the lines would strike the text through. @param {Place} word */
+export function hoodPath({ x, y, width }) {
+  return `M${x - width / 2} ${y}Q${x} ${y - HOOD} ${x + width / 2} ${y}`;
 }
 
 /**
@@ -25,27 +24,19 @@ export function edgePath({ x, y }, edge) {
 export function drawArcs(svg, copy, arcs, selected) {
   svg.replaceChildren();
   const around = svg.getBoundingClientRect();
-  /** The middle of a token's top, in the line that most of it is in. @param {number} i @returns {Point | null} */
-  const top = (i) => {
+  /** In the line that most of the token is in. @param {number} i @returns {Place | null} */
+  const placeOf = (i) => {
     const [box] = [...(copy.node(i)?.getClientRects() ?? [])].sort((a, b) => b.width - a.width);
-    return box ? { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top) } : null;
+    return box ? { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top), width: round(box.width) } : null;
   };
-  /** @param {string} d @param {number} weight */
-  const draw = (d, weight) =>
-    svg.append(makeShape("path", { d, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.6 * weight).toFixed(2) }));
-  const from = top(selected + 1);
+  const from = placeOf(selected + 1);
   if (!from || !arcs.length) return;
-  let elsewhere = 0; // weight of the tokens in lines above
   for (const [position, weight] of arcs) {
-    const to = top(position);
+    const to = placeOf(position);
     if (!to) continue;
-    if (to.y === from.y) draw(arcPath(from, to), weight);
-    else {
-      draw(edgePath(to, around.width), weight);
-      elsewhere += weight;
-    }
+    const d = to.y === from.y ? arcPath(from, to) : hoodPath(to);
+    svg.append(makeShape("path", { d, "stroke-width": (1 + 4 * weight).toFixed(2), "stroke-opacity": (0.25 + 0.6 * weight).toFixed(2) }));
   }
-  if (elsewhere) draw(edgePath(from, 0), elsewhere);
   svg.append(makeShape("circle", { cx: from.x, cy: from.y, r: 3 }));
 }
 

@@ -6,7 +6,9 @@
  * @property {string | null} [unwritten]  the text of the box if the tokens are of an older one
  * @property {number} [selected]  the position that the prediction follows
  * @property {string} [ghost]  the text that may come after the last token
- * @property {[number, number][]} [arcs]  position and weight, in 0..1, of the tokens that the selected one attends to
+ * @property {number[]} [words]  the position that each word begins at
+ * @property {number[]} [hidden]  positions
+ * @property {[number, number][]} [arcs]  position and weight, in 0..1, of the words that the prediction depends on
  * @property {boolean} [generating]  whether the text grows by itself
  * @property {string | null} [typed]  the typed text that became this text, if it is another one
  * @property {number} [n_after]  number of characters that were put after it
@@ -14,10 +16,11 @@
  * @property {string} [document]  another one replaces what was typed
  */
 
-import { find, make, modified, setText } from "../dom.js";
+import { find, modified, setAll } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { drawArcs } from "./arcs.js";
 import { createCopy, tokenAt } from "./copy.js";
+import { toggled, wordAt } from "./words.js";
 
 const TYPING_MS = 150; // from the last key to the question what comes next
 const CARET_MS = 80; // from the last move of the caret to the selection
@@ -27,7 +30,9 @@ const MOVES = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End",
 function mount(root, host) {
   const area = find(root, "textarea", HTMLTextAreaElement);
   const svg = find(root, "svg", SVGSVGElement);
-  const copy = createCopy(find(root, ".gb-copy"));
+  const box = find(root, ".gb-copy");
+  const invitation = find(root, ".gb-invite");
+  const copy = createCopy(box);
   /** @type {Composer} */ let shown = {};
   let text = ""; // of the server
   let isTyped = false; // whether the server does not know yet what a person has typed
@@ -35,6 +40,9 @@ function mount(root, host) {
   let edited = 0; // time of the last key
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let typing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let moving;
+  let hidden = /** @type {Set<number>} */ (new Set());
+  let entered = 0; // the word that the keyboard enters
+  /** @type {{ caret: number, isTouch: boolean } | null} */ let pressed = null; // before the pointer went down
 
   const isAtEnd = () => area.selectionStart === area.value.length;
 
@@ -43,13 +51,15 @@ function mount(root, host) {
     const { ghost: next = "", generating, selected = -1 } = shown;
     const isLast = selected === copy.count() - 1;
     const isElsewhere = document.activeElement === area && !isAtEnd();
-    return isTyped || generating || shown.unwritten != null || !isLast || isElsewhere ? "" : next;
+    return isTyped || generating || shown.unwritten != null || !isLast || isElsewhere || !area.value ? "" : next;
   }
 
   function refresh() {
     const isOld = isTyped || shown.unwritten != null;
-    copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1));
-    drawArcs(svg, copy, isOld ? [] : (shown.arcs ?? []), shown.selected ?? -1);
+    copy.draw(area.value, ghost(), isOld ? -1 : (shown.selected ?? -1), isOld ? new Set() : hidden);
+    const arcs = (shown.arcs ?? []).filter(([position]) => !hidden.has(position));
+    drawArcs(svg, copy, isOld ? [] : arcs, shown.selected ?? -1);
+    nameWords(isOld);
     document.body.classList.toggle("gb-stale", isOld);
   }
 
@@ -57,10 +67,12 @@ function mount(root, host) {
   function draw(data) {
     const wasAtEnd = root.scrollTop + root.clientHeight >= root.scrollHeight - 8;
     if ((data.document ?? "") !== (shown.document ?? "") || (data.edited ?? 0) >= edited) isTyped = false;
+    if (String(data.hidden ?? []) !== String(shown.hidden ?? [])) hidden = new Set(data.hidden);
     shown = data;
     area.placeholder = host.t("placeholder");
     area.setAttribute("aria-label", host.t("name"));
     copy.read(data.lines ?? []);
+    invite();
     text = data.unwritten ?? copy.text();
     settle();
     refresh();
@@ -92,6 +104,7 @@ function mount(root, host) {
   function type() {
     [isTyped, edited] = [true, Math.max(edited + 1, Date.now())];
     area.dataset.edited = String(edited);
+    delete document.body.dataset.invite;
     refresh();
     clearTimeout(moving);
     clearTimeout(typing);
@@ -104,13 +117,57 @@ function mount(root, host) {
     host.send({ text: area.value, edited, document: shown.document ?? "" }, "input");
   }
 
+  /** The token under the pointer; -1: none. @param {MouseEvent} event */
+  function tokenUnder({ clientX, clientY }) {
+    const node = document.elementsFromPoint(clientX, clientY).find((each) => each.parentElement === box);
+    return node ? copy.tokenOf(node) : -1;
+  }
+
+  /** Hides a word, or shows it again. @param {number} word */
+  function hide(word) {
+    if (isTyped || shown.unwritten != null || shown.generating) return;
+    const { words = [] } = shown;
+    hidden = toggled(words, copy.count(), hidden, word);
+    delete document.body.dataset.invite;
+    invite();
+    refresh();
+    host.send({ hidden: words.filter((each) => hidden.has(each)) }, "submit");
+  }
+
+  /** What a first visitor may do. */
+  function invite() {
+    invitation.textContent = host.t("invite");
+    invitation.hidden = !("invite" in document.body.dataset) || !shown.arcs?.length;
+  }
+
+  /** Each word is a button for the keyboard: one stop, with arrows. @param {boolean} isOld */
+  function nameWords(isOld) {
+    const { words = [] } = shown;
+    box.setAttribute("aria-label", host.t("words"));
+    entered = Math.min(entered, Math.max(0, words.length - 1));
+    const pieces = copy.pieces();
+    words.forEach((start, i) => {
+      const node = copy.node(start);
+      if (!node || start >= pieces.length) return;
+      const word = pieces.slice(start, words[i + 1] ?? pieces.length).join("").trim();
+      const attributes = { role: "button", tabindex: i === entered && !isOld ? "0" : "-1", "aria-pressed": String(hidden.has(start)) };
+      setAll(node, { ...attributes, "aria-label": host.t(hidden.has(start) ? "show" : "hide", { word }) });
+    });
+  }
+
+  /** Takes the text that may come next. */
+  function take() {
+    area.setRangeText(ghost(), area.value.length, area.value.length, "end");
+    type();
+  }
+
   /** Selects the token before the caret. */
-  function select() {
+  function select(isWord = false) {
     refresh();
     clearTimeout(moving);
     moving = setTimeout(() => {
-      if (isTyped || shown.unwritten != null || area.selectionStart !== area.selectionEnd) return;
-      const index = tokenAt(copy.pieces(), area.selectionStart);
+      if (isTyped || shown.unwritten != null || (area.selectionStart !== area.selectionEnd && !isWord)) return;
+      const index = tokenAt(copy.pieces(), area.selectionEnd);
       if (index >= 0 && index !== shown.selected) host.send({ index });
     }, CARET_MS);
   }
@@ -127,11 +184,40 @@ function mount(root, host) {
     if (event.key !== "ArrowRight" || !next || modified(event) || event.shiftKey || event.isComposing) return;
     if (!isAtEnd()) return;
     event.preventDefault();
-    area.setRangeText(next, area.value.length, area.value.length, "end");
-    type();
+    take();
   });
   area.addEventListener("keyup", ({ key }) => MOVES.includes(key) && select());
-  area.addEventListener("pointerup", select);
+  area.addEventListener("pointerdown", (event) => {
+    const isFocused = document.activeElement === area;
+    pressed = { caret: isFocused ? area.selectionStart : area.value.length, isTouch: event.pointerType === "touch" };
+  });
+  area.addEventListener("mousedown", (event) => {
+    if (pressed?.isTouch && tokenUnder(event) >= 0) event.preventDefault(); // no keyboard on the screen
+  });
+  area.addEventListener("click", (event) => {
+    const token = tokenUnder(event);
+    const isPlain = event.detail < 2 && area.selectionStart === area.selectionEnd;
+    if (token < 0 || token > copy.count() || !isPlain) return select(event.detail > 1);
+    const word = wordAt(shown.words ?? [], token);
+    if (token === copy.count() && ghost()) return take();
+    if (pressed && !pressed.isTouch) area.setSelectionRange(pressed.caret, pressed.caret);
+    if (word >= 0 && token < copy.count()) hide(word);
+  });
+  area.addEventListener("pointermove", (event) => {
+    const word = wordAt(shown.words ?? [], tokenUnder(event));
+    area.style.cursor = word < 0 ? "" : "pointer";
+  });
+  box.addEventListener("keydown", (event) => {
+    const { words = [] } = shown;
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    if (modified(event)) return;
+    if (event.key === "Enter" || event.key === " ") hide(entered);
+    else if (step === undefined) return;
+    else entered = Math.max(0, Math.min(words.length - 1, entered + step));
+    event.preventDefault();
+    refresh();
+    copy.node(words[entered])?.focus();
+  });
   area.addEventListener("focus", refresh);
   area.addEventListener("blur", () => {
     if (typing !== undefined) ask();

@@ -54,6 +54,9 @@ export function createCopy(box) {
     /** The element of a token, or what follows the last one; null if it is not in the text. @param {number} i @returns {HTMLElement | null} */
     node: (i) => (i < 0 || i > drawn.length ? null : i < drawn.length ? nodes[i] : next.textContent ? next : end),
 
+    /** The token of an element; as many as there are tokens for the text that may come next, -1 for anything else. @param {Element} node */
+    tokenOf: (node) => (node === next ? drawn.length : drawn.findIndex((_, i) => nodes[i] === node)),
+
     /** @param {string[]} fresh */
     read(fresh) {
       let kept = 0;
@@ -62,8 +65,8 @@ export function createCopy(box) {
       lines = [...fresh];
     },
 
-    /** @param {string} text of the box @param {string} ghost @param {number} selected -1: none */
-    draw(text, ghost, selected) {
+    /** @param {string} text of the box @param {string} ghost @param {number} selected marked unless it is the last one; -1: none @param {Set<number>} [hidden] positions */
+    draw(text, ghost, selected, hidden = new Set()) {
       const count = piecesIn(pieces(), text);
       let kept = 0;
       while (kept < drawn.length && kept < count && drawn[kept] === lines[kept]) kept += 1;
@@ -80,7 +83,8 @@ export function createCopy(box) {
       setText(next, marked(ghost));
       end.textContent = "\u200b"; // so that a line break at the end begins a line; a new node, which has not moved
       for (const node of box.querySelectorAll(".gb-at")) node.classList.remove("gb-at");
-      if (selected >= 0 && selected < drawn.length) nodes[selected].classList.add("gb-at");
+      if (selected >= 0 && selected < drawn.length - 1) nodes[selected].classList.add("gb-at");
+      for (let i = 0; i < drawn.length; i += 1) nodes[i].classList.toggle("gb-hidden", hidden.has(i));
     },
   };
 }

@@ -12,7 +12,7 @@ from components.widgets.widget import widget
 _TEMPLATE = """<figure class="gb-predictions">
 <figcaption><h2></h2><p class="gb-says"></p></figcaption>
 <div class="gb-bars" role="listbox"></div>
-<div class="gb-axis" aria-hidden="true"><span>0 %</span><span>50 %</span><span>100 %</span></div>
+<div class="gb-axis" aria-hidden="true"><span>0%</span><span>50%</span><span>100%</span></div>
 </figure>"""
 
 

@@ -9,10 +9,12 @@
  * @property {number} [chosen]  the index of the one that stands in the text; -1: none
  */
 
-import { find, make, setCount, setText } from "../dom.js";
+import { find, make, setText } from "../dom.js";
 import { percent } from "../numbers.js";
 import { roving } from "../roving.js";
 import { defineWidget } from "../runtime.js";
+
+const GLIDE_MS = 150;
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -29,6 +31,13 @@ function mount(root, host) {
     return row;
   }
 
+  /** Lets a row slide from where it was. @param {HTMLElement} row @param {number | undefined} top */
+  function glide(row, top) {
+    const by = top === undefined ? 0 : top - row.offsetTop;
+    if (!by || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    row.animate([{ transform: `translateY(${by}px)` }, { transform: "none" }], { duration: GLIDE_MS, easing: "ease-out" });
+  }
+
   /** @param {Predictions} data */
   function draw(data) {
     shown = data;
@@ -36,7 +45,20 @@ function mount(root, host) {
     list.setAttribute("aria-label", data.title ?? "");
     setText(find(root, "h2"), data.title ?? "");
     setText(find(root, ".gb-says"), data.text ?? "");
-    setCount(list, bars.length, makeRow);
+    const tops = new Map([...rows].map((row) => [row, row.offsetTop]));
+    const kept = new Map([...rows].map((row) => [row.dataset.token, row]));
+    const focused = [...rows].find((row) => row === document.activeElement);
+    const placed = bars.map(([token, , , , sent]) => {
+      const key = `${token} ${JSON.stringify(sent)}`;
+      const row = kept.get(key) ?? makeRow();
+      row.dataset.token = key;
+      kept.delete(key);
+      return row;
+    });
+    if (placed.length !== rows.length || placed.some((row, i) => row !== rows[i])) {
+      list.replaceChildren(...placed);
+      focused?.focus();
+    }
     bars.forEach(([token, before, after, name], i) => {
       const [label, track, number] = /** @type {HTMLCollectionOf<HTMLElement>} */ (rows[i].children);
       setText(label, token);
@@ -45,9 +67,11 @@ function mount(root, host) {
       rows[i].setAttribute("aria-label", name);
       rows[i].classList.toggle("gb-chosen", i === chosen);
       if (selectable) rows[i].setAttribute("aria-selected", String(i === chosen));
+      rows[i].classList.toggle("gb-changed", before !== after);
       [before, after].forEach((share, k) => {
         /** @type {HTMLElement} */ (track.children[k]).style.width = `${100 * share}%`;
       });
+      glide(rows[i], tops.get(rows[i]));
     });
     enter?.();
   }

@@ -1,8 +1,8 @@
 /**
  * The flow from tokens over heads to the predicted token.
  * @typedef {object} Flow
- * @property {[position: number, token: string][]} [tokens]
- * @property {[layer: number, head: number, fall: number][]} [heads]  fall: share of the probability lost without it
+ * @property {[position: number, word: string, without: number][]} [tokens]  without: the probability without it
+ * @property {[layer: number, head: number, without: number][]} [heads]
  * @property {number[][]} [weights]  [head][token] @property {number} [n_head]  of the model
  * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]
  * @property {{tokens: number[][], heads: number[][], reads: number[][]}} [off]  the places that are switched off
@@ -72,8 +72,8 @@ function mount(root, host) {
     const focused = svg.contains(document.activeElement);
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
-    const { tokens: rows, heads: nodes, height, reads, writes } = layout(heads.map(([, , fall]) => fall), weights);
-    const [side, middle] = isNarrow ? [84, 60] : [120, 132];
+    const { tokens: rows, heads: nodes, height, reads, writes } = layout(heads.map(([, , without]) => 1 - without / before), weights);
+    const [side, middle] = isNarrow ? [108, 84] : [160, 190];
     const end = isNarrow ? 104 : 160;
     const [headX, endX] = [side + (width - side - end - middle) * 0.5, width - end];
     svg.replaceChildren();
@@ -83,7 +83,7 @@ function mount(root, host) {
     const has = (part, place) => off[part].some((each) => String(each) === String(place));
     const colour = (/** @type {number} */ head) => `--hue: ${headColour(head, count, host.dark)}`;
 
-    heads.forEach(([layer, head, fall], h) => {
+    heads.forEach(([layer, head, without], h) => {
       const isHeadOff = has("heads", [layer, head]);
       reads[h].forEach((ribbon, t) => {
         if (ribbon.width < 0.05) return;
@@ -102,20 +102,21 @@ function mount(root, host) {
       const write = { ...writes[h], from: writes[h].from + TOP, to: writes[h].to + TOP };
       const css = isHeadOff ? "gb-ribbon gb-off" : "gb-ribbon";
       const path = makeShape("path", { d: outline(write, headX + middle, endX), class: css, style: colour(head) });
-      const label = host.t("head.off", { layer, head, p: percent(fall) });
+      const label = host.t("head.off", { layer, head, before: percent(before), after: percent(without) });
       const to = { part: "heads", place: [layer, head] };
       switched(path, to, label, isHeadOff);
-      const text = host.t(isNarrow ? "head.short" : "head", { layer, head });
+      const text = `${host.t(isNarrow ? "head.short" : "head", { layer, head })} → ${percent(without)}`;
       const node = box(nodes[h], headX, middle, text, { class: isHeadOff ? "gb-ribbon-head gb-off" : "gb-ribbon-head", style: colour(head) });
       switched(node, to, label, isHeadOff);
     });
     rows.forEach((row, t) => {
-      const [position, token] = tokens[t] ?? [-1, host.t("others")];
+      const [position, token, without] = tokens[t] ?? [-1, host.t("others"), 0];
       if (position < 0) return void svg.append(box(row, 0, side, token, { class: "gb-ribbon-others" }));
       const isOff = has("tokens", [position]);
-      const shown = isNarrow && token.length > 8 ? `${token.slice(0, 7)}…` : token;
-      const node = box(row, 0, side, shown, { class: isOff ? "gb-ribbon-token gb-off" : "gb-ribbon-token" });
-      switched(node, { part: "tokens", place: [position] }, host.t("token.off", { token }), isOff);
+      const most = isNarrow ? 7 : 12;
+      const shown = token.length > most ? `${token.slice(0, most - 1)}…` : token;
+      const node = box(row, 0, side, `${shown} → ${percent(without)}`, { class: isOff ? "gb-ribbon-token gb-off" : "gb-ribbon-token" });
+      switched(node, { part: "tokens", place: [position] }, host.t("token.off", { token, before: percent(before), after: percent(without) }), isOff);
     });
     title(host.t("tokens"), 0, "start");
     title(host.t("heads"), headX + middle / 2, "middle");

@@ -3,7 +3,7 @@
  * @typedef {Record<string, any>} Sentence  text, or whatever the option `field` names; hidden: no line though it has words
  */
 
-import { setText } from "../dom.js";
+import { setWords } from "../glossary.js";
 import { defineWidget } from "../runtime.js";
 
 defineWidget(
@@ -12,7 +12,7 @@ defineWidget(
     always: true, // a tab that is opened shows at once what it says, and the styles ask whether it says something
     draw: (/** @type {Sentence} */ { hidden = false, ...data }) => {
       const text = data[options.field ?? "text"] ?? "";
-      setText(root, text);
+      setWords(root, text);
       root.hidden = hidden || (!text && !root.ariaLive); // what is hidden when it changes is not read aloud
     },
   }),

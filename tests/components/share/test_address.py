@@ -9,6 +9,7 @@ from components.share.opening import open_link
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
 from components.state.text import Text
+from components.tabs.playground.handlers import generation
 from gpt import Generation, get_model
 
 TABS = ("playground", "why", "lessons")
@@ -32,7 +33,7 @@ def places(session):
 
     version = Text.of(session.document).version
     pages = {"lesson": LinkedPage("lessons", open_lesson, lambda s: opened[-1] if opened else None)}
-    return Places(TABS, pages, version, OPENING)
+    return Places(TABS, pages, version, OPENING, "stories")
 
 
 def named(session, places):
@@ -77,6 +78,21 @@ def test_back_shows_tab_selection_and_film_again_and_leaves_the_text(session, pl
     assert named(session, places)["lesson"] == "loss"
     assert go(session, places, "", 30) == ("playground", OPENING)
     assert (session.film, list(session.document.ids)) == (None, ids)
+
+
+def test_back_undoes_a_change_of_the_model_and_forward_brings_it_again(session, places):
+    first = list(session.document.ids)
+    for _ in generation.pick_model(session, "untrained"):
+        pass
+    session.lock.end(session.pending.turn)
+    session.drop_pending()
+    session.document.read()
+    assert named(session, places)["model"] == "untrained"
+    go(session, places, "", 10)
+    assert (session.model, list(session.document.ids)) == ("stories", first)
+    assert "model" not in named(session, places)
+    go(session, places, "model=untrained", 20)
+    assert session.document.loaded.name == "untrained"
 
 
 def test_an_address_that_names_nothing_that_exists_shows_what_does(session, places):

@@ -115,7 +115,7 @@ def test_many_threads_leave_the_store_within_its_limit() -> None:
 def test_a_session_is_made_again_of_what_the_page_kept() -> None:
     session = opening(example(get_model()))
     list(session.document.steps(SamplingParams(seed=2), 3))
-    session.document.go_back(20)
+    session.document.go_back(10)
     session.settings = session.settings.with_value("temperature", 0.3)
     session.select(position=4, layer=1, head=2)
     session.tab = "why"

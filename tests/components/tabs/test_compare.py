@@ -120,7 +120,7 @@ def test_two_prompts_are_not_paired_and_their_predictions_are_compared_at_the_se
     p, q = (document.logits(at).softmax(0) for document, at in zip(pair.documents, (0, ends[1]), strict=True))
     apart = torch.nn.functional.kl_div(q.log(), p, reduction="sum").item() / math.log(2)
     said = column_views.divergence_chart(pair, "en")["text"]
-    assert f"After “Once” on the left and “·dog” on the right, the predictions differ by {apart:.2f} bits" in said
+    assert f"After “Once” on the left and “dog” on the right, the predictions differ by {apart:.2f} bits" in said
     assert pair.documents[1].ids == written(COLD, COLD, prompt=other).documents[0].ids
 
 

@@ -70,7 +70,7 @@ def test_every_view_of_a_tab_draws(renderer: Renderer, document: Generation, tab
     assert any(shown.values())
 
 
-@pytest.mark.parametrize("method", ["gradient", "left_out"])
+@pytest.mark.parametrize("method", ["gradient", "hidden"])
 def test_why_measures_every_influence(renderer: Renderer, document: Generation, method: str) -> None:
     session = session_of(document, "why")
     session.change(WhyState, method=method, sample="random")
@@ -79,7 +79,7 @@ def test_why_measures_every_influence(renderer: Renderer, document: Generation, 
         name for name in ("influence", "lens", "path", "parts", "heads", "head") if shown[f"why-{name}"]["figure"]
     ]
     assert len(charts) == 6
-    assert shown["why-flow"]["heads"] == sorted(shown["why-flow"]["heads"], key=lambda head: -head[2])
+    assert shown["why-flow"]["heads"] == sorted(shown["why-flow"]["heads"], key=lambda head: head[2])
 
 
 @pytest.mark.parametrize("part", get_args(Part))

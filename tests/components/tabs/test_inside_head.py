@@ -135,7 +135,7 @@ def test_a_long_text_sends_a_window_and_says_what_is_outside(long: Generation, v
     queries, keys = (slice(content[side]["start"], content[side]["start"] + SIDE) for side in ("queries", "keys"))
     np.testing.assert_allclose(unpacked(content["weights"], "<f4", SIDE, SIDE), traced[queries, keys], atol=1e-5)
     assert f"keys {keys.start} to {keys.stop - 1}" in content["text"]
-    assert f"{100 * (1 - traced[230, keys].sum()):.0f}\u00a0% of this attention" in content["text"]
+    assert f"{100 * (1 - traced[230, keys].sum()):.0f}% of this attention" in content["text"]
     side = content["map"]["side"]
     assert unpacked(content["map"]["levels"], "u1", side, side).shape < (100, 100)
     assert inside.shown("lines")["keys"] == content["keys"]

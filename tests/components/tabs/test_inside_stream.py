@@ -122,7 +122,7 @@ def test_a_model_without_position_embeddings_says_so() -> None:
 
 
 def test_a_stream_of_no_length_has_no_shares() -> None:
-    assert whole_percents(np.array([0.5, 0.25, 0.25])) == ["50\u00a0%", "25\u00a0%", "25\u00a0%"]
+    assert whole_percents(np.array([0.5, 0.25, 0.25])) == ["50%", "25%", "25%"]
     assert whole_percents(np.full(3, np.nan)) == ["–"] * 3
 
 

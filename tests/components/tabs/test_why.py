@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.labels import percent
+from components.labels import percent, speaking
 from components.state.session import Session
 from components.tabs.why import analysis, handlers, predictions
 from components.tabs.why.state import WhyState
@@ -40,15 +40,18 @@ def answered(session):
 
 def test_every_panel_is_about_the_selected_position(session):
     drawn = answered(session)
-    assert "position 28," in drawn["why-lead"]["text"]
+    here = session.document.tokenizer.decode(session.document.ids[-1:]).strip()
+    assert f"After “{here}”" in drawn["why-lead"]["text"]
     assert re.search(
-        r"mostly because of “.+”.*: without it .* instead of .* Without layer \d, head \d: .* Measured by leaving out",
+        r"^“.+”.* is the main reason: hide it and “.+” drops from \d+% to .*\. Of the heads, layer \d, head \d",
         drawn["why-because"]["text"],
     )
     session.select(position=4)
     assert analysis.wanted(session.snapshot()) is not None
     drawn = answered(session)
-    assert "position 4," in drawn["why-lead"]["text"]
+    assert "After “.”" in drawn["why-lead"]["text"]
+    with speaking("en", exact=True):
+        assert "position 4," in answered(session)["why-lead"]["text"]
     assert drawn["why-strip"]["selected"] == 4
     assert all(
         drawn[f"why-{name}"]["figure"] for name in ("influence", "lens", "cell", "path", "parts", "heads", "head")
@@ -59,10 +62,25 @@ def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(
     snapshot = session.snapshot()
     drawn = {view.name: view.draw(snapshot) for view in VIEWS}
     known = predictions.predict(snapshot.text, snapshot.position)
-    assert percent(known.probability) in drawn["why-because"]["text"]
+    p = known.probabilities(snapshot.settings.sampling())[known.token].item()
+    assert percent(p) in drawn["why-because"]["text"]
     assert "Each word is left out once" in drawn["why-because"]["text"]
     assert drawn["why-flow"]["is_pending"]
     assert "is_pending" not in answered(session)["why-flow"]
+
+
+def test_the_sentence_the_ribbons_and_the_evidence_name_the_same_word_and_numbers(session):
+    drawn = answered(session)
+    word, before, after = re.match(
+        r"“(.+)”.* is the main reason: hide it and .*? drops from (\d+%) to (.+?)\.", drawn["why-because"]["text"]
+    ).groups()
+    flow = drawn["why-flow"]
+    _, name, without = min(flow["tokens"], key=lambda token: token[2])
+    assert (name, percent(flow["before"]), percent(without)) == (word, before, after)
+    texts = [text for trace in drawn["why-influence"]["figure"]["data"] for text in trace.get("text", ())]
+    assert after in [text.strip("\u00a0") for text in texts]
+    _, _, top = max(flow["heads"], key=lambda head: -head[2])
+    assert f"to {percent(top)}." in drawn["why-because"]["text"]
 
 
 def switched(session, **sent):
@@ -74,11 +92,11 @@ def switched(session, **sent):
 def test_what_is_switched_off_in_the_flow_is_measured_at_once(session):
     drawn = answered(session)
     flow = drawn["why-flow"]
-    assert flow["heads"] == sorted(flow["heads"], key=lambda head: -head[2])
+    assert flow["heads"] == sorted(flow["heads"], key=lambda head: head[2])
     assert all(sum(row) <= 1.001 for row in flow["weights"])
-    layer, head, fall = flow["heads"][0]
+    layer, head, without = flow["heads"][0]
     drawn = switched(session, part="heads", place=[layer, head])
-    assert drawn["after"] == pytest.approx(flow["before"] * (1 - fall), abs=1e-3)  # as the answer says
+    assert drawn["after"] == pytest.approx(without, abs=1e-3)  # as the answer says
     assert re.search(rf"^Without layer {layer}, head {head}, “.*” goes from .* to ", drawn["says"])
     position = flow["tokens"][0][0]
     drawn = switched(session, part="reads", place=[layer, head, position])
@@ -128,7 +146,7 @@ def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary
     assert session.state(WhyState).shown.paths.tokens == (best, 7, girl)
     assert [line.get("name") for line in drawn["why-path"]["figure"]["data"][::2]][2] == "·girl"
     rank = 1 + int((session.document.logits(28) > session.document.logits(28)[girl]).sum())
-    assert re.search(rf"“·girl” starts at rank [\d,]+ and ends at rank {rank:,} with", drawn["why-path"]["note"])
+    assert re.search(rf"“girl” starts at rank [\d,]+ and ends at rank {rank:,} with", drawn["why-path"]["note"])
     assert "No token contains “no·token·has·this”" in drawn["why-path"]["note"]
     session.select(position=4)
     answered(session)
@@ -146,12 +164,13 @@ def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary
 def test_only_what_a_choice_changes_is_computed_again(session):
     answered(session)
     before = session.state(WhyState).shown
-    handlers.choose("method", predictions.METHODS, session, "left_out")
+    handlers.choose("method", predictions.METHODS, session, "gradient")
     answered(session)
     after = session.state(WhyState).shown
     assert after.traced is before.traced
     assert after.lens is before.lens
-    assert after.influence is not before.influence
+    assert before.influence is None
+    assert after.influence is not None
 
 
 def test_nothing_is_computed_while_the_text_is_written_and_the_status_says_so(session):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
 
-from components.causes import MIN_LEFT_OUT_TOKENS, left_out_positions
+from components.causes import MIN_LEFT_OUT_TOKENS, causes_of
 from components.tabs.why import predictions
 from components.tabs.why.views import tokens
-from gpt import PRESETS, GPTConfig, get_model
+from components.words import words_of
+from gpt import PRESETS, GPTConfig, SamplingParams, get_model
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import logit_lens
 from gpt.analysis.tracing import trace_text
@@ -73,35 +72,27 @@ def test_the_token_asked_about_is_the_one_that_follows_else_the_best(document, l
     assert (end.token, end.rank, end.follows) == (int(document.logits(last).argmax()), 1, False)
     own = predicted(document, last, 7)
     assert own.token == 7
-    assert own.probability == pytest.approx(document.logits(last).softmax(0)[7].item(), rel=1e-4)
+    raw = own.probabilities(SamplingParams())[7].item()
+    assert raw == pytest.approx(document.logits(last).softmax(0)[7].item(), rel=1e-4)
     assert own.rank == 1 + int((document.logits(last) > document.logits(last)[7]).sum())
 
 
-def run(generator):
-    steps = []
-    while True:
-        try:
-            steps.append(next(generator))
-        except StopIteration as end:
-            return steps, end.value
+def test_hiding_reaches_every_word_of_a_short_text_and_the_last_ones_of_a_long_one(document):
+    model, tokenizer, ids = document.loaded.model, document.tokenizer, document.ids[:10]
+    words = [*words_of(tokenizer, ids)][:-1]
+    found = causes_of(model, tokenizer, ids, 7, None)
+    assert [cause.place for cause in found.words] == [tuple(word) for word in words]
+    few = causes_of(model, tokenizer, ids, 7, None, limit=0)
+    assert all(cause.place[0] >= 10 - MIN_LEFT_OUT_TOKENS for cause in few.words)
+    assert 0 < len(few.words) < len(found.words)
+    for one, other in zip(reversed(few.words), reversed(found.words), strict=False):
+        torch.testing.assert_close(one.logits, other.logits, atol=1e-3, rtol=1e-3)
 
 
-def test_leaving_out_reaches_every_token_of_a_short_text_and_the_last_ones_of_a_long_one(document, monkeypatch):
-    reading, asked = traced(document, 9), predicted(document, 9)
-    steps, found = run(predictions.left_out(reading, asked))
-    assert steps[-1] == (10, 10)
-    assert (found.first, len(found.values)) == (0, 10)
-    monkeypatch.setattr(predictions, "left_out_positions", partial(left_out_positions, limit=0))
-    _, few = run(predictions.left_out(reading, asked))
-    assert (few.first, len(few.values)) == (10 - MIN_LEFT_OUT_TOKENS, MIN_LEFT_OUT_TOKENS)
-    np.testing.assert_allclose(few.values, found.values[few.first :], atol=1e-4)
-
-
-def test_a_text_of_one_token_has_nothing_to_leave_out_and_says_so(document):
+def test_a_text_of_one_token_has_nothing_to_hide_and_says_so(document):
     reading, asked = traced(document, 0), predicted(document, 0)
-    _, found = run(predictions.left_out(reading, asked))
-    assert found is None
-    assert "nothing can be left out" in tokens.no_influence(reading, asked, "left_out", "en")
+    assert predictions.causes(reading, asked).words == ()
+    assert "nothing can be hidden" in tokens.no_influence(reading, asked, "hidden", "en")
 
 
 def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document, last, monkeypatch):

@@ -13,7 +13,7 @@ from components.state.selection import Selection
 from components.tabs.why import handlers, predictions
 from components.tabs.why.views import lens as lens_views
 from components.tabs.why.views import parts, tokens
-from gpt import Generation, get_model
+from gpt import Generation, SamplingParams, get_model
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import LENS_POINTS
 from tests.components.tabs.why_session import predicted, read_text, traced
@@ -30,7 +30,7 @@ def last(document):
 
 
 def test_the_shade_is_each_token_s_share_of_the_influence_whichever_way_it_goes():
-    largest, _, _ = tokens.shade(predictions.Influence(np.array([1.0, -3.0, 0.0]), 2)).partition(":")
+    largest, _, _ = tokens.shade(np.array([1.0, -3.0, 0.0])).partition(":")
     assert float(largest) == 0.75
     assert tokens.shade(None).startswith("0:")
 
@@ -76,11 +76,11 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
 def test_every_view_speaks_both_languages(document, last):
     reading, asked = traced(document, last), predicted(document, 5)
     asked = replace(asked, position=last)
-    lens, influence = predictions.lens(reading), predictions.Influence(np.array([0.5, -0.2]), 3)
+    lens, influence = predictions.lens(reading), predictions.Influence(np.array([0.5, -0.2]))
     paths = predictions.token_paths(reading, last, [asked.token, 7])
     for language in ("en", "zh"):
         texts = [
-            tokens.lead_sentence(reading, asked, language),
+            tokens.lead_sentence(reading, asked, SamplingParams(), language),
             (lens_views.lens_map(reading, asked, lens, LENS_POINTS[0], 3, language))["text"],
             (lens_views.path_lines(document.tokenizer, paths, (), language))["note"],
             (tokens.influence_bars(reading, asked, influence, language))["text"],
@@ -93,7 +93,7 @@ def test_every_view_speaks_both_languages(document, last):
 
 def test_influences_that_are_all_small_are_not_written_as_zero(document):
     reading, asked = traced(document, 5), predicted(document, 5)
-    influence = predictions.Influence(np.linspace(-0.004, 0.004, 6), 0)
+    influence = predictions.Influence(np.linspace(-0.004, 0.004, 6))
     said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]
     assert "(+0.0040 nats)" in said
     assert "(−0.0040 nats)" in said
@@ -102,7 +102,7 @@ def test_influences_that_are_all_small_are_not_written_as_zero(document):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_what_reads_as_zero_is_named_neither_for_nor_against(document, sign):
     reading, asked = traced(document, 5), predicted(document, 5)
-    influence = predictions.Influence(sign * np.array([1.5, 0.2, -0.004]), 0)
+    influence = predictions.Influence(sign * np.array([1.5, 0.2, -0.004]))
     said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]
     assert ("Most for" in said, "Most against" in said) == (sign > 0, sign < 0)
 

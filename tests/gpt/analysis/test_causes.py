@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpt import Edits, load_model
-from gpt.analysis.causes import N_HEADS, Ablation, predict_without, strongest_causes
+from gpt.analysis.causes import N_HEADS, Ablation, measure_causes, predict_without
 from gpt.model import GPT
 
 MODEL = load_model("stories", device="cpu", trainable=True)
@@ -30,33 +30,37 @@ def without_head(layer: int, head: int) -> GPT:
     return model
 
 
-def test_the_causes_are_the_token_and_the_head_without_which_the_probability_is_lowest() -> None:
-    found = strongest_causes(MODEL.model, IDS, TOKEN, range(len(IDS)))
-    assert found.probability == pytest.approx(probability(MODEL.model, IDS), rel=1e-4)
-    gaps = [probability(MODEL.model, IDS[:i] + IDS[i + 1 :]) for i in range(len(IDS))]
-    assert found.tokens[0].probability == pytest.approx(min(gaps), rel=1e-3)
-    assert found.tokens[0].place == gaps.index(min(gaps))
-    falls = [cause.probability for cause in found.heads]
-    assert falls == sorted(falls)
-    assert falls[-1] < found.probability
-    strongest = found.heads[0]
-    assert isinstance(strongest.place, tuple)
-    assert strongest.probability == pytest.approx(probability(without_head(*strongest.place), IDS), rel=1e-3)
+def p_of(logits: torch.Tensor) -> float:
+    return logits.softmax(dim=-1)[TOKEN].item()
 
 
-def test_edits_hold_in_every_pass_and_one_token_alone_has_no_earlier_one() -> None:
+def test_each_word_and_each_head_is_measured_without_it() -> None:
+    words = [(0,), (2, 3), (4,)]
+    found = measure_causes(MODEL.model, IDS, TOKEN, words)
+    assert p_of(found.logits) == pytest.approx(probability(MODEL.model, IDS), rel=1e-4)
+    assert [cause.place for cause in found.words] == words
+    for cause in found.words:
+        rest = [token for i, token in enumerate(IDS) if i not in cause.place]
+        assert p_of(cause.logits) == pytest.approx(probability(MODEL.model, rest), rel=1e-3)
+    assert len(found.heads) == N_HEADS
+    for cause in found.heads[:2]:
+        assert p_of(cause.logits) == pytest.approx(probability(without_head(*cause.place), IDS), rel=1e-3)
+
+
+def test_edits_hold_in_every_pass_and_one_token_alone_has_no_other() -> None:
     config = MODEL.model.config
-    others = {(layer, head): 0.0 for layer in range(config.n_layer) for head in range(config.n_head)}
-    off = Edits(head_scale=others)
-    found = strongest_causes(MODEL.model, IDS, TOKEN, range(len(IDS)), off)
-    assert found.heads == ()  # all are off already
-    assert strongest_causes(MODEL.model, IDS[:1], TOKEN, range(1)).tokens == ()
-    assert N_HEADS < config.n_layer * config.n_head
+    off = Edits(head_scale={(layer, head): 0.0 for layer in range(config.n_layer) for head in range(config.n_head)})
+    found = measure_causes(MODEL.model, IDS, TOKEN, [], off)
+    for cause in found.heads:  # all are off already
+        assert p_of(cause.logits) == pytest.approx(p_of(found.logits), rel=1e-4)
+    assert measure_causes(MODEL.model, IDS[:1], TOKEN, []).words == ()
+    with pytest.raises(ValueError, match="at least 2"):
+        measure_causes(MODEL.model, IDS[:1], TOKEN, [(0,)])
 
 
 def predicted(tokens=(), heads=(), reads=(), edits: Edits | None = None) -> float:
     ablation = Ablation(frozenset(tokens), frozenset(heads), frozenset(reads))
-    return predict_without(MODEL.model, IDS, ablation, edits)[TOKEN].exp().item()
+    return p_of(predict_without(MODEL.model, IDS, ablation, edits))
 
 
 def test_a_prediction_without_tokens_and_heads_is_that_of_passes_that_lack_them() -> None:

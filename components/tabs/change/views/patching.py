@@ -121,7 +121,7 @@ def chosen(name: str, s: Snapshot) -> list[Any]:
 
 
 def _share(value: float) -> str:
-    return f"{decimal(100 * value, 0)}\u00a0%"
+    return f"{decimal(100 * value, 0)}%"
 
 
 def _map(s: Snapshot) -> Any:

@@ -162,7 +162,7 @@ def whole_percents(shares: np.ndarray) -> list[str]:
     lower = np.floor(100 * shares)
     missing = round(100 - lower.sum())
     lower[np.argsort(lower - 100 * shares, kind="stable")[:missing]] += 1
-    return [f"{decimal(value, 0)}\u00a0%" for value in lower]
+    return [f"{decimal(value, 0)}%" for value in lower]
 
 
 def _norms(scene: Scene) -> np.ndarray:

@@ -18,12 +18,13 @@ from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured, min_update_interval
+from components.tabs.playground.handlers.hiding import show_all
 from components.tabs.playground.handlers.typing import read_box, take_text
 from components.tabs.playground.state import PlaygroundState, tail_length
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.backends import model_seconds, polled
 from gpt.documents.generation import sliding_steps
-from gpt.tokenizer import is_chat, prompt_ids
+from gpt.tokenizer import is_chat, prompt_ids, start_ids
 
 UPDATE_SECONDS = 0.05  # between two frames
 _END = object()
@@ -57,6 +58,11 @@ def prepare_again(session: Session, box: str) -> Iterator[None]:
         return document
 
     yield from _prepare(session, begin)
+
+
+def prepare_again_here(session: Session) -> Iterator[None]:
+    """Prepare to continue the prompt of the document; the tokens after it remain as a branch."""
+    yield from prepare_again(session, "")
 
 
 def prepare_here(session: Session) -> Iterator[None]:
@@ -220,6 +226,7 @@ def step(session: Session, box: str) -> Iterator[None]:
         yield from waiting
         with session.changing():
             session.notice = None
+            show_all(session)
             session.change(PlaygroundState, too_long=0)
             document = _text_of_box(session, box, loaded)
             if document is None:
@@ -238,12 +245,16 @@ def step(session: Session, box: str) -> Iterator[None]:
 
 
 def clear(session: Session) -> None:
-    """Replace the document with an empty one."""
+    """Replace the document with an empty one, which the model still predicts from, unless it needs a first token."""
+    loaded = get_model(session.model) if session.document is None else session.document.loaded
     with session.changing():
         session.push_undo()
         session.chat = session.is_chat
-        session.document = session.throughput = session.last_action = session.finish_reason = session.notice = None
-        session.prompt, session.typed = "", None
+        session.throughput = session.last_action = session.finish_reason = session.notice = None
+        session.prompt, session.typed, session.document = "", None, None
+        if start_ids(loaded.tokenizer) and not session.chat:
+            session.document = Generation(loaded, "")
+            session.document.read()
         session.selection = replace(session.selection, position=NEWEST)
         session.change(PlaygroundState, too_long=0)
 
@@ -260,6 +271,7 @@ def prepare_tail(session: Session) -> Iterator[None]:
 def _reset(session: Session) -> None:
     """Clear the status before a new run."""
     session.finish_reason = session.throughput = session.pending = session.notice = None
+    show_all(session)
     session.last_action = Message("status.ready")
     session.change(PlaygroundState, too_long=0)
 

@@ -1,44 +1,103 @@
-"""The analysis of the first screen: what the prediction depends on."""
+"""The analysis of the first screen: what is predicted without the hidden words, and what the prediction depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+
+from torch import Tensor
 
 from components.causes import causes_of
 from components.render import Analysis
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.playground.state import Reason, ReasonState
+from components.tabs.playground.state import HiddenState, Reason, ReasonState, WithoutWords
+from gpt import Edits, LoadedModel, SamplingParams, generate
+from gpt.analysis.causes import Ablation, predict_without
 from gpt.background import run_with_progress
+from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.threads import threads_for
 
 MULTIPLICATIONS = 4e9  # a tenth of a second or two: it is measured whenever a person pauses
+GOES_ON_TOKENS = 12
+GOES_ON_SEED = 1
 
 
-def wanted(s: Snapshot) -> tuple[object, ...] | None:
-    """The text and the position, unless they are known; None while the text changes."""
+def wanted(s: Snapshot) -> tuple[Hashable, ...] | None:
+    """What is not known of the text at the selected position; None while the text changes."""
     if s.text is None or s.text.n_read == 0 or s.generating or s.unwritten is not None:
         return None
-    position = s.text.at(s.selection)
+    missing = tuple(
+        name for name, is_missing in (("hidden", _lacks_hidden(s)), ("reason", _lacks_reason(s))) if is_missing
+    )
+    hidden = s.state(HiddenState).hidden_in(s.text)
+    return (s.text, s.position, hidden, *missing) if missing else None
+
+
+def _lacks_reason(s: Snapshot) -> bool:
     reason = s.state(ReasonState).reason
-    return None if reason is not None and reason.belongs_to(s.text, position) else (s.text, position)
+    return s.text is not None and (reason is None or not reason.belongs_to(s.text, s.text.at(s.selection)))
+
+
+def _lacks_hidden(s: Snapshot) -> bool:
+    """Whether the prediction without the hidden words, or without attention, is to be measured."""
+    state = s.state(HiddenState)
+    if s.text is None or not (state.attention_off or state.hidden_in(s.text)):
+        return False
+    found = state.measured
+    if found is None or not found.belongs_to(s.text, s.text.at(s.selection)):
+        return True
+    return found.hidden != state.hidden_in(s.text) or (state.attention_off and found.off is None)
 
 
 def measure(session: Session) -> Iterator[None]:
-    """Measure what the token after the selected one depends on: the one that follows it, else the best."""
+    """Measure the prediction without the hidden words, and what the token after the selected one depends on: the one
+    that follows it, else the best."""
     with session.lock.reading():
         s = session.snapshot()
-        if s.text is None or wanted(s) is None:
-            return
-        text, position = s.text, s.text.at(s.selection)
+    if s.text is None or wanted(s) is None:
+        return
+    text, position = s.text, s.text.at(s.selection)
+    ids, loaded, edits = text.ids[: position + 1], text.loaded, text.document.edits
+    if _lacks_hidden(s):
+        state, settings = s.state(HiddenState), replace(s.settings.sampling(), seed=GOES_ON_SEED)
+        hidden, is_off = state.hidden_in(text), state.attention_off
+        found = yield from run_with_progress(
+            lambda _: _without(loaded, ids, hidden, edits, settings, is_off), lambda *_: None
+        )
+        session.change(HiddenState, measured=WithoutWords(text.version, position, hidden, *found))
+        yield
+    if _lacks_reason(s):
         follows = position + 1 < len(text.ids)
         token = text.ids[position + 1] if follows else int(text.document.logits(position).argmax())
-        edits = text.document.edits
-    ids, model = text.ids[: position + 1], text.loaded.model
-    causes = yield from run_with_progress(
-        lambda _: causes_of(model, ids, token, edits, MULTIPLICATIONS), lambda *_: None
-    )
-    session.change(ReasonState, reason=Reason(text.version, position, token, causes))
-    yield
+        causes = yield from run_with_progress(
+            lambda _: causes_of(loaded.model, loaded.tokenizer, ids, token, edits, MULTIPLICATIONS), lambda *_: None
+        )
+        session.change(ReasonState, reason=Reason(text.version, position, token, causes))
+        yield
+
+
+def _without(
+    loaded: LoadedModel,
+    ids: Sequence[int],
+    hidden: frozenset[int],
+    edits: Edits | None,
+    settings: SamplingParams,
+    is_off: bool,
+) -> tuple[Tensor, Tensor | None, str, str]:
+    """The fields of `WithoutWords`. is_off: whether to predict without attention too, and how both texts go on."""
+    model, ablation = loaded.model, Ablation(tokens=hidden & {*range(len(ids))})
+    off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(range(model.config.n_layer), 0.0))
+    with threads_for(len(ids) * multiplications_per_token(model)):
+        logits = predict_without(model, ids, ablation, edits)
+        if not is_off:
+            return logits, None, "", ""
+        kept = [token for position, token in enumerate(ids) if position not in hidden]
+        on, without = (
+            "".join(step.text for step in generate(loaded, kept, settings, GOES_ON_TOKENS, edits=each))
+            for each in (edits, off)
+        )
+        return logits, predict_without(model, ids, ablation, off), on, without
 
 
 ANALYSIS = Analysis(wanted, measure)

@@ -19,7 +19,7 @@ from components.state.typed_text import kept_tokens, rest_ids
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation, LoadedModel, get_model
 from gpt.documents.document_cache import common_prefix_length
-from gpt.tokenizer import prompt_ids
+from gpt.tokenizer import prompt_ids, start_ids
 
 
 def type_text(session: Session, box: str) -> Iterator[None]:
@@ -87,7 +87,7 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     if not (goes_on and is_prompt):
         session.push_undo()
     keep = common_prefix_length(ids, document.ids) if document is not None and is_prompt else 0
-    if not text:
+    if not text and (session.chat or not start_ids(tokenizer)):
         session.document = None
     elif document is not None and keep:
         document.retype(ids[keep:], keep)

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
-from components.causes import causes_sentence
+from components.causes import Falls, causes_sentence, falls_of, main_word
 from components.i18n import t
-from components.labels import percent, quoted, token_text, visible
+from components.labels import marked, percent, quoted
 from components.next_tokens import best
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
-from components.tabs.playground.state import ReasonState
+from components.tabs.playground.state import HiddenState, ReasonState, WithoutWords
 from components.text_views import attention_heatmap, head_name, place_after
 from components.widgets.chart import chart_data
 from components.widgets.composer import box_line, composer_data
 from components.widgets.predictions import Bar, predictions_data
+from components.words import word_name, words_of
 from gpt import Stages, distribution
+from gpt.tokenizer import Vocabulary, start_ids
 
 MAX_BARS = 20
+VISIBLE_BARS = 9  # without scrolling
 MAX_ARCS = 8
 N_SPOKEN = 3  # tokens
 MIN_ARC_WEIGHT = 0.02  # of the attention of the selected position
+MIN_ARC_SHARE = 0.04  # of the probability
 
 
 def box(s: Snapshot) -> dict[str, Any]:
-    """The text of the box, the token that may come next, and what the selected position attends to."""
+    """The text of the box, the token that may come next, and the words that the prediction depends on."""
     placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
     labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
+    labels |= {name: t(f"prompt.{name}", s.language) for name in ("words", "hide", "show", "invite")}
     lines, edited = Lines(), 0.0 if s.typed is None else s.typed.edited
     if s.text is None:
         return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=edited)
@@ -42,16 +48,18 @@ def box(s: Snapshot) -> dict[str, Any]:
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
         lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))
     typed = s.typed and s.typed.at(s.text)
-    stages = s.cached(stages_of)
+    stages = s.cached(stages_without_words)
     is_last = s.position == len(ids) - 1
     ghost = "" if stages is None or not is_last else offered_text(tokenizer, ids, int(stages.final.argmax()))
     return composer_data(
         lines,
         labels,
+        words=[word.start for word in words_of(tokenizer, ids)],
+        hidden=sorted(s.state(HiddenState).hidden_in(s.text)),
         unwritten=s.unwritten,
         selected=s.text.framed(s.selection),
         ghost=ghost,
-        arcs=s.cached(attended),
+        arcs=s.cached(arcs),
         generating=s.generating,
         typed=typed.text if typed is not None and typed.text != "".join(pieces) else None,
         n_after=0 if typed is None else typed.n_after,
@@ -60,7 +68,7 @@ def box(s: Snapshot) -> dict[str, Any]:
 
 
 def box_inputs(s: Snapshot) -> Hashable:
-    return s.text, s.typed, s.chat, s.selection, s.settings.sampling(), s.generating, s.language
+    return *reason_inputs(s), s.typed, s.chat, s.generating
 
 
 def stages_of(s: Snapshot) -> Stages | None:
@@ -70,6 +78,56 @@ def stages_of(s: Snapshot) -> Stages | None:
     position = s.text.at(s.selection)
     previous = s.text.ids[: position + 1]
     return distribution(s.text.document.logits(position), s.settings.sampling(), previous_ids=previous)
+
+
+def stages_without_words(s: Snapshot) -> Stages | None:
+    """`stages_of` without the hidden words; the same as with them where none is hidden, or before it is measured."""
+    stages, hidden = s.cached(stages_of), s.cached(hidden_words)
+    logits = s.cached(logits_without_words)
+    if s.text is None or stages is None or not hidden or logits is None:
+        return stages
+    return distribution(logits, s.settings.sampling(), previous_ids=_kept(s))
+
+
+def hidden_words(s: Snapshot) -> frozenset[int]:
+    """The hidden positions that the prediction would see."""
+    if s.text is None or s.text.n_read == 0:
+        return frozenset()
+    position = s.text.at(s.selection)
+    return frozenset(each for each in s.state(HiddenState).hidden_in(s.text) if each <= position)
+
+
+def logits_without_words(s: Snapshot) -> Tensor | None:
+    """After the selected position without the hidden words; None before they are measured."""
+    if s.text is None or s.text.n_read == 0:
+        return None
+    position, reason = s.text.at(s.selection), s.state(ReasonState).reason
+    measured, place = s.state(HiddenState).measured, tuple(sorted(s.cached(hidden_words)))
+    if reason is not None and reason.belongs_to(s.text, position):
+        for cause in reason.causes.words:
+            if cause.place == place:
+                return cause.logits
+    return measured.logits if measured is not None and measured.belongs_to(s.text, position) else None
+
+
+def _kept(s: Snapshot) -> list[int]:
+    """The tokens before the prediction that are not hidden."""
+    assert s.text is not None
+    hidden = s.cached(hidden_words)
+    return [token for i, token in enumerate(s.text.ids[: s.text.at(s.selection) + 1]) if i not in hidden]
+
+
+def arcs(s: Snapshot) -> list[tuple[int, float]]:
+    """(position, share) of the words that the prediction depends on: how much of its probability is lost without each.
+    Before that is measured, and while the text grows, the attention of the selected head."""
+    falls = s.cached(reason_falls)
+    if s.text is None or falls is None:
+        return s.cached(attended)
+    hidden = s.cached(hidden_words)
+    if hidden and s.cached(logits_without_words) is None:
+        return []
+    shares = [(fall.place[0], 1 - fall.probability / falls.probability) for fall in falls.words[:MAX_ARCS]]
+    return [(position, share) for position, share in shares if share >= MIN_ARC_SHARE and position not in hidden]
 
 
 def attended(s: Snapshot) -> list[tuple[int, float]]:
@@ -84,55 +142,167 @@ def attended(s: Snapshot) -> list[tuple[int, float]]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The most probable tokens after the selected one, before and after the sampling settings."""
+    """The most probable tokens after the selected one. Behind each bar the one before: with all words where some are
+    hidden; with all digits, before the sampling settings."""
     stages, chosen = s.cached(stages_of), _chosen(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)
     if s.text is None or stages is None:
         return predictions_data(title, "", [])
     document, tokenizer, position = s.text.document, s.text.tokenizer, s.text.at(s.selection)
-    raw, final = stages.raw.cpu().numpy(), stages.final.cpu().numpy()
-    ids = best(final, raw, MAX_BARS)
-    if chosen is not None and chosen not in ids:
-        ids[-1] = chosen
-    listed = []
-    for i in ids.tolist():
-        says = t("bars.row", s.language, token=quoted(tokenizer, i), before=percent(raw[i]), after=percent(final[i]))
-        listed.append(Bar(visible(token_text(tokenizer, i)), float(raw[i]), float(final[i]), says, {"token": i}))
-    text = t("bars.position", s.language, token=quoted(tokenizer, document.ids[position]))
+    now = s.cached(stages_without_words) or stages
+    final, before = _numbers(now.final), _numbers(now.final)
+    if now is not stages:
+        before = _numbers(stages.final)
+    elif s.numbers:
+        before = _numbers(stages.raw)
+    listed, ids = _bars(tokenizer, before, final, (chosen, int(stages.final.argmax())), s)
+    token = document.ids[position]
+    text = t("bars.position", s.language, token=quoted(tokenizer, token)) if [token] != start_ids(tokenizer) else ""
     removed = int((~stages.kept).sum())
     if chosen is not None:
         text += t("bars.says.chosen", s.language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
     if removed:
-        text += t("bars.says.removed", s.language, removed=f"{removed:,}", total=f"{len(raw):,}")
-    marked = -1 if chosen is None else int(np.flatnonzero(ids == chosen)[0])
-    return predictions_data(title, text, listed, place_after(document, position), chosen=marked)
+        text += t("bars.says.removed", s.language, removed=f"{removed:,}", total=f"{len(final):,}")
+    at = -1 if chosen is None else ids.index(chosen)
+    return predictions_data(title, text, listed, place_after(document, position), chosen=at)
+
+
+def _bars(
+    tokenizer: Vocabulary, before: np.ndarray, final: np.ndarray, also: Sequence[int | None], s: Snapshot
+) -> tuple[list[Bar], list[int]]:
+    """The likeliest tokens and `also` as bars, likeliest first, and their ids; the first of `also` is among the first
+    bars."""
+    ids = best(final, before, MAX_BARS).tolist()
+    missing = [each for each in dict.fromkeys(also) if each is not None and each not in ids]
+    ids = sorted([*ids[: MAX_BARS - len(missing)], *missing], key=lambda i: -final[i])
+    if also and also[0] in ids[VISIBLE_BARS:]:  # what stands in the text is in view
+        ids.insert(VISIBLE_BARS - 1, ids.pop(ids.index(also[0])))
+    has_changed = not np.array_equal(before, final)
+    listed = []
+    for i in ids:
+        key = "bars.row.one" if not has_changed else "bars.row.hidden" if s.cached(hidden_words) else "bars.row"
+        says = t(key, s.language, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
+        listed.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), says, {"token": i}))
+    return listed, ids
+
+
+def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
+    """A token beside its bar: as in a sentence, without quotation marks."""
+    return quoted(tokenizer, token_id).strip("“”")
+
+
+def bars_off(s: Snapshot) -> dict[str, Any]:
+    """The most probable tokens without attention."""
+    title, found = t("attention.off.title", s.language), s.cached(_measured)
+    if s.text is None or found is None or found.off is None:
+        return predictions_data(title, "", [])
+    final = _numbers(distribution(found.off, s.settings.sampling(), previous_ids=_kept(s)).final)
+    listed, _ = _bars(s.text.tokenizer, final, final, (), s)
+    return predictions_data(title, "", listed)
+
+
+def goes_on(s: Snapshot) -> dict[str, Any]:
+    """How the text would go on with attention, and, as "off", without it."""
+    found = s.cached(_measured)
+    if not s.state(HiddenState).attention_off or found is None or not found.off_goes_on:
+        return {"text": "", "off": ""}
+    texts = {"text": found.goes_on, "off": found.off_goes_on}
+    return {key: t("goes_on.says", s.language, text=marked(text).strip()) for key, text in texts.items()}
+
+
+def _measured(s: Snapshot) -> WithoutWords | None:
+    """The prediction without words and attention, if it is of this place."""
+    found = s.state(HiddenState).measured
+    is_here = s.text is not None and found is not None and found.belongs_to(s.text, s.text.at(s.selection))
+    return found if is_here else None
+
+
+def _numbers(probabilities: Tensor) -> np.ndarray:
+    return probabilities.cpu().numpy()
 
 
 def why(s: Snapshot) -> dict[str, Any]:
-    """What the prediction depends on; until that is measured, what the selected head attends to."""
-    if s.text is None or not (arcs := s.cached(attended)):
+    """What the prediction depends on, or what has changed without the hidden words; until that is measured, what the
+    selected head attends to."""
+    if s.text is None or s.text.n_read == 0:
         return {"text": ""}
-    if measured := s.cached(measured_reason):
+    if measured := s.cached(hidden_sentence) or s.cached(measured_reason):
         return {"text": measured}
+    if not (attention := s.cached(attended)):
+        return {"text": ""}
     tokenizer = s.text.tokenizer
-    targets = t("list.and", s.language).join(f"{quoted(tokenizer, s.text.ids[i])} ({percent(w)})" for i, w in arcs[:2])
+    targets = t("list.and", s.language).join(
+        f"{quoted(tokenizer, s.text.ids[i])} ({percent(w)})" for i, w in attention[:2]
+    )
     head = head_name(s.selection.head, s.language)
     return {"text": t("reason.attention", s.language, layer=s.selection.layer, head=head, targets=targets)}
 
 
+def reason_falls(s: Snapshot) -> Falls | None:
+    """How far the probability of the next token falls without each word and head; None before it is measured."""
+    reason = s.state(ReasonState).reason
+    if s.text is None or s.text.n_read == 0 or reason is None or not reason.belongs_to(s.text, s.text.at(s.selection)):
+        return None
+    return falls_of(reason.causes, s.text.ids[: reason.position + 1], s.settings.sampling())
+
+
 def measured_reason(s: Snapshot) -> str:
-    """The token and the head that the prediction depends on most; "" before it is measured."""
-    reason, stages = s.state(ReasonState).reason, s.cached(stages_of)
-    if s.text is None or stages is None or reason is None or not reason.belongs_to(s.text, s.text.at(s.selection)):
+    """The word that the prediction depends on most; "" before it is measured."""
+    reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
+    if s.text is None or reason is None or falls is None:
         return ""
-    sentence = causes_sentence(reason.causes, reason.token, s.text.ids, s.text.tokenizer, s.language)
-    is_raw = percent(float(stages.final[reason.token])) != percent(reason.causes.probability)
-    return sentence + (t("reason.raw", s.language) if is_raw else "")
+    ids = s.text.ids[: reason.position + 1]
+    return causes_sentence(falls, reason.token, ids, s.text.tokenizer, s.language)
+
+
+def main_word_name(s: Snapshot) -> str:
+    """The word that the prediction depends on most, as the sentence names it; "" for none."""
+    reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
+    if s.text is None or reason is None or falls is None or (best := main_word(falls)) is None:
+        return ""
+    return word_name(s.text.tokenizer, s.text.ids[: reason.position + 1], best.place, s.language)
+
+
+def hide_label(s: Snapshot) -> str:
+    """The label of the button that hides the word of the sentence, or shows all."""
+    if s.cached(hidden_words):
+        return t("hide.none", s.language)
+    word = s.cached(main_word_name)
+    return t("hide.main", s.language, word=word) if word else t("hide.main.none", s.language)
+
+
+def can_hide(s: Snapshot) -> bool:
+    """Whether that button has something to do."""
+    return bool(s.cached(hidden_words) or s.cached(main_word_name))
+
+
+def hidden_sentence(s: Snapshot) -> str:
+    """How the probability of the next token has changed without the hidden words, and what is likeliest now; "" where
+    none is hidden, or before that is measured."""
+    hidden, whole, now = s.cached(hidden_words), s.cached(stages_of), s.cached(stages_without_words)
+    if s.text is None or whole is None or now is None or not hidden or now is whole:
+        return ""
+    tokenizer, ids, language = s.text.tokenizer, s.text.ids, s.language
+    token = _chosen(s)
+    token = int(whole.final.argmax()) if token is None else token
+    words = [word for word in words_of(tokenizer, ids) if word.start in hidden]
+    name = (
+        word_name(tokenizer, ids, words[0], language) if len(words) == 1 else t("hidden.words", language, n=len(words))
+    )
+    before, after = percent(whole.final[token].item()), percent(now.final[token].item())
+    values = {"word": name, "token": quoted(tokenizer, token), "before": before, "after": after}
+    has_risen = now.final[token] > whole.final[token]
+    key = "hidden.says.same" if before == after else "hidden.says.more" if has_risen else "hidden.says"
+    sentence = t(key, language, **values)
+    best = int(now.final.argmax())
+    if best != token:
+        sentence += t("hidden.best", language, best=quoted(tokenizer, best), p=percent(now.final[best].item()))
+    return sentence
 
 
 def spoken(s: Snapshot) -> dict[str, Any]:
     """What screen readers say once a text that a person has changed or selected rests."""
-    stages, reason = s.cached(stages_of), s.cached(measured_reason)
+    stages, reason = s.cached(stages_without_words), s.cached(hidden_sentence) or s.cached(measured_reason)
     is_first = s.last_action is None and s.throughput is None and s.selection.position == NEWEST
     if s.text is None or stages is None or not reason or is_first or s.generating or s.unwritten is not None:
         return {"text": ""}
@@ -161,7 +331,7 @@ def _chosen(s: Snapshot) -> int | None:
 
 
 def reason_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.text, s.selection, s.state(ReasonState), s.settings.sampling(), s.language
+    return s.text, s.selection, s.state(ReasonState), s.state(HiddenState), s.settings.sampling(), s.language
 
 
 def spoken_inputs(s: Snapshot) -> tuple[Any, ...]:
@@ -170,7 +340,9 @@ def spoken_inputs(s: Snapshot) -> tuple[Any, ...]:
 
 VIEWS = (
     View("box", box_inputs, box),
-    View("bars", lambda s: (s.text, s.selection.position, s.settings.sampling(), s.language), bars),
+    View("bars", reason_inputs, bars),
+    View("bars-off", reason_inputs, bars_off),
+    View("goes-on", reason_inputs, goes_on),
     View("reason", reason_inputs, why),
     View("spoken", spoken_inputs, spoken),
     View("heatmap", lambda s: (s.text, s.selection, s.language), heatmap),

@@ -10,8 +10,9 @@ import numpy as np
 from components.api.arguments import MAX_CHARACTERS
 from components.errors import localize_error
 from components.i18n import Language, t
-from components.labels import marked, percent, quoted, token_text, visible
+from components.labels import is_exact, marked, percent, quoted, token_text, visible
 from components.render import Lines, View
+from components.state.knowledge import fitting_model, is_known_to
 from components.state.selection import NEWEST
 from components.state.snapshot import Message, Snapshot
 from components.state.text import Text
@@ -27,9 +28,10 @@ from components.text_views import (
 )
 from components.widgets.choices import Choice, choices_data
 from components.widgets.draw import Piece, draw_data
-from gpt import distribution
+from gpt import distribution, list_models
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
+from gpt.models.sources import corpus_of
 from gpt.tokenizer import prompt_ids
 
 MAX_PROMPT_TOKENS = 600  # shown while typing a long prompt
@@ -114,11 +116,11 @@ def status_text(s: Snapshot) -> str:
     if s.progress is not None:
         return t(s.progress.key, s.language, **s.progress.values)
     if s.text is None:
-        return t("status.ready", s.language)
+        return ""
     if s.throughput is not None:
         rate = s.throughput.tokens_per_second
         text = t(
-            "status.running",
+            "status.running.exact" if s.numbers else "status.running",
             s.language,
             n=s.throughput.count,
             rate="–" if rate is None else f"{rate:.0f}",
@@ -128,8 +130,8 @@ def status_text(s: Snapshot) -> str:
         if s.finish_reason is None:
             return text
         return f"{text} · {t(f'finish.{s.finish_reason}', s.language, limit=s.text.config.block_size)}"
-    if s.last_action is None:
-        return t("status.example", s.language)
+    if s.last_action is None or s.last_action.key == "status.ready":
+        return ""
     return t(s.last_action.key, s.language, **s.last_action.values)
 
 
@@ -141,6 +143,22 @@ def notice(s: Snapshot) -> dict[str, Any]:
     if isinstance(s.notice, Message):
         return {"text": t(s.notice.key, s.language, **s.notice.values)}
     return {"text": "" if s.notice is None else localize_error(s.notice, s.language)}
+
+
+def knows(s: Snapshot) -> dict[str, Any]:
+    """That the model has never read texts like this one."""
+    if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
+        return {"text": ""}
+    corpus = corpus_of(s.loaded.name)
+    is_stories = corpus is not None and not corpus.facts
+    return {"text": t("knows.stories" if is_stories else "knows.english", s.language)}
+
+
+def offered_model(s: Snapshot) -> str | None:
+    """A listed model that has read texts like this one, where the one in use has not."""
+    if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
+        return None
+    return fitting_model(list_models(), s.next_prompt)
 
 
 def hint(s: Snapshot) -> dict[str, Any]:
@@ -176,7 +194,8 @@ def draw(s: Snapshot) -> dict[str, Any]:
     drawn_strip = cumulative_draw(stages.final, number)
     start, end = drawn_strip.bounds
     text = t(
-        "draw.says", language, token=token, number=f"{number:.4f}", start=f"{start:.4f}", end=f"{end:.4f}",
+        "draw.says.exact" if is_exact() else "draw.says", language,
+        token=token, number=f"{number:.4f}", start=f"{start:.4f}", end=f"{end:.4f}",
         seed=origin.params.seed, position=len(document.dropped) + position,
         temperature=f"{origin.params.temperature:g}",
     )  # fmt: skip
@@ -194,12 +213,12 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language:
     for first, after in pairwise(cuts):
         if first == drawn:
             number = len(pieces)
-        span = f"{starts[first]:.4f} – {ends[after - 1]:.4f}"
+        span = f"{starts[first]:.4f} – {ends[after - 1]:.4f} " if is_exact() else ""
         if after - first == 1:
             name = quoted(text.tokenizer, int(ids[first]))
         else:
             name = t("draw.others", language, n=f"{after - first:,}")
-        says = f"{name} {span} ({percent(ends[after - 1] - starts[first])})"
+        says = f"{name} {span}({percent(ends[after - 1] - starts[first])})"
         pieces.append(Piece(float(ends[after - 1]), says, after - first > 1))
     return pieces, number
 
@@ -220,7 +239,7 @@ def hits(s: Snapshot) -> dict[str, Any]:
     if n:
         lines.append(Choice((t("box.text", language, text=visible(query), n=n),), here | {"text": query}))
     for hit in search_vocabulary(tokenizer, document.logits(position), query, limit=MAX_HITS):
-        name = f"{visible(token_text(tokenizer, hit.token_id))}  {hit.token_id}"
+        name = visible(token_text(tokenizer, hit.token_id)) + (f"  {hit.token_id}" if is_exact() else "")
         lines.append(Choice((name, f"{hit.rank:,}", percent(hit.probability)), here | {"token": hit.token_id}))
     if not lines:
         return nothing
@@ -238,6 +257,7 @@ VIEWS = (
     View("prompt-count", lambda s: (s.text, s.unwritten, s.loaded, s.language), prompt_count),
     View("status", lambda s: (s.text, s.progress, s.throughput, s.finish_reason, s.last_action, s.language), status),
     View("notice", lambda s: (s.notice, s.state(PlaygroundState).too_long, s.loaded, s.language), notice),
+    View("knows", lambda s: (s.next_prompt, s.loaded, s.language), knows),
     View("hint", lambda s: (s.text, s.selection, s.language), hint),
     View("draw", lambda s: (s.text, s.selection, s.language), draw),
     View("hits", lambda s: (s.query, s.query and s.text, s.selection, s.language), hits),

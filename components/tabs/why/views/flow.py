@@ -1,34 +1,33 @@
-"""The answer: what the prediction depends on, as a sentence and as a flow from tokens over heads to the token."""
+"""The answer: what the prediction depends on, as a sentence and as a flow from words over heads to the token."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from components.causes import causes_sentence, layer_head_name, token_name
+from components.causes import causes_sentence, head_sentence, layer_head_name
 from components.i18n import Language, t
 from components.labels import percent, quoted
 from components.render import View
 from components.state.snapshot import Snapshot
-from components.tabs.why.predictions import CauseFlow, Prediction, TracedText, cause_flow, predict
-from components.tabs.why.state import Explanation, WhyState, why_inputs
+from components.tabs.why.predictions import CauseFlow, cause_flow, predict
+from components.tabs.why.state import Explanation, WhyState, falls, why_inputs
 from components.tabs.why.views.tokens import short
-from gpt.analysis.causes import Ablation, Causes
+from components.words import word_name, words_of
+from gpt import distribution
+from gpt.analysis.causes import Ablation
 
 MIN_WEIGHT = 0.005  # attention that is drawn
 MAX_NAMED = 3  # parts in a sentence
 
 
-def because(traced: TracedText, prediction: Prediction, causes: Causes, language: Language) -> str:
-    """The token and the head without which the probability falls furthest, and how that was measured."""
-    sentence = causes_sentence(causes, prediction.token, traced.text.ids, traced.loaded.tokenizer, language)
-    return sentence + (t("why.because.method", language) if causes.tokens or causes.heads else "")
-
-
 def answer(s: Snapshot) -> dict[str, Any]:
-    shown = s.state(WhyState).shown
-    if shown is None or shown.causes is None:
+    """The word and the head without which the probability falls furthest."""
+    shown, found = s.state(WhyState).shown, s.cached(falls)
+    if shown is None or found is None:
         return {"text": _known(s)}
-    return {"text": because(shown.traced, shown.prediction, shown.causes, s.language)}
+    tokenizer, token = shown.traced.loaded.tokenizer, shown.prediction.token
+    sentence = causes_sentence(found, token, shown.prediction.previous, tokenizer, s.language)
+    return {"text": sentence + head_sentence(found, token, tokenizer, s.language)}
 
 
 def _known(s: Snapshot) -> str:
@@ -36,7 +35,8 @@ def _known(s: Snapshot) -> str:
     if not is_pending(s) or s.text is None or s.position is None:
         return ""
     prediction, config = predict(s.text, s.position), s.text.config
-    name, p = quoted(s.text.tokenizer, prediction.token), percent(prediction.probability)
+    p = percent(prediction.probabilities(s.settings.sampling())[prediction.token].item())
+    name = quoted(s.text.tokenizer, prediction.token)
     n_heads = config.n_layer * config.n_head
     return t("why.because.busy", s.language, token=name, p=p, heads=n_heads)
 
@@ -53,39 +53,59 @@ def _inputs(s: Snapshot) -> Any:
 
 def flow(s: Snapshot) -> dict[str, Any]:
     """The data of the widget `ribbons`; no heads before the causes are known, and without any."""
-    shown = s.state(WhyState).shown
-    found = None
-    if shown is not None and shown.causes is not None:
-        found = cause_flow(shown.traced, shown.prediction, shown.causes)
-    if shown is None or found is None or shown.causes is None:
+    shown, known = s.state(WhyState).shown, s.cached(falls)
+    found = None if shown is None or known is None else cause_flow(shown.traced, shown.prediction, known)
+    if shown is None or known is None or found is None:
         return {"heads": [], "is_pending": is_pending(s)}
     tokenizer, language = shown.traced.loaded.tokenizer, s.language
+    after = None
+    if shown.without is not None:
+        after = round(_probabilities(s, shown)[shown.prediction.token].item(), 4)
+    off = shown.off
     return {
-        "tokens": [[i, short(tokenizer, shown.traced.ids[i])] for i in found.tokens],
-        "heads": [[*head, round(float(fall), 4)] for head, fall in zip(found.heads, found.falls, strict=True)],
+        "tokens": [[word.start, _word(shown, word), round(p, 4)] for word, p in found.words],
+        "heads": [[*head, round(p, 4)] for head, p in found.heads],
         "weights": [[round(float(w), 4) if w >= MIN_WEIGHT else 0 for w in row] for row in found.weights],
         "n_head": shown.traced.model.config.n_head,
         "target": short(tokenizer, shown.prediction.token),
-        "before": round(shown.causes.probability, 4),
-        "after": None if shown.without is None else round(shown.without.probability, 4),
+        "before": round(known.probability, 4),
+        "after": after,
         "off": {
-            "tokens": [[i] for i in sorted(shown.off.tokens)],
-            "heads": [list(each) for each in sorted(shown.off.heads)],
-            "reads": [list(each) for each in sorted(shown.off.reads)],
+            "tokens": [[word.start] for word, _ in found.words if word.start in off.tokens],
+            "heads": [list(head) for head, _ in found.heads if head in off.heads],
+            "reads": [
+                [*head, word.start]
+                for head, _ in found.heads
+                for word, _ in found.words
+                if (*head, word.start) in off.reads
+            ],
         },
-        "says": says(shown, language),
+        "says": says(s, shown, known.probability),
         "labels": flow_labels(shown, found, language),
     }
 
 
-def says(shown: Explanation, language: Language) -> str:
-    """What is predicted without the parts that are off."""
+def _probabilities(s: Snapshot, shown: Explanation) -> Any:
+    """The probability of each token without what is off, (vocab_size,)."""
+    assert shown.without is not None
+    kept = [token for i, token in enumerate(shown.prediction.previous) if i not in shown.off.tokens]
+    return distribution(shown.without, s.settings.sampling(), previous_ids=kept).final
+
+
+def _word(shown: Explanation, word: range) -> str:
+    ids, tokenizer = shown.prediction.previous, shown.traced.loaded.tokenizer
+    return tokenizer.decode([ids[position] for position in word]).strip() or short(tokenizer, ids[word.start])
+
+
+def says(s: Snapshot, shown: Explanation, whole: float) -> str:
+    """What is predicted without the parts that are off. whole: the probability with everything."""
+    language = s.language
     if shown.off == Ablation():
         return t("why.flow.hint", language)
-    if shown.without is None or shown.causes is None:
+    if shown.without is None:
         return t("why.flow.busy", language)
-    tokenizer, prediction = shown.traced.loaded.tokenizer, shown.prediction
-    before, after = percent(shown.causes.probability), percent(shown.without.probability)
+    tokenizer, prediction, p = shown.traced.loaded.tokenizer, shown.prediction, _probabilities(s, shown)
+    before, after = percent(whole), percent(p[prediction.token].item())
     text = t(
         "why.flow.without" if before != after else "why.flow.same",
         language,
@@ -94,26 +114,28 @@ def says(shown: Explanation, language: Language) -> str:
         before=before,
         after=after,
     )
-    if shown.without.best != prediction.token:
-        best, p = quoted(tokenizer, shown.without.best), percent(shown.without.best_probability)
-        text += t("why.flow.best", language, best=best, p=p)
+    best = int(p.argmax())
+    if best != prediction.token:
+        text += t("why.flow.best", language, best=quoted(tokenizer, best), p=percent(p[best].item()))
     return text
 
 
 def parts_off(shown: Explanation, language: Language) -> str:
     """Names of what is off; of many parts, their number."""
-    names = [
-        token_name(shown.traced.loaded.tokenizer, shown.traced.text.ids, i, language) for i in sorted(shown.off.tokens)
-    ]
+    tokenizer, ids = shown.traced.loaded.tokenizer, shown.prediction.previous
+    words = words_of(tokenizer, ids)
+    names = [word_name(tokenizer, ids, word, language) for word in words if word.start in shown.off.tokens]
     names += [layer_head_name(head, language) for head in sorted(shown.off.heads)]
     names += [
         t(
             "why.flow.read",
             language,
-            head=layer_head_name((layer, head), language),
-            token=token_name(shown.traced.loaded.tokenizer, shown.traced.text.ids, i, language),
+            head=layer_head_name(place[:2], language),
+            token=word_name(tokenizer, ids, word, language),
         )
-        for layer, head, i in sorted(shown.off.reads)
+        for place in sorted(shown.off.reads)
+        for word in words
+        if word.start == place[2]
     ]
     if len(names) > MAX_NAMED:
         return t("why.flow.parts", language, n=len(names))

@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from components.causes import Falls
 from components.figures.bars import signed_bars
 from components.i18n import Language, t
-from components.labels import decimals, percent, quoted, shortened, signed, token_text
+from components.labels import decimals, is_exact, percent, quoted, shortened, signed, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import Influence, Method, Prediction, TracedText, longest_gradient
-from components.tabs.why.state import WhyState, why_inputs
+from components.tabs.why.state import WhyState, falls, why_inputs
 from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
 from components.widgets.tokens import shade_value
+from gpt import SamplingParams
 from gpt.tokenizer import Vocabulary
 
 MAX_NAME_CHARS = 12  # characters of a token in a name
@@ -27,34 +29,33 @@ def short(tokenizer: Vocabulary, token_id: int) -> str:
     return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
 
 
-def lead_sentence(traced: TracedText, prediction: Prediction, language: Language) -> str:
+def lead_sentence(traced: TracedText, prediction: Prediction, settings: SamplingParams, language: Language) -> str:
     """The probability and rank of the token to explain."""
-    tokenizer = traced.loaded.tokenizer
+    tokenizer, p = traced.loaded.tokenizer, prediction.probabilities(settings)
     caption = t(
-        "why.lead",
+        "why.lead.exact" if is_exact() else "why.lead",
         language,
         here=quoted(tokenizer, traced.text.ids[prediction.position]),
         position=prediction.position,
         token=quoted(tokenizer, prediction.token),
-        p=percent(prediction.probability),
+        p=percent(p[prediction.token].item()),
         rank=f"{prediction.rank:,}",
         total=f"{traced.loaded.model.config.vocab_size:,}",
     )
     if prediction.follows:
         caption += t("why.lead.follows", language)
     if prediction.rank > 1:
-        best = quoted(tokenizer, prediction.best[0])
-        caption += t("why.lead.best", language, best=best, p=percent(prediction.probabilities[0]))
+        best = prediction.best[0]
+        caption += t("why.lead.best", language, best=quoted(tokenizer, best), p=percent(p[best].item()))
     return caption
 
 
-def token_choices(traced: TracedText, prediction: Prediction) -> list[tuple[str, int]]:
+def token_choices(traced: TracedText, prediction: Prediction, settings: SamplingParams) -> list[tuple[str, int]]:
     """(label, id) of the best tokens, of the one that follows, and of the one to explain."""
-    tokenizer, position = traced.loaded.tokenizer, prediction.position
-    best = dict(zip(prediction.best, prediction.probabilities, strict=True))
+    tokenizer, position, p = traced.loaded.tokenizer, prediction.position, prediction.probabilities(settings)
     others = [prediction.token, *traced.text.ids[position + 1 : position + 2]]
-    named = [(f"{short(tokenizer, i)}  {percent(p)}", i) for i, p in best.items()]
-    return [*named, *((short(tokenizer, i), i) for i in dict.fromkeys(others) if i not in best)]
+    named = [(f"{short(tokenizer, i)}  {percent(p[i].item())}", i) for i in prediction.best]
+    return [*named, *((short(tokenizer, i), i) for i in dict.fromkeys(others) if i not in prediction.best)]
 
 
 def influence_labels(language: Language) -> dict[str, str]:
@@ -67,29 +68,51 @@ def method_says(traced: TracedText, prediction: Prediction, method: Method, lang
     return t(f"why.method.{method}.says", language, token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
-def shade(influence: Influence | None) -> str:
-    """The share of each token in the sum of absolute influences."""
-    if influence is None:
+def shade(sizes: np.ndarray | None) -> str:
+    """The share of each token in the sum of absolute influences (N,)."""
+    if sizes is None:
         return shade_value(np.zeros(1))
-    size = np.abs(influence.values)
-    return shade_value(np.concatenate([np.zeros(influence.first), size / max(size.sum(), 1e-12)]))
+    return shade_value(np.abs(sizes) / max(np.abs(sizes).sum(), 1e-12))
+
+
+def fall_sizes(falls: Falls) -> np.ndarray:
+    """How far the probability falls without the word of each token, (N,)."""
+    sizes = np.zeros(1 + max((fall.place[-1] for fall in falls.all_words), default=0))
+    for fall in falls.all_words:
+        sizes[[*fall.place]] = max(0.0, falls.probability - fall.probability)
+    return sizes
+
+
+def fall_bars(traced: TracedText, prediction: Prediction, falls: Falls, language: Language) -> dict[str, Any]:
+    """The words without which the probability falls or rises furthest: what is left of it without each."""
+    tokenizer, ids = traced.loaded.tokenizer, prediction.previous
+    order = sorted(falls.all_words, key=lambda fall: -abs(fall.probability - falls.probability))[:MAX_BARS]
+    order.sort(key=lambda fall: fall.probability)
+    names = [shortened(tokenizer.decode([ids[i] for i in fall.place]).strip(" "), MAX_NAME_CHARS) for fall in order]
+    values = np.array([fall.probability for fall in order])
+    figure = signed_bars(names, values, [percent(value) for value in values])
+    caption = t("why.hidden.says", language, token=quoted(tokenizer, prediction.token), p=percent(falls.probability))
+    n = sum(len(fall.place) for fall in falls.all_words)
+    if falls.all_words and falls.all_words[0].place[0] > 0:
+        caption += t("why.influence.window", language, n=n)
+    return chart_data(figure, caption)
 
 
 def influence_bars(
     traced: TracedText, prediction: Prediction, influence: Influence, language: Language
 ) -> dict[str, Any]:
-    """The tokens with the largest influence, positive or negative, largest first."""
+    """The tokens with the largest influence by gradient, positive or negative, largest first."""
     tokenizer, values = traced.loaded.tokenizer, influence.values
     order, digits = np.argsort(-np.abs(values), kind="stable")[:MAX_BARS], decimals(values)
     figure = signed_bars(
-        [f"{short(tokenizer, traced.ids[influence.first + i])} {influence.first + i}" for i in order],
+        [f"{short(tokenizer, traced.ids[i])} {i}" for i in order],
         values[order],
         [signed(values[i], digits) for i in order],
     )
 
     def name(i: int) -> str:
         value = t("why.nats", language, value=signed(values[i], digits))
-        return f"{quoted(tokenizer, traced.ids[influence.first + i])} ({value})"
+        return f"{quoted(tokenizer, traced.ids[i])} ({value})"
 
     upward, downward = int(values.argmax()), int(values.argmin())
     caption, token = "", quoted(tokenizer, prediction.token)
@@ -97,14 +120,12 @@ def influence_bars(
         caption += t("why.influence.says", language, token=token, most=name(upward))
     if round(float(values[downward]), digits) < 0:
         caption += t("why.influence.against", language, token=token, least=name(downward))
-    if influence.first:
-        caption += t("why.influence.window", language, n=len(values))
     return chart_data(figure, caption)
 
 
 def no_influence(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:
     """Why there is no influence to show."""
-    if method == "left_out":
+    if method == "hidden":
         return t("why.influence.one", language)
     limit = longest_gradient(traced.model.config)
     return t("why.influence.long", language, limit=f"{limit:,}", n=f"{prediction.position + 1:,}")
@@ -114,7 +135,9 @@ def lead(s: Snapshot) -> dict[str, Any]:
     if s.text is None or s.text.n_read == 0:
         return {"text": t("error.no_text", s.language)}
     shown = s.state(WhyState).shown
-    return {"text": "" if shown is None else lead_sentence(shown.traced, shown.prediction, s.language)}
+    if shown is None:
+        return {"text": ""}
+    return {"text": lead_sentence(shown.traced, shown.prediction, s.settings.sampling(), s.language)}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -135,7 +158,7 @@ def strip(s: Snapshot) -> dict[str, Any]:
         "lines": token_lines_of(shown.traced),
         "doc": str(shown.traced.text.version[0]),
         "selected": shown.prediction.position,
-        "shade": shade(shown.influence) if shown.influence_known else "",
+        "shade": shade(_sizes(s)),
         "labels": words,
     }
 
@@ -153,17 +176,35 @@ def method(s: Snapshot) -> dict[str, Any]:
     return {"text": "" if shown is None else method_says(shown.traced, shown.prediction, chosen, s.language)}
 
 
+def _sizes(s: Snapshot) -> np.ndarray | None:
+    """The influence of each token by the chosen method; None before it is known."""
+    state = s.state(WhyState)
+    if state.method == "hidden":
+        found = s.cached(falls)
+        return None if found is None else fall_sizes(found)
+    return None if state.shown is None or state.shown.influence is None else state.shown.influence.values
+
+
 def influence(s: Snapshot) -> dict[str, Any]:
-    shown = s.state(WhyState).shown
-    if shown is None or shown.influence is None:
+    state, found = s.state(WhyState), s.cached(falls)
+    shown = state.shown
+    if shown is not None and state.method == "hidden" and found is not None and found.all_words:
+        return fall_bars(shown.traced, shown.prediction, found, s.language)
+    if shown is None or state.method == "hidden" or shown.influence is None:
         return chart_data(None, "")
     return influence_bars(shown.traced, shown.prediction, shown.influence, s.language)
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
     """Why there is no influence to show."""
-    state, shown = s.state(WhyState), s.state(WhyState).shown
-    if shown is None or not shown.influence_known or shown.influence is not None:
+    state, found = s.state(WhyState), s.cached(falls)
+    shown = state.shown
+    is_missing = (
+        found is not None and not found.all_words
+        if state.method == "hidden"
+        else shown is not None and shown.influence_known and shown.influence is None
+    )
+    if shown is None or not is_missing:
         return {"text": ""}
     return {"text": no_influence(shown.traced, shown.prediction, state.method, s.language)}
 

@@ -1,0 +1,66 @@
+"""What a text asks of a model: its language, and whether it is about facts; and a model that has read such texts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from gpt.models.sources import corpus_of
+
+MIN_LETTERS = 2  # of a script
+MIN_WORDS = 3  # of a text in Latin letters
+_SCRIPTS = {  # a script of one language, or the one that a text in it is most likely in; kana come before Chinese
+    "ja": r"[\u3040-\u30ff]",
+    "zh": r"[\u4e00-\u9fff]",
+    "ko": r"[\uac00-\ud7af]",
+    "ru": r"[\u0400-\u04ff]",
+    "ar": r"[\u0600-\u06ff]",
+    "th": r"[\u0e00-\u0e7f]",
+    "hi": r"[\u0900-\u097f]",
+    "he": r"[\u0590-\u05ff]",
+    "el": r"[\u0370-\u03ff]",
+}
+_COMMON_WORDS = {  # frequent words that the other languages do not have
+    "en": "the and is was of to in he she it they that with his her you on had not",
+    "de": "der die das und ist ein eine nicht ich wir mit auf war den dem es sie",
+    "fr": "le les des une est et dans pas que qui je il elle un du avec sur",
+    "es": "el los las una es y en que no por con un su se del era",
+    "it": "il gli una di che non per con un è sono era della nel",
+    "pt": "o os uma não que em um com para ele ela era do da",
+}
+_WORDS = {language: frozenset(words.split()) for language, words in _COMMON_WORDS.items()}
+_QUESTION = re.compile(
+    r"(who|when|where|which|what|how (many|much|old|far|tall|long)) [^.!?\"“”]*\?"
+    r"|.*\b(capital|president|prime minister|population|inventor|currency) of\b.*"
+    r"|.*\b(was|were) (born|founded|invented|discovered) (in|by)\b.*",
+    re.IGNORECASE | re.DOTALL,
+)
+MAX_QUESTION_WORDS = 20
+
+
+def language_of(text: str) -> str:
+    """The language of a text, as an ISO 639-1 code; English where there is nothing to tell by."""
+    for language, letters in _SCRIPTS.items():
+        if len(re.findall(letters, text)) >= MIN_LETTERS:
+            return language
+    words = re.findall(r"[^\W\d_]+", text.lower())
+    counts = Counter({language: sum(word in known for word in words) for language, known in _WORDS.items()})
+    best, most = counts.most_common(1)[0]
+    return best if len(words) >= MIN_WORDS and most > counts["en"] and most * 4 >= len(words) else "en"
+
+
+def is_about_facts(text: str) -> bool:
+    """Whether a text is a question of fact or the beginning of a statement of one, rather than of a story."""
+    return len(text.split()) <= MAX_QUESTION_WORDS and _QUESTION.fullmatch(text.strip()) is not None
+
+
+def is_known_to(model: str, text: str) -> bool:
+    """Whether a model has read texts like this one; True for a model of which that is unknown."""
+    corpus = corpus_of(model)
+    return corpus is None or not text.strip() or corpus.fits(language_of(text), facts=is_about_facts(text))
+
+
+def fitting_model(models: Sequence[str], text: str) -> str | None:
+    """The first of several models that has read texts like this one; None if none has."""
+    return next((name for name in models if corpus_of(name) is not None and is_known_to(name, text)), None)

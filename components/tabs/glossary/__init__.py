@@ -1,0 +1,1 @@
+"""The Words tab: each technical word of the page with its definition."""

@@ -1,0 +1,28 @@
+"""The Words tab: builds it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.cards.card import Card, add_cards
+from components.events import Events
+from components.i18n import t
+from components.i18n.glossary import GLOSSARY
+from components.parts import question
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.widgets.table import table
+
+NAME = "glossary"
+
+
+def build_glossary(events: Events) -> None:
+    """Build the tab."""
+    words = Card("glossary", question("glossary.question"), table("glossary-words", words_from=1))
+    add_cards(events, NAME, [words], [View("glossary-words", lambda s: s.language, rows)])
+
+
+def rows(s: Snapshot) -> dict[str, Any]:
+    """A row per word, in the order of the file."""
+    head = [t("glossary.word", s.language), t("glossary.says", s.language)]
+    return {"rows": [head, *([term["word"], term["says"]] for term in GLOSSARY[s.language])]}

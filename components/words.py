@@ -1,0 +1,58 @@
+"""The words of a text: what a person hides as a whole, and what a sentence names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from components.i18n import Language, t
+from components.labels import visible
+from components.state.typed_text import shown_tokens
+from gpt.tokenizer import Vocabulary
+
+_APOSTROPHES = "'’"
+
+
+def words_of(tokenizer: Vocabulary, ids: Sequence[int]) -> list[range]:
+    """The positions of each word, without control tokens. The tokens of one character belong together."""
+    words: list[range] = []
+    before = ""  # what the word can go on after; "" after a control token
+    for position, text in enumerate(shown_tokens(tokenizer, ids)):
+        if ids[position] in tokenizer.special_ids:
+            before = ""
+            continue
+        if before and (before == _PART or _goes_on(before, text)):
+            words[-1] = range(words[-1].start, position + 1)
+        else:
+            words.append(range(position, position + 1))
+        before = text or _PART
+    return words
+
+
+_PART = "\ufffd"  # stands for the part of a character
+
+
+def _goes_on(before: str, text: str) -> bool:
+    """Whether a token goes on with the word of the one before it."""
+    first, last = text[:1], before[-1]
+    inside = last.isalnum() or last in _APOSTROPHES
+    return inside and not _is_cjk(first) and (first.isalnum() or (first in _APOSTROPHES and text[1:2].isalpha()))
+
+
+def _is_cjk(character: str) -> bool:
+    """Whether the character is a word by itself."""
+    return "\u2e80" <= character <= "\u9fff"
+
+
+def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int], language: Language) -> str:
+    """A word of the text inside a sentence; with its number among its likes where the text has it twice."""
+    texts = shown_tokens(tokenizer, ids)
+
+    def text_of(positions: Sequence[int]) -> str:
+        return "".join(texts[position] for position in positions).strip(" ")
+
+    text = text_of(word)
+    same = [each for each in words_of(tokenizer, ids) if text_of(each) == text]
+    name = f"“{visible(text or ' ')}”"
+    if len(same) < 2 or word[0] not in (firsts := [each.start for each in same]):
+        return name
+    return t("word.nth", language, word=name, n=firsts.index(word[0]) + 1)

@@ -1,0 +1,146 @@
+"""Words that are hidden from the model, and attention switched off: what the bars and the sentences of Write say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from components.labels import percent
+from components.state.example import example
+from components.state.session import Session
+from components.tabs.playground.handlers import hiding, reason
+from components.tabs.playground.state import HiddenState
+from components.tabs.playground.views.prediction import VISIBLE_BARS
+from components.words import words_of
+from gpt import Edits, Generation, LoadedModel, distribution, get_model
+from tests.components.tabs.playground_session import drawn, new_session, run, type_in, write
+
+TEXT = "It was raining. Tom was sad because he could not play"
+WORD = (2, 3)  # " rain" "ing"
+
+
+@pytest.fixture(scope="module")
+def written() -> Generation:
+    return example(get_model())
+
+
+@pytest.fixture
+def session(written: Generation) -> Session:
+    made = new_session(written)
+    run(reason.measure(made))
+    return made
+
+
+def shares(session: Session, name: str = "bars") -> dict[str, float]:
+    return {token: after for token, _, after, *_ in drawn(session, name)["bars"]}
+
+
+@torch.inference_mode()
+def expected(session: Session, ids: list[int], edits: Edits | None = None) -> torch.Tensor:
+    logits = session.document.loaded.model(torch.tensor([ids]), edits=edits)[0, -1]
+    return distribution(logits, session.settings.sampling(), previous_ids=ids).final
+
+
+def decoded(loaded: LoadedModel, token: torch.Tensor) -> str:
+    return loaded.tokenizer.decode([int(token)]).strip()
+
+
+def test_the_first_text_stops_before_a_word_that_one_other_word_decides(session: Session) -> None:
+    document = session.document
+    assert document.tokenizer.decode(document.ids) == TEXT
+    said = drawn(session, "reason")["text"]
+    assert re.fullmatch("“raining” is the main reason: hide it and “outside” drops from 9[01]% to [89]%.", said)
+    strongest = max(drawn(session, "box")["arcs"], key=lambda arc: arc[1])
+    assert strongest[0] == WORD[0]
+
+
+def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(session: Session) -> None:
+    before = shares(session)
+    hiding.hide(session, {"hidden": [WORD[1]]})  # any token of the word
+    assert drawn(session, "box")["hidden"] == list(WORD)
+    assert WORD[0] not in [position for position, _ in drawn(session, "box")["arcs"]]
+    ids = [token for i, token in enumerate(session.document.ids) if i not in WORD]
+    final, loaded = expected(session, ids), session.document.loaded
+    after = shares(session)
+    for i in final.topk(4).indices:
+        assert after[decoded(loaded, i)] == pytest.approx(final[i].item(), abs=2e-3)
+    was = {token: old for token, old, *_ in drawn(session, "bars")["bars"]}
+    assert was["outside"] == pytest.approx(before["outside"], abs=1e-3)
+    said = drawn(session, "reason")["text"]
+    assert said.startswith(
+        f"Without “raining”, “outside” drops from {percent(was['outside'])} to {percent(after['outside'])}. Now “with”"
+    )
+    assert drawn(session, "box")["ghost"] == " with"
+    hiding.hide(session, {"hidden": []})
+    assert shares(session) == before
+
+
+def test_several_hidden_words_are_measured_and_stay_hidden_while_the_text_goes_on(session: Session) -> None:
+    hiding.hide(session, {"hidden": [0, WORD[0]]})
+    assert reason.wanted(session.snapshot()) is not None
+    run(reason.measure(session))
+    assert reason.wanted(session.snapshot()) is None
+    final = expected(session, [token for i, token in enumerate(session.document.ids) if i not in (0, *WORD)])
+    assert max(shares(session).values()) == pytest.approx(final.max().item(), abs=2e-3)
+    assert "these 2 words" in drawn(session, "reason")["text"]
+    type_in(session, f"{TEXT} with")
+    assert drawn(session, "box")["hidden"] == [0, *WORD]
+    type_in(session, "The dog")
+    assert drawn(session, "box")["hidden"] == []
+
+
+def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: Session) -> None:
+    hiding.hide_main(session)
+    assert drawn(session, "box")["hidden"] == list(WORD)
+    hiding.hide_main(session)
+    assert drawn(session, "box")["hidden"] == []
+    hiding.hide_main(session)
+    write(session, None)  # the model writes with all words
+    assert session.state(HiddenState).positions == frozenset()
+
+
+@pytest.mark.parametrize("sent", [{}, {"hidden": "2"}, {"hidden": [True, "x", -3, 10**9]}, {"hidden": list(range(13))}])
+def test_what_cannot_be_hidden_is_not(session: Session, sent: dict) -> None:
+    hiding.hide(session, sent)
+    assert drawn(session, "box")["hidden"] == []
+
+
+def test_without_attention_every_word_sees_only_itself(session: Session) -> None:
+    hiding.switch_attention(session)
+    run(reason.measure(session))
+    ids, loaded = session.document.ids, session.document.loaded
+    alone = expected(session, ids[-1:], Edits(attn_scale=dict.fromkeys(range(loaded.model.config.n_layer), 0.0)))
+    off = shares(session, "bars-off")
+    assert max(off, key=off.__getitem__) == "ers"
+    assert decoded(loaded, alone.argmax()) in off
+    goes_on = drawn(session, "goes-on")
+    assert goes_on["text"].startswith("It would go on: “")
+    assert goes_on["text"] != goes_on["off"]
+    hiding.switch_attention(session)
+    assert drawn(session, "goes-on")["text"] == ""
+
+
+def test_the_untrained_model_names_no_reason_and_what_stands_in_the_text_has_a_bar(session: Session) -> None:
+    document = Generation(get_model("untrained"), TEXT)
+    document.read()
+    session = Session(document, TEXT)
+    session.select(position=3)
+    run(reason.measure(session))
+    assert drawn(session, "reason")["text"].startswith("No single word decides it")
+    bars = drawn(session, "bars")
+    assert bars["bars"][bars["chosen"]][4] == {"token": document.ids[4]}
+    assert bars["chosen"] < VISIBLE_BARS
+
+
+def test_words_are_what_a_person_sees_as_one() -> None:
+    tokenizer = get_model().tokenizer
+
+    def words(text: str) -> list[str]:
+        ids = tokenizer.encode(text)
+        return [tokenizer.decode(ids[word.start : word.stop]) for word in words_of(tokenizer, ids)]
+
+    assert words("Lily's umbrella, 狐狸!") == ["Lily's", " umbrella", ",", " ", "狐", "狸", "!"]
+    document = Generation(get_model(), "")
+    assert words_of(tokenizer, document.ids) == []
