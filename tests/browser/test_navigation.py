@@ -28,7 +28,7 @@ def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of
     assert opened.locator(DOCK).all_text_contents() == opened.locator(CHIPS).all_text_contents()
     expect(opened.locator(DOCK).last).to_be_in_viewport()  # the selected one
     opened.locator(DOCK).nth(5).click()
-    expect(opened.locator("#why-lead")).to_contain_text("position 5")
+    expect(opened.locator("#selected")).to_contain_text("position 5 ")
     expect(opened.locator("#selected")).to_contain_text("position 5 · layer")
     open_tab(opened, "activations")
     layer = opened.locator("#activation-layer option:checked").text_content()
@@ -95,11 +95,11 @@ def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens
     expect(tab(page, "Causes")).to_have_attribute("aria-selected", "true")
     address = page.url
     page.reload()
-    expect(page.locator("#why-lead")).to_contain_text("position 5,")
+    expect(page.locator("#selected")).to_contain_text("position 5 ")
     page.evaluate("sessionStorage.clear()")  # a visitor of whom the server knows nothing
     page.goto("about:blank")
     page.goto(address)
-    expect(page.locator("#why-lead")).to_contain_text("position 5,")
+    expect(page.locator("#selected")).to_contain_text("position 5 ")
     expect(page).to_have_url(address)
 
 
