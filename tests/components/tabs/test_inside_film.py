@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from components.i18n import LANGUAGES
-from components.labels import token_text
+from components.labels import quoted, token_text
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
 from components.tabs.inside.beats import BEATS, NAMES, NUMBERED, beat_named
@@ -67,7 +67,7 @@ def test_the_draw_is_the_one_of_the_settings_and_the_token_it_names_is_written(i
     last = len(document.ids) - 1
     params = session.settings.sampling()
     final = distribution(document.logits(last), SamplingParams(temperature=params.temperature)).final
-    token, start, p = draw["pieces"][draw["chosen"]]
+    _, start, p = draw["pieces"][draw["chosen"]]
     assert start <= draw["number"] < start + p
     assert p in np.round(final.numpy(), 6)
     assert draw["writes"]
@@ -77,7 +77,7 @@ def test_the_draw_is_the_one_of_the_settings_and_the_token_it_names_is_written(i
     again = filmed(inside, "written")
     assert (again["draw"]["pieces"], again["draw"]["number"]) == (draw["pieces"], draw["number"])
     assert not again["draw"]["writes"]
-    assert token in again["words"]["written"]["says"]
+    assert quoted(session.document.tokenizer, session.document.ids[-1]) in again["words"]["written"]["says"]
     n = len(session.document.ids)
     list(write_next(session, {}))
     assert len(session.document.ids) == n, "once"
