@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 import torch
 from torch import nn
-from gpt.inference.packed_linear import pack
+from gpt.inference.packed_linear import half_dtype, pack
 from gpt.models.checkpoints import open_checkpoint
 from gpt.models.loading import build, memory_of
 
@@ -36,7 +36,8 @@ before = memory("VmRSS")
 model = build("model", checkpoint, torch.device("cpu"), precision).model
 peak = memory("VmHWM") - before
 part = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
-print(peak, memory_of(checkpoint, precision, torch.device("cpu")), part * (2 if precision == "half" else 4))
+is_bfloat16 = precision == "half" and half_dtype() is torch.bfloat16  # float16 is packed from float32
+print(peak, memory_of(checkpoint, precision, torch.device("cpu")), part * (2 if is_bfloat16 else 4))
 """
 
 
