@@ -53,7 +53,7 @@ function mount(root, host) {
 
   /** @param {Listing} listing */
   function makeIdea(listing) {
-    const copy = make("button", "gb-copy", host.t("copy"), { type: "button" });
+    const copy = make("button", "gb-copy-code", host.t("copy"), { type: "button" });
     const figure = makeListing(listing, copy);
     copy.addEventListener("click", async () => {
       const text = listing.lines.map((line) => line.map(([, piece]) => piece).join("")).join("\n");
