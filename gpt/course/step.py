@@ -13,7 +13,7 @@ from gpt.course.reference import Reference
 Language = Literal["en", "zh"]
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 SECONDS = 30.0
-DOCSTRING = re.compile(r'"""(.*?) \|\| (.*?)"""', re.DOTALL)
+DOCSTRING = re.compile(r'"""(.*?)\s*\|\|\s*(.*?)"""', re.DOTALL)
 
 
 class Words(NamedTuple):
