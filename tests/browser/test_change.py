@@ -56,7 +56,7 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
     switch(change, 3, 0).click()
     expect(lead(change)).to_contain_text("layer 3 off")
     change.locator(f"#change-original {CHIPS}").nth(5).click()
-    expect(change.locator("#change-says")).to_contain_text("After “there”")
+    expect(change.locator("#change-says")).to_contain_text("After “Tom”")
 
 
 def test_a_switch_stays_as_it_was_set_last_when_older_edits_arrive(change):
