@@ -255,24 +255,35 @@ def head_map(
 
 
 def grid(
-    values: np.ndarray, *, value_title: str = "", x_title: str = "", y_title: str = "", height: int = 260
+    values: np.ndarray,
+    *,
+    value_title: str = "",
+    x_title: str = "",
+    y_title: str = "",
+    height: int = 260,
+    edge: float | None = None,
+    first: tuple[int, int] = (0, 0),
+    cell: tuple[int, int] | None = None,
 ) -> Figure:
     """Numbers around zero, (rows, columns).
 
-    With axis titles the rows and the columns are numbered, without them the cells, row by row.
+    With axis titles the rows and the columns are numbered, without them the cells, row by row. edge: the number with
+    the full colour, by default the largest. first: numbers of the first row and column; cell: (row, column) to frame.
     """
     rows, columns = np.shape(values)
-    largest = float(np.nanmax(np.abs(values), initial=1e-9))
+    largest = edge or float(np.nanmax(np.abs(values), initial=1e-9))
     number = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     place = f"{escape(y_title)} %{{y}}, {escape(x_title)} %{{x}}" if x_title else "%{customdata}"
     tip = f"{escape(value_title)} {place}: %{{z:.4f}}"
     cells = _cells(values, -largest, largest, DIVERGING, tip, customdata=number, xgap=0, ygap=0)
+    cells |= {"y0": first[0], "x0": first[1]}
     return figure(
         [cells | _scale_above([-largest, 0, largest], [f"−{largest:.2g}", "0", f"{largest:.2g}"])],
         bare_axis(x_title, showticklabels=bool(x_title), automargin=True),
         bare_axis(y_title, showticklabels=bool(y_title), automargin=True, autorange="reversed"),
         height=height,
         margin=(4, 4, 40, 4),
+        shapes=[] if cell is None else [frame((cell[1], cell[1]), (cell[0], cell[0]))],
     )
 
 
