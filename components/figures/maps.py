@@ -82,7 +82,7 @@ def attention_heatmap(
     key_title: str,
     weight_title: str,
 ) -> Figure:
-    """Attention weights: rows are queries, columns are keys; masked cells are blank.
+    """Attention weights: rows are queries, columns are keys; keys after the query are blank where they get nothing.
 
     weights: (T, S) in 0..1 or NaN, with T queries that are the last of the S keys; selected: the row to frame; first:
     position of the first key in the text. full: the weight with the full colour. None: the first rows have few keys and
@@ -90,6 +90,7 @@ def attention_heatmap(
     """
     n_query, n_key = np.shape(weights)
     ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
+    masked = ahead & (np.asarray(weights) == 0)
     largest = float(np.nanmax(weights))
     strongest = full or float(np.nanmax(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
     queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
@@ -111,7 +112,7 @@ def attention_heatmap(
     rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
     return figure(
         [
-            _cells(np.where(ahead, np.nan, weights), 0, strongest, SEQUENTIAL, tip, **gaps),
+            _cells(np.where(masked, np.nan, weights), 0, strongest, SEQUENTIAL, tip, **gaps),
             {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},
         ],
         names_axis(numbered_keys, showticklabels=False, range=[-0.5, n_key - 0.5]),

@@ -13,9 +13,11 @@ OPENS = "8"  # the step after which the program is a GPT
 
 @dataclass(frozen=True, eq=False)
 class BuildState:
-    """verdicts: of the last check, by step, up to the first that is not ok. notice: an error."""
+    """verdicts: of the last check, by step, up to the first that is not ok. opening: whether the job opens a model
+    instead of checking. notice: an error."""
 
     verdicts: tuple[Verdict, ...] = ()
+    opening: bool = False
     job: Job | None = None
     notice: ValueError | None = None
 

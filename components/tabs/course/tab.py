@@ -8,7 +8,7 @@ from pathlib import Path
 from components.cards.card import Card, add_cards
 from components.events import Events
 from components.panels.panel import of_state
-from components.parts import caption, code_text, column, columns, lead, question, run_buttons
+from components.parts import button, caption, code_text, column, columns, lead, question, row, run_buttons
 from components.state.jobs import stop
 from components.tabs.course import handlers
 from components.tabs.course.state import BuildState
@@ -16,6 +16,7 @@ from components.tabs.course.views import VIEWS
 from components.widgets.chart import chart
 from components.widgets.sentence import sentence
 from components.widgets.table import table
+from gpt.course.learner import BROKEN
 
 NAME = "build"
 FOLDER = Path("my-gpt")
@@ -61,6 +62,32 @@ def build_course(events: Events, course: Path | None) -> None:
                 grow=2,
             ),
         ),
+        button(
+            "build-open",
+            "build.open",
+            partial(handlers.open_mine, course),
+            queue="experiment",
+            enabled=lambda s: s.state(BuildState).is_gpt and not s.state(BuildState).busy,
+        ),
+        caption("build.open.says"),
         commands,
     )
-    add_cards(events, NAME, [check], VIEWS)
+    broken = Card(
+        "build-broken",
+        question("build.broken.question"),
+        lead("build.broken.says"),
+        row(
+            *(
+                button(
+                    f"build-{name}",
+                    f"build.broken.{name}",
+                    partial(handlers.open_example, name),
+                    queue="experiment",
+                    enabled=lambda s: not s.state(BuildState).busy,
+                )
+                for name in BROKEN
+            ),
+            classes="gb-small",
+        ),
+    )
+    add_cards(events, NAME, [check, broken], VIEWS)

@@ -40,6 +40,8 @@ def path(s: Snapshot) -> dict[str, Any]:
 
 def status(s: Snapshot) -> dict[str, Any]:
     state, n = s.state(BuildState), len(STEPS)
+    if state.job is not None and state.opening:
+        return {"text": t("build.opening", s.language)}
     if state.job is not None:
         return {"text": t("build.progress", s.language, n=state.n_done, total=n)}
     if not state.verdicts:

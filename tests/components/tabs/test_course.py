@@ -8,13 +8,23 @@ from typing import Any
 import pytest
 import torch
 
+from components.frame import model_choices
+from components.limits import MAX_VISITOR_BYTES
+from components.state.example import example, opening
 from components.state.session import Session
-from components.tabs.course.handlers import check
+from components.tabs.course.handlers import MY_GPT, check, open_example, open_mine
 from components.tabs.course.state import BuildState
 from components.tabs.course.views import VIEWS, window, wrong_cell
-from gpt.course.check import with_mistake
+from components.tabs.inside.analysis import record
+from components.tabs.inside.state import InsideState
+from components.tabs.playground.handlers.generation import prepare_prompt, written
+from components.tabs.playground.handlers.reason import measure
+from components.tabs.playground.state import ReasonState
+from gpt import get_model, list_models
+from gpt.course.check import Verdict, with_mistake
 from gpt.course.program import PROGRAM, solution
 from gpt.course.steps import STEPS
+from gpt.models.registry import remove_model
 
 
 def shown(session: Session) -> dict[str, dict[str, Any]]:
@@ -89,3 +99,42 @@ def test_stop_ends_the_process_of_a_program_that_never_ends(tmp_path: Path) -> N
     job.stopped.set()
     assert len(list(running)) <= 2
     assert session.state(BuildState).job is None
+
+
+def test_a_broken_gpt_is_opened_and_writes() -> None:
+    session = opening(example(get_model())).copy()
+    try:
+        for _ in open_example("no-residual", session):
+            pass
+        assert session.state(BuildState).notice is None
+        assert (session.model, session.tab) == ("no-residual", "playground")
+        assert ("Without shortcuts · the course’s GPT, broken", "no-residual") in model_choices("en")
+        for _ in written(prepare_prompt)(session):
+            pass
+        assert session.document is not None
+        assert session.document.loaded.name == "no-residual"
+        assert len(session.document.ids) > session.document.n_prompt
+        for _ in measure(session):
+            pass
+        assert session.state(ReasonState).reason is not None
+        for _ in record(session, MAX_VISITOR_BYTES):
+            pass
+        assert session.state(InsideState).recording is not None
+    finally:
+        remove_model("no-residual")
+
+
+def test_a_program_that_fails_is_not_opened_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / PROGRAM).write_text("1 / 0", encoding="utf-8")
+    session = Session(None)
+    for _ in open_mine(tmp_path, session):
+        pass
+    assert shown(session)["build-notice"]["text"] == "your GPT: line 1, ZeroDivisionError: division by zero\n    1 / 0"
+    assert MY_GPT not in list_models()
+
+
+def test_the_gpt_can_be_opened_once_step_8_is_done() -> None:
+    keys = list(STEPS)
+    done = [Verdict(STEPS[key], "ok") for key in keys[: keys.index("8") + 1]]
+    assert BuildState(tuple(done)).is_gpt
+    assert not BuildState(tuple(done[:-1])).is_gpt
