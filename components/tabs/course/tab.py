@@ -62,12 +62,14 @@ def build_course(events: Events, course: Path | None) -> None:
                 grow=2,
             ),
         ),
-        button(
-            "build-open",
-            "build.open",
-            partial(handlers.open_mine, course),
-            queue="experiment",
-            enabled=lambda s: s.state(BuildState).is_gpt and not s.state(BuildState).busy,
+        row(
+            button(
+                "build-open",
+                "build.open",
+                partial(handlers.open_mine, course),
+                queue="experiment",
+                enabled=lambda s: s.state(BuildState).is_gpt and not s.state(BuildState).busy,
+            )
         ),
         caption("build.open.says"),
         commands,
