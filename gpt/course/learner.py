@@ -205,7 +205,7 @@ class LearnersCache(KVCache):
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
         """The weights that the learner's module keeps, not computed from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)
-        return given(found, f"h.{layer}.attn.weights")[:, :, start:]
+        return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale it in place
 
 
 def given(found: Mapping[str, Tensor], name: str) -> Tensor:
