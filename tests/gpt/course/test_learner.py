@@ -53,7 +53,8 @@ def test_it_writes_the_text_of_the_bundled_model_and_has_its_attention(mine: Loa
     assert documents[0].ids == documents[1].ids
     torch.testing.assert_close(*(document.attn_weights(2, 1) for document in documents), atol=1e-4, rtol=1e-4)
     document = documents[0]
-    weights = document.attn_weights(0, 0).mul_(40)
+    with torch.inference_mode():
+        weights = document.attn_weights(0, 0).mul_(40)
     torch.testing.assert_close(document.attn_weights(0, 0), weights / 40)
     document.go_back(5)
     document.read()
