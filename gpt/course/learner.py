@@ -113,6 +113,7 @@ class LearnersGPT(GPT):
     def new_cache(
         self, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False
     ) -> LearnersCache:
+        """An empty cache for texts of this model."""
         return LearnersCache(self, batch_size, max_length, keep_queries=keep_queries)
 
     def hidden_states(
@@ -138,6 +139,7 @@ class LearnersGPT(GPT):
         return given(found, "lm_head.in")[:, start:]
 
     def hidden_states_in(self, *context: Any) -> Tensor:
+        """Raise ValueError: the learner's modules take no context."""
         raise GPTError("course.context", "your GPT cannot be changed in this way")
 
     def heads_of(self, found: Pass, layer: int) -> tuple[Tensor, ...]:
@@ -196,6 +198,7 @@ class LearnersCache(KVCache):
         self.advance(idx.shape[1])
 
     def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
+        """A cache for a batch of texts that continue this one, see `KVCache.fork`."""
         n = self.length if length is None else length
         other = LearnersCache(self.model, batch_size, max_length)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
