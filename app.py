@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any, NoReturn
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
@@ -63,6 +64,8 @@ def main() -> int:
         )
         model = arguments.model or DEFAULT_MODEL
         options: dict[str, Any] = {"uploads": not is_public(arguments)}
+        if not is_public(arguments) and not arguments.cluster:
+            options["course"] = Path(arguments.course)
         if arguments.visitor_memory is not None:
             options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
         try:
@@ -209,6 +212,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
     visitor_help = "for what one visitor sees inside the model; default 0.54; of a longer text its beginning is shown"
     parser.add_argument("--visitor-memory", type=positive, metavar="GB", help=visitor_help)
+    course_help = "with the program of your own GPT, see gpt.course; default: my-gpt; not on a public page or a cluster"
+    parser.add_argument("--course", metavar="FOLDER", default="my-gpt", help=course_help)
     parser.add_argument("--no-mcp", dest="mcp", action="store_false", help="offer agents no tools (MCP)")
     parser.add_argument("--share", action="store_true", help="also make a public link")
     public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"

@@ -17,7 +17,6 @@ from starlette.routing import Route
 
 from components.logs import place_of
 from gpt import LoadedModel, list_models
-from gpt.cache import KVCache
 from gpt.models.registry import models_in_memory
 
 PROBE_SECONDS = 5.0  # for one forward pass, the ones before it included
@@ -95,11 +94,11 @@ class Probe:
         """Whether one token is read within PROBE_SECONDS, and texts are still admitted."""
 
         def read() -> None:
-            loaded.engine.read([0], KVCache(loaded.model.config, max_length=1, device=loaded.device, dtype=dtype))
+            loaded.engine.read([0], loaded.model.new_cache(max_length=1))
 
         if loaded.deployed is not None:  # its replicas are checked by the cluster
             return not loaded.engine.admission.closed
-        dtype, key = loaded.model.dtype, id(loaded.engine)
+        key = id(loaded.engine)
         with self._lock:
             thread = self._threads.get(key)
             if thread is None:

@@ -15,7 +15,7 @@ from components.state.snapshot import Snapshot
 
 INNER = {  # ids of the inner tabs, by that of the tab around them
     "reasons": ("why", "change"),
-    "learn": ("lessons", "challenges", "learned", "glossary"),
+    "learn": ("lessons", "challenges", "learned", "build", "glossary"),
     "lab": ("compare", "train", "shapes", "loss"),
 }
 

@@ -40,6 +40,7 @@ from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
+from components.tabs.course.tab import build_course
 from components.tabs.glossary.tab import build_glossary
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
@@ -61,6 +62,7 @@ STYLES = (
     "page.css",
     "panels/labs.css",
     "tabs/why/why.css",
+    "tabs/course/course.css",
     "tabs/challenges/challenges.css",
     "tabs/change/change.css",
     "tabs/compare/compare.css",
@@ -73,12 +75,18 @@ CHECK_SECONDS = 600  # between two deletions of old uploads
 
 
 def build_app(
-    model: str = DEFAULT_MODEL, *, uploads: bool = False, visitor_memory: int = MAX_VISITOR_BYTES, **hints: Any
+    model: str = DEFAULT_MODEL,
+    *,
+    uploads: bool = False,
+    course: Path | None = None,
+    visitor_memory: int = MAX_VISITOR_BYTES,
+    **hints: Any,
 ) -> gr.Blocks:
     """Build the page; the model generates the example of the first screen.
 
     model: a listed name, a path, or a repository of the hub; hints: about its checkpoint, as for `gpt.add_model`.
     uploads: whether visitors may upload checkpoints; only for an app with a single user.
+    course: folder of the program of `gpt.course`, which the page runs; only for an app with a single user.
     visitor_memory: memory limit in bytes of one visitor's recorded forward pass.
 
     Raises ValueError if the model does not exist or cannot be loaded.
@@ -119,6 +127,8 @@ def build_app(
                     build_challenges(events)
                 with tab("learned"):
                     build_learned(events, ExamplePass)
+                with tab("build"):
+                    build_course(events, course)
                 with tab("glossary"):
                     build_glossary(events)
             with tab("lab"), gr.Tabs(elem_id="lab") as lab:

@@ -317,6 +317,12 @@ class GPT(nn.Module):
         """That of the first parameter; all have the same unless somebody changed them."""
         return next(self.parameters()).dtype
 
+    def new_cache(self, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False) -> KVCache:
+        """An empty cache for texts of this model; arguments as for `KVCache`."""
+        return KVCache(
+            self.config, batch_size, max_length, dtype=self.dtype, device=self.device, keep_queries=keep_queries
+        )
+
     def forward(
         self,
         idx: Tensor,

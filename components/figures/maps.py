@@ -82,7 +82,7 @@ def attention_heatmap(
     key_title: str,
     weight_title: str,
 ) -> Figure:
-    """Attention weights: rows are queries, columns are keys; masked cells are blank.
+    """Attention weights: rows are queries, columns are keys; keys after the query are blank where they get nothing.
 
     weights: (T, S) in 0..1 or NaN, with T queries that are the last of the S keys; selected: the row to frame; first:
     position of the first key in the text. full: the weight with the full colour. None: the first rows have few keys and
@@ -90,6 +90,7 @@ def attention_heatmap(
     """
     n_query, n_key = np.shape(weights)
     ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
+    masked = ahead & (np.asarray(weights) == 0)
     largest = float(np.nanmax(weights))
     strongest = full or float(np.nanmax(weights[min(max(1, n_query // 4), n_query - 1) :], initial=1e-6))
     queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
@@ -111,7 +112,7 @@ def attention_heatmap(
     rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
     return figure(
         [
-            _cells(np.where(ahead, np.nan, weights), 0, strongest, SEQUENTIAL, tip, **gaps),
+            _cells(np.where(masked, np.nan, weights), 0, strongest, SEQUENTIAL, tip, **gaps),
             {"type": "scatter", "x": [None], "y": [None], "xaxis": "x2", "yaxis": "y2", "showlegend": False},
         ],
         names_axis(numbered_keys, showticklabels=False, range=[-0.5, n_key - 0.5]),
@@ -255,24 +256,35 @@ def head_map(
 
 
 def grid(
-    values: np.ndarray, *, value_title: str = "", x_title: str = "", y_title: str = "", height: int = 260
+    values: np.ndarray,
+    *,
+    value_title: str = "",
+    x_title: str = "",
+    y_title: str = "",
+    height: int = 260,
+    edge: float | None = None,
+    first: tuple[int, int] = (0, 0),
+    cell: tuple[int, int] | None = None,
 ) -> Figure:
     """Numbers around zero, (rows, columns).
 
-    With axis titles the rows and the columns are numbered, without them the cells, row by row.
+    With axis titles the rows and the columns are numbered, without them the cells, row by row. edge: the number with
+    the full colour, by default the largest. first: numbers of the first row and column; cell: (row, column) to frame.
     """
     rows, columns = np.shape(values)
-    largest = float(np.nanmax(np.abs(values), initial=1e-9))
+    largest = edge or float(np.nanmax(np.abs(values), initial=1e-9))
     number = np.arange(rows * columns, dtype=np.int32).reshape(rows, columns)
     place = f"{escape(y_title)} %{{y}}, {escape(x_title)} %{{x}}" if x_title else "%{customdata}"
     tip = f"{escape(value_title)} {place}: %{{z:.4f}}"
     cells = _cells(values, -largest, largest, DIVERGING, tip, customdata=number, xgap=0, ygap=0)
+    cells |= {"y0": first[0], "x0": first[1]}
     return figure(
         [cells | _scale_above([-largest, 0, largest], [f"−{largest:.2g}", "0", f"{largest:.2g}"])],
         bare_axis(x_title, showticklabels=bool(x_title), automargin=True),
         bare_axis(y_title, showticklabels=bool(y_title), automargin=True, autorange="reversed"),
         height=height,
         margin=(4, 4, 40, 4),
+        shapes=[] if cell is None else [frame((cell[1], cell[1]), (cell[0], cell[0]))],
     )
 
 

@@ -71,7 +71,7 @@ def logits_without_each(
     def logits(rest: Tensor, cache: KVCache) -> Tensor:  # (B, V), after the cached tokens and rest
         return to_float32(model.logits(model.hidden_states(rest, cache=cache, edits=edits)[:, -1]))
 
-    whole = KVCache(model.config, max_length=T, dtype=model.dtype, device=model.device)
+    whole = model.new_cache(max_length=T)
     logits(idx, whole)
     most = max(1, MAX_BATCH_TOKENS // T)
     for size, same in groupby(map(frozenset, groups), key=len):  # of one length, so that they make a batch

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from gpt.cache import KVCache
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.model import GPT, ForwardContext
@@ -28,7 +27,7 @@ def trace_text(model: GPT, ids: Sequence[int], edits: Edits | None = None) -> Tr
 def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: Edits | None = None) -> Trace:
     """Trace of the positions start to stop - 1, without the head; those before are read into a cache, untraced."""
     idx = torch.tensor([list(ids[:stop])], device=model.device)
-    cache = KVCache(model.config, max_length=stop, dtype=model.dtype, device=model.device)
+    cache = model.new_cache(max_length=stop)
     if start:
         model.hidden_states(idx[:, :start], cache=cache, edits=edits)
     trace = Trace()

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,15 +14,13 @@ import torch
 from torch import Tensor
 
 from gpt.course import child, feedback
+from gpt.course.process import Answer, LearnerProcess
 from gpt.course.program import solution
 from gpt.course.reference import Reference
 from gpt.course.step import Mistake, Step, Test, Words
 
 RELATIVE = 1e-5  # allowed relative difference
-POLL_SECONDS = 0.02
-START_SECONDS = 60.0  # for Python to import torch
 
-Answer = dict[str, Any]  # see `gpt.course.child`
 Job = tuple[Path, Test]
 
 
@@ -57,12 +52,14 @@ class Checker:
         self.inputs: Callable[[Test], dict[str, Any]] = cache(lambda test: test.inputs(self.reference))
         self.expected: Callable[[Test], Any] = cache(lambda test: child.plain(test.expected(self.reference)))
 
-    def check(self, program: Path, steps: Sequence[Step]) -> Iterator[Verdict]:
-        """Yield a verdict for each step, up to the first that is not ok."""
+    def check(
+        self, program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = lambda: None
+    ) -> Generator[Verdict, None, None]:
+        """Yield a verdict for each step, up to the first that is not ok. on_wait: as for `LearnerProcess.ask`."""
         pairs = [(step, test) for step in steps for test in step.tests]
         with TemporaryDirectory(prefix="glassbox-course-") as folder:
             output = Path(folder) / "printed"
-            answers = self.run([(program, test) for _, test in pairs], Path(folder))
+            answers = self.run([(program, test) for _, test in pairs], Path(folder), on_wait)
             for (step, test), answer in zip(pairs, answers, strict=False):
                 verdict = self.judge(step, test, answer, output)
                 if verdict.state != "ok":
@@ -72,37 +69,19 @@ class Checker:
                 if test is step.tests[-1]:
                     yield verdict
 
-    def run(self, jobs: Sequence[Job], folder: Path) -> Generator[Answer, None, None]:
-        """Run tests in one process; yields the answers as they come. A test over its time ends the process."""
-        with (folder / "printed").open("wb") as printed:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-X", "utf8", child.__file__, str(folder)],
-                stdin=subprocess.PIPE,
-                stdout=printed,
-                stderr=subprocess.STDOUT,
-            )
-        assert process.stdin is not None
-        try:
-            for number, (program, test) in enumerate(jobs):
-                job = {"path": str(program.resolve()), "run": test.run, "inputs": self.inputs(test)}
-                torch.save(job, folder / f"{number}.job")
-                with suppress(BrokenPipeError):
-                    process.stdin.write(b"%d\n" % number)
-                    process.stdin.flush()
-                path, began = folder / f"{number}.pt", time.monotonic()
-                limit = test.seconds + (START_SECONDS if number == 0 else 0)
-                while not path.exists():
-                    if process.poll() is not None and not path.exists():
-                        yield {"error": "ended", "message": "", "line": 0, "code": ""}
-                        return
-                    if time.monotonic() > began + limit:
-                        yield {"error": "late", "message": f"{test.seconds:g}", "line": 0, "code": ""}
-                        return
-                    time.sleep(POLL_SECONDS)
-                yield torch.load(path)
-        finally:
-            process.kill()
-            process.communicate()
+    def run(
+        self, jobs: Sequence[Job], folder: Path, on_wait: Callable[[], None] = lambda: None
+    ) -> Generator[Answer, None, None]:
+        """Run tests in one process; yields the answers as they come. A test over its time ends the process.
+
+        on_wait: as for `LearnerProcess.ask`.
+        """
+        with closing(LearnerProcess(folder)) as process:
+            for program, test in jobs:
+                answer = process.ask(program, test.run, self.inputs(test), test.seconds, on_wait)
+                yield answer
+                if answer.get("error") in ("ended", "late"):
+                    return
 
     def judge(self, step: Step, test: Test, answer: Answer, output: Path | None = None) -> Verdict:
         """Compare an answer with the reference."""

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,57 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
     return module.eval()
 
 
+class Pass(dict[str, Tensor]):
+    """The tensors of one forward pass by name, see `record`."""
+
+
+@torch.no_grad()
+def record(
+    model: nn.Module, idx: Tensor, heads: dict[str, list[float]], parts: dict[str, float], everything: bool
+) -> Pass:
+    """What the modules of a GPT are given and give: "h.0" its output, "h.0.in" its input, "h.0.attn.weights" what it
+    keeps; "logits" of the last position.
+
+    heads, parts: factors of the heads that a projection reads, and of what a module gives. everything: else only what
+    a cache needs.
+    """
+    found = Pass()
+
+    def read(module: nn.Module, inputs: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+        x = inputs[0]
+        if name in heads:
+            factors = torch.tensor(heads[name]).repeat_interleave(x.shape[-1] // len(heads[name]))
+            x = x * factors
+        if everything or name == "lm_head":
+            found[f"{name}.in"] = x
+        return (x, *inputs[1:])
+
+    def write(module: nn.Module, inputs: tuple[Any, ...], output: Any, name: str) -> Any:
+        output = output * parts[name] if name in parts else output
+        weights = getattr(module, "weights", None)
+        if isinstance(output, Tensor) and (everything or name.endswith(".c_attn")):
+            found[name] = output
+        if isinstance(weights, Tensor) and everything:
+            found[f"{name}.weights"] = weights
+        return output
+
+    handles = []
+    for name, module in model.named_modules():
+        if name and not isinstance(module, nn.ModuleList):
+            handles.append(module.register_forward_pre_hook(partial(read, name=name)))
+            handles.append(module.register_forward_hook(partial(write, name=name)))
+    try:
+        logits = model(idx)
+    finally:
+        for handle in handles:
+            handle.remove()
+    found["logits"] = logits[:, -1]
+    return found
+
+
 def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = "") -> dict[str, Any]:
     """Run the lines of a test with the names of a program, which is at path."""
-    scope = {**names, **inputs, "torch": torch, "nn": nn, "copy_weights": copy_weights}
+    scope = {**names, **inputs, "torch": torch, "nn": nn, "copy_weights": copy_weights, "record": record}
     torch.manual_seed(0)
     try:
         exec(run, scope)
@@ -52,6 +101,8 @@ def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = 
 
 def plain(value: Any) -> Any:
     """A result that can cross the process boundary: a tensor without its graph, a number, a string, None."""
+    if isinstance(value, Pass):
+        return {name: plain(tensor) for name, tensor in value.items()}
     if isinstance(value, Tensor):
         return value.detach().cpu().clone()
     if isinstance(value, (list, tuple)) and all(isinstance(item, (int, float)) for item in value):

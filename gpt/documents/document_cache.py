@@ -51,7 +51,7 @@ class DocumentCache:
 
     def _new_buffers(self) -> tuple[KVCache, Tensor]:
         config, dtype, device = self.model.config, self.model.dtype, self.model.device
-        kv = KVCache(config, dtype=dtype, device=device, keep_queries=True)
+        kv = self.model.new_cache(keep_queries=True)
         return kv, torch.empty(config.block_size, config.n_embd, dtype=dtype, device=device)
 
     def _stop_sharing(self) -> None:

@@ -41,7 +41,7 @@ from gpt.models.loading import (
     memory_of,
 )
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
-from gpt.models.sources import DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source
+from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source
 
 _log = logging.getLogger(__name__)
 
@@ -197,6 +197,13 @@ class Registry:
             self.remove(name)
             raise
         return name
+
+    def add_loaded(self, loaded: LoadedModel) -> None:
+        """Register a model that was made in this process, in place of one of its name. It is kept until `remove`."""
+        with self._lock:
+            self._forget(loaded.name)
+            self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
+            self._store(loaded)
 
     def remove(self, name: str) -> None:
         """Forget a model that was added, and delete the files of an upload. References to the model stay valid."""
@@ -364,6 +371,7 @@ trim_models = _shared.trim
 float32_copy = _shared.float32_copy
 add_model = _shared.add
 add_upload = _shared.add_upload
+add_loaded = _shared.add_loaded
 remove_model = _shared.remove
 title = _shared.title
 given_options = _shared.given_options

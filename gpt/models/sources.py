@@ -98,7 +98,8 @@ def corpus_of(name: str) -> Corpus | None:
 class Source:
     """The source of a model. location: a path, or a repository of the hub.
 
-    listed: whether `list_models` shows it. folder: holds the files of an upload.
+    listed: whether `list_models` shows it. folder: holds the files of an upload. loaded: a model that was made in this
+    process, which cannot be loaded again.
     """
 
     location: Path | str
@@ -106,6 +107,7 @@ class Source:
     untrained: bool = False
     listed: bool = True
     folder: TemporaryDirectory[str] | None = None
+    loaded: LoadedModel | None = None
 
     @property
     def is_here(self) -> bool:

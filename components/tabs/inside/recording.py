@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from copy import copy
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +17,6 @@ from gpt.cache import KVCache
 from gpt.config import Activation
 from gpt.documents.document_cache import common_prefix_length
 from gpt.layers import ACTIVATIONS, attention_scores
-from gpt.model import causal_mask
 
 BINS = 16  # pixels of a vector of width n_embd
 WIDE_BINS = 48  # pixels of a vector inside the feed-forward part
@@ -60,7 +58,7 @@ class Recording:
         """A recording without tokens."""
         model = document.loaded.model
         limit = max(1, min(model.config.block_size, max_bytes // _cache_bytes(model.config, model.dtype)))
-        cache = KVCache(model.config, max_length=limit, dtype=model.dtype, device=model.device, keep_queries=True)
+        cache = model.new_cache(max_length=limit, keep_queries=True)
         return cls(document, max_bytes, limit, (), _Buffers(cache))
 
     @property
@@ -130,10 +128,7 @@ class Recording:
             part[layer, 0, each, :n].float() for part, each in ((cache.q, head), (cache.k, kv_head), (cache.v, kv_head))
         )
         scores = attention_scores(q, k, config.score_scale, config.attn_softcap)  # (T, T)
-        seen, window = causal_mask(n, n, q.device), config.window_of(layer)
-        if window is not None:
-            seen = seen.triu(1 - window)
-        weights = scores.masked_fill(~seen, -math.inf).softmax(dim=-1)
+        weights = cache.attn_weights(layer, stop=n)[0, head]  # (T, T)
         return HeadVectors(*(x.cpu().numpy() for x in (q, k, v, weights @ v, scores, weights)))
 
     @torch.inference_mode()
@@ -216,7 +211,7 @@ class _AttentionTrace(Trace):
 
     def __init__(self, cache: KVCache, start: int, stop: int) -> None:
         super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))
-        self.layers = [_AttentionLayer(cache, layer, start, stop) for layer in range(len(cache.k))]  # type: ignore[misc]
+        self.layers = [_AttentionLayer(cache, layer, start, stop) for layer in range(cache.config.n_layer)]  # type: ignore[misc]
 
 
 @dataclass(frozen=True)

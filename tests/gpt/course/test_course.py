@@ -126,7 +126,7 @@ def test_what_a_program_prints_is_shown(checker: Checker, tmp_path: Path) -> Non
 
 
 def test_a_loop_without_end_is_stopped(checker: Checker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpt.course.check.START_SECONDS", 0.5)
+    monkeypatch.setattr("gpt.course.process.START_SECONDS", 0.5)
     (tmp_path / PROGRAM).write_text("while True:\n    pass", encoding="utf-8")
     endless = Test(Words("", ""), "result = 1", lambda reference: 1, seconds=0.1)
     step = Step("1", Words("", ""), Words("", ""), "", (endless,), ())

@@ -1,0 +1,40 @@
+"""The state of the Build tab."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from components.state.jobs import Job
+from gpt.course.check import Verdict
+from gpt.course.steps import STEPS
+
+OPENS = "8"  # the step after which the program is a GPT
+
+
+@dataclass(frozen=True, eq=False)
+class BuildState:
+    """verdicts: of the last check, by step, up to the first that is not ok. opening: whether the job opens a model
+    instead of checking. notice: an error."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    opening: bool = False
+    job: Job | None = None
+    notice: ValueError | None = None
+
+    @property
+    def busy(self) -> bool:
+        return self.job is not None
+
+    @property
+    def failed(self) -> Verdict | None:
+        """The first step that is not done; None if none was found."""
+        return next((verdict for verdict in self.verdicts if verdict.state != "ok"), None)
+
+    @property
+    def n_done(self) -> int:
+        return sum(verdict.state == "ok" for verdict in self.verdicts)
+
+    @property
+    def is_gpt(self) -> bool:
+        """Whether the program computes the logits of a GPT."""
+        return self.n_done > list(STEPS).index(OPENS)

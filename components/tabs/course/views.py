@@ -1,0 +1,159 @@
+"""The views of the Build tab."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from torch import Tensor
+
+from components.errors import localize_error
+from components.figures.maps import grid
+from components.i18n import Language, t
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.tabs.course.state import BuildState
+from components.widgets.chart import chart_data
+from gpt.course.check import Verdict
+from gpt.course.feedback import differs
+from gpt.course.step import Words
+from gpt.course.steps import STEPS
+
+ROWS, COLUMNS = 16, 24  # of a tensor, around the first wrong cell
+
+
+def spoken(words: Words | None, language: Language) -> str:
+    """A sentence of the course; English in a language that it lacks."""
+    return "" if words is None else (words.zh if language == "zh" else words.en)
+
+
+def path(s: Snapshot) -> dict[str, Any]:
+    """A row for each step: its title, and whether it is done."""
+    state = s.state(BuildState)
+    found = {verdict.step.key: verdict.state for verdict in state.verdicts}
+    rows = [
+        [f"{step.key}  {spoken(step.title, s.language)}", t(f"build.state.{found.get(step.key, 'open')}", s.language)]
+        for step in STEPS.values()
+    ]
+    return {"rows": [[t("build.step", s.language), t("build.state", s.language)], *rows]}
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    state, n = s.state(BuildState), len(STEPS)
+    if state.job is not None and state.opening:
+        return {"text": t("build.opening", s.language)}
+    if state.job is not None:
+        return {"text": t("build.progress", s.language, n=state.n_done, total=n)}
+    if not state.verdicts:
+        return {"text": ""}
+    return {"text": t("build.done" if state.n_done == n else "build.found", s.language, n=state.n_done, total=n)}
+
+
+def notice(s: Snapshot) -> dict[str, Any]:
+    problem = s.state(BuildState).notice
+    return {"text": "" if problem is None else localize_error(problem, s.language)}
+
+
+def test(s: Snapshot) -> dict[str, Any]:
+    """Which step is next, and which of its tests failed."""
+    verdict = s.state(BuildState).failed
+    if verdict is None or verdict.test is None:
+        return {"text": ""}
+    title, name = (spoken(words, s.language) for words in (verdict.step.title, verdict.test.name))
+    key = "build.next" if verdict.state == "gap" else "build.failed"
+    return {"text": t(key, s.language, step=verdict.step.key, title=title, test=name)}
+
+
+def problem(s: Snapshot) -> dict[str, Any]:
+    """What is wrong; of a gap, what to write."""
+    verdict = s.state(BuildState).failed
+    if verdict is None:
+        return {"text": ""}
+    return {"text": spoken(verdict.step.says if verdict.state == "gap" else verdict.problem, s.language)}
+
+
+def hint(s: Snapshot) -> dict[str, Any]:
+    verdict = s.state(BuildState).failed
+    if verdict is None or verdict.hint is None:
+        return {"text": ""}
+    return {"text": t("build.hint", s.language, hint=spoken(verdict.hint, s.language))}
+
+
+def printed(s: Snapshot) -> dict[str, Any]:
+    verdict = s.state(BuildState).failed
+    if verdict is None or not verdict.printed:
+        return {"text": ""}
+    return {"text": t("build.printed", s.language, text=verdict.printed)}
+
+
+def expected(s: Snapshot) -> dict[str, Any]:
+    return map_of(s.state(BuildState).failed, "expected", s.language)
+
+
+def received(s: Snapshot) -> dict[str, Any]:
+    return map_of(s.state(BuildState).failed, "received", s.language)
+
+
+def map_of(verdict: Verdict | None, which: Literal["expected", "received"], language: Language) -> dict[str, Any]:
+    """The numbers that a test expected or received, around the first wrong one, which is framed."""
+    if verdict is None or verdict.test is None:
+        return chart_data(None, "")
+    expected, received = verdict.expected, verdict.received
+    if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
+        return chart_data(None, "")
+    found = expected if which == "expected" else received
+    wrong = wrong_cell(expected, received, verdict.test.tolerance)
+    text = t(f"build.{which}.says", language, shape=tuple(found.shape))
+    if not found.dim() or not found.numel():
+        return chart_data(None, text)
+    cells, first = window(found, wrong)
+    parts = [window(each, wrong)[0] for each in (expected, received) if each.dim() and each.numel()]
+    figure = grid(
+        cells,
+        value_title=t(f"build.{which}", language),
+        x_title=t("build.column", language),
+        y_title=t("build.row", language),
+        edge=max(float(np.nanmax(np.abs(part), initial=1e-9)) for part in parts),
+        first=first,
+        cell=None if wrong is None else ((0, *wrong)[-2], wrong[-1]),
+    )
+    sliced = t("build.slice", language, index=list(wrong[:-2])) if wrong and len(wrong) > 2 else ""
+    return chart_data(figure, text + sliced)
+
+
+def wrong_cell(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...] | None:
+    """The index of the first number that differs; None where the shapes do."""
+    if expected.shape != received.shape or expected.dim() == 0:
+        return None
+    cells = differs(expected, received, tolerance).nonzero()
+    return tuple(cells[0].tolist()) if len(cells) else None
+
+
+def window(values: Tensor, wrong: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, int]]:
+    """ROWS x COLUMNS numbers of a tensor around a cell, by default its first, and the first row and column of them.
+    Infinite ones are NaN."""
+    cell = wrong or (0,) * values.dim()
+    plane = values[cell[:-2]] if values.dim() > 2 else values if values.dim() == 2 else values[None]
+    place = (cell[-2] if len(cell) > 1 else 0, cell[-1])
+    starts = [
+        max(0, min(at - n // 2, size - n)) for at, n, size in zip(place, (ROWS, COLUMNS), plane.shape, strict=True)
+    ]
+    part = plane[starts[0] : starts[0] + ROWS, starts[1] : starts[1] + COLUMNS].float().numpy()
+    return np.where(np.isfinite(part), part, np.nan), (starts[0], starts[1])
+
+
+def inputs(s: Snapshot) -> tuple[Any, ...]:
+    return s.state(BuildState), s.language
+
+
+VIEWS = (
+    View("build-path", inputs, path),
+    View("build-status", inputs, status),
+    View("build-notice", inputs, notice),
+    View("build-test", inputs, test),
+    View("build-problem", inputs, problem),
+    View("build-hint", inputs, hint),
+    View("build-expected", inputs, expected),
+    View("build-received", inputs, received),
+    View("build-printed", inputs, printed),
+)

@@ -1,0 +1,241 @@
+"""A learner's GPT among the models of the app. Its numbers come from the process in which its program runs."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from weakref import finalize
+
+import torch
+from torch import Tensor, nn
+
+from gpt.cache import KVCache
+from gpt.course import feedback
+from gpt.course.check import with_mistake
+from gpt.course.process import LearnerProcess
+from gpt.course.program import PROGRAM
+from gpt.course.reference import Reference, config_of
+from gpt.course.steps import STEPS
+from gpt.edits import Edits
+from gpt.errors import GPTError
+from gpt.model import GPT
+from gpt.models.loading import LoadedModel
+from gpt.trace import Trace
+
+OPEN = """
+import my_gpt
+my_gpt._opened = copy_weights(GPT(Config(**config)), weights)
+result = 0
+"""
+RECORD = "result = record(_opened, idx, heads, parts, everything)"
+SECONDS = 30.0  # time limit of one pass
+KEPT_PASSES = 4
+TOLERANCE = 1e-3  # between the learner's logits and the head applied to what it read
+BROKEN = {  # by name: the step and the right code of a known mistake, and the wrong one
+    "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
+    "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),
+    "no-residual": (
+        "7",
+        "x = x + self.attn(self.ln_1(x))\n        x = x + self.mlp(self.ln_2(x))",
+        "x = self.attn(self.ln_1(x))\n        x = self.mlp(self.ln_2(x))",
+    ),
+}
+
+Pass = dict[str, Tensor]  # see `gpt.course.child.record`
+
+
+class LearnersGPT(GPT):
+    """The GPT of a program, with the bundled weights, as `gpt.model.GPT`.
+
+    It takes the same arguments and fills the same traces. Of the edits it supports factors of heads, attention and
+    feed-forward. Its own modules are those of the bundled model: analyses read their weights. Raises ValueError where
+    the program fails, takes too long, or lacks what is asked for.
+
+    shape: fields of the configuration in which the program differs from the bundled model.
+    """
+
+    def __init__(self, program: Path, reference: Reference, **shape: Any) -> None:
+        nn.Module.__init__(self)
+        self.config = replace(reference.model.config, **shape)
+        for name, part in reference.model.named_children():
+            self.add_module(name, part)
+        self.eval()
+        self.program = program
+        self._folder = TemporaryDirectory(prefix="glassbox-course-")
+        self._process = LearnerProcess(Path(self._folder.name))
+        finalize(self, self._process.close)
+        self._lock = threading.Lock()  # one pass at a time
+        self._passes: OrderedDict[Any, Pass] = OrderedDict()
+        self._ask(OPEN, {"config": config_of(reference.model), "weights": reference.weights()})
+
+    def _ask(self, run: str, inputs: dict[str, Any]) -> Any:
+        answer = self._process.ask(self.program, run, inputs, SECONDS)
+        if "error" in answer:
+            problem = feedback.error(answer)
+            raise GPTError("course.failed", "your GPT: {problem}", problem=problem.en, problem_zh=problem.zh)
+        return answer["result"]
+
+    def record(self, idx: Tensor, edits: Edits | None = None, *, everything: bool) -> Pass:
+        """One pass over whole texts, (B, T). everything: also what only traces need."""
+        edits = edits or Edits()
+        if replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) != Edits():
+            raise GPTError(
+                "course.edits",
+                "in your GPT words, heads, attention and feed-forward can be switched off, nothing else can be changed",
+            )
+        edits.check(self.config)
+        parts = {f"h.{layer}.attn": factor for layer, factor in edits.attn_scale.items()}
+        parts |= {f"h.{layer}.mlp": factor for layer, factor in edits.mlp_scale.items()}
+        heads = {f"h.{layer}.attn.c_proj": [1.0] * self.config.n_head for layer, _ in edits.head_scale}
+        for (layer, head), factor in edits.head_scale.items():
+            heads[f"h.{layer}.attn.c_proj"][head] = factor
+        key = (str(idx.tolist()), str(heads), str(parts))
+        with self._lock:
+            for known in ((key, True), (key, everything)):
+                if known in self._passes:
+                    self._passes.move_to_end(known)
+                    return self._passes[known]
+            inputs = {"idx": idx.cpu().clone(), "heads": heads, "parts": parts, "everything": everything}
+            found: Pass = self._ask(RECORD, inputs)
+            self._passes[key, everything] = found
+            if len(self._passes) > KEPT_PASSES:
+                self._passes.popitem(last=False)
+        states = given(found, "lm_head.in")
+        if not torch.allclose(self.logits(states[:, -1]), found["logits"], atol=TOLERANCE, rtol=TOLERANCE):
+            raise GPTError("course.head", "the logits of your GPT are not what its lm_head gives")
+        return found
+
+    def new_cache(
+        self, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False
+    ) -> LearnersCache:
+        """An empty cache for texts of this model."""
+        return LearnersCache(self, batch_size, max_length, keep_queries=keep_queries)
+
+    def hidden_states(
+        self,
+        idx: Tensor,
+        *,
+        attention_mask: Tensor | None = None,
+        cache: KVCache | None = None,
+        trace: Trace | None = None,
+        edits: Edits | None = None,
+    ) -> Tensor:
+        """What the head of the learner's module reads, (B, T, C)."""
+        if attention_mask is not None:
+            raise GPTError("course.mask", "your GPT takes no attention mask: give it texts of one length")
+        start, whole = 0, idx
+        if isinstance(cache, LearnersCache):
+            start, whole = cache.length, torch.cat((cache.ids(), idx), dim=1)
+        found = self.record(whole, edits, everything=trace is not None)
+        if trace is not None:
+            self._fill(trace, found, start)
+        if isinstance(cache, LearnersCache):
+            cache.store(idx, found, edits)
+        return given(found, "lm_head.in")[:, start:]
+
+    def hidden_states_in(self, *context: Any) -> Tensor:
+        """Raise ValueError: the learner's modules take no context."""
+        raise GPTError("course.context", "your GPT cannot be changed in this way")
+
+    def heads_of(self, found: Pass, layer: int) -> tuple[Tensor, ...]:
+        """Queries, keys and values of a layer, (B, n_head, T, head_size) each."""
+        parts = given(found, f"h.{layer}.attn.c_attn").chunk(3, dim=-1)
+        return tuple(part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2) for part in parts)
+
+    def _fill(self, trace: Trace, found: Pass, start: int) -> None:
+        """Record a pass; of queries and everything that is not attended to, from a position on."""
+        trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap)
+        trace.record(None, "token_embedding", given(found, "wte")[:, start:])
+        trace.record(None, "position_embedding", given(found, "wpe")[..., start:, :])
+        for layer in range(self.config.n_layer):
+            block, (q, k, v) = f"h.{layer}", self.heads_of(found, layer)
+            weights = given(found, f"{block}.attn.weights")
+            trace.record(layer, "resid_pre", given(found, f"{block}.in")[:, start:])
+            for name, value in (("attn_q", q[:, :, start:]), ("attn_k", k), ("attn_v", v)):
+                trace.record(layer, name, value)
+            trace.record(layer, "attn_weights", weights[:, :, start:])
+            for name, place in (
+                ("attn_out", "attn"),
+                ("resid_mid", "ln_2.in"),
+                ("mlp_pre", "mlp.c_fc"),
+                ("mlp_post", "mlp.c_proj.in"),
+                ("mlp_out", "mlp"),
+            ):
+                trace.record(layer, name, given(found, f"{block}.{place}")[:, start:])
+            trace.record(layer, "resid_post", given(found, block)[:, start:])
+        trace.record(None, "final_norm", given(found, "lm_head.in")[:, start:])
+
+
+class LearnersCache(KVCache):
+    """Queries, keys and values of a learner's GPT, which has no cache of its own: it reads whole texts.
+
+    A further layer holds the token ids, so that they are copied, cropped and restored with the rest.
+    """
+
+    def __init__(
+        self, model: LearnersGPT, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False
+    ) -> None:
+        config = model.config
+        super().__init__(replace(config, n_layer=config.n_layer + 1), batch_size, max_length, keep_queries=keep_queries)
+        self.config, self.model, self.edits = config, model, Edits()
+
+    def ids(self, length: int | None = None) -> Tensor:
+        """The token ids of the first positions, by default all: (B, length)."""
+        return self.k[-1, :, 0, : self.length if length is None else length, 0].long()
+
+    def store(self, idx: Tensor, found: Pass, edits: Edits | None) -> None:
+        """Append the tokens idx (B, T) with their queries, keys and values."""
+        start, self.edits = self.length, edits or Edits()
+        for layer in range(self.config.n_layer):
+            self.update(layer, *(part[:, :, start:] for part in self.model.heads_of(found, layer)))
+        ids = idx[:, None, :, None].expand(-1, self.config.n_head, -1, self.config.head_size).float()
+        self.update(self.config.n_layer, ids, ids, ids)
+        self.advance(idx.shape[1])
+
+    def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
+        """A cache for a batch of texts that continue this one, see `KVCache.fork`."""
+        n = self.length if length is None else length
+        other = LearnersCache(self.model, batch_size, max_length)
+        other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
+        other.advance(n)
+        return other
+
+    def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
+        """The weights that the learner's module keeps, not computed from queries and keys."""
+        found = self.model.record(self.ids(stop), self.edits, everything=True)
+        return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale it in place
+
+
+def given(found: Mapping[str, Tensor], name: str) -> Tensor:
+    """A tensor of a pass. Raises ValueError if the learner's modules do not give it."""
+    if name not in found:
+        raise GPTError(
+            "course.missing", "your GPT does not give {name}: its modules must be called as the stub says", name=name
+        )
+    return found[name]
+
+
+def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
+    """The GPT of a program under a name. Raises ValueError where the program fails or lacks what pictures need.
+
+    shape: as for `LearnersGPT`.
+    """
+    model = LearnersGPT(program, reference, **shape)
+    model.hidden_states(reference.idx[:1], trace=Trace())
+    return LoadedModel(name, model, reference.loaded.tokenizer, torch.device("cpu"), "fp32")
+
+
+def open_broken(name: str, reference: Reference) -> LoadedModel:
+    """The GPT of the solution with a mistake of BROKEN."""
+    key, right, wrong = BROKEN[name]
+    step = STEPS[key]
+    mistake = next(each for each in step.mistakes if (each.right, each.wrong) == (right, wrong))
+    with TemporaryDirectory(prefix="glassbox-course-") as folder:
+        program = Path(folder) / PROGRAM
+        program.write_text(with_mistake(step, mistake), encoding="utf-8")
+        return open_program(name, program, reference, **({"attn_scale": 1.0} if name == "no-scaling" else {}))

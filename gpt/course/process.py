@@ -1,0 +1,79 @@
+"""The process in which a learner's programs run, see `gpt.course.child`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpt.course import child
+
+POLL_SECONDS = 0.02
+START_SECONDS = 60.0  # for Python to import torch
+
+Answer = dict[str, Any]  # see `gpt.course.child`
+
+
+class LearnerProcess:
+    """Python in isolated mode. It answers one question after the other, until it ends or one takes too long.
+
+    folder: where questions, answers and what the programs print are written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.n_asked = folder, 0
+        with (folder / "printed").open("wb") as printed:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-X", "utf8", child.__file__, str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=printed,
+                stderr=subprocess.STDOUT,
+            )
+
+    def ask(
+        self,
+        program: Path,
+        run: str,
+        inputs: dict[str, Any],
+        seconds: float,
+        on_wait: Callable[[], None] = lambda: None,
+    ) -> Answer:
+        """Run lines with the names of a program: the answer, of the error "late" or "ended" if there is none.
+
+        on_wait: called again and again meanwhile; what it raises ends the process.
+        """
+        number, self.n_asked = self.n_asked, self.n_asked + 1
+        job, path = {"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.pt"
+        torch.save(job, self.folder / f"{number}.job")
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(b"%d\n" % number)
+            self._process.stdin.flush()
+        until = time.monotonic() + seconds + (START_SECONDS if number == 0 else 0)
+        try:
+            while not path.exists():
+                if self._process.poll() is not None and not path.exists():
+                    return {"error": "ended", "message": "", "line": 0, "code": ""}
+                if time.monotonic() > until:
+                    self.close()
+                    return {"error": "late", "message": f"{seconds:g}", "line": 0, "code": ""}
+                on_wait()
+                time.sleep(POLL_SECONDS)
+        except BaseException:
+            self.close()
+            raise
+        answer: Answer = torch.load(path)
+        for file in (path, self.folder / f"{number}.job"):
+            file.unlink()
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()

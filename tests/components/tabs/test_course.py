@@ -1,0 +1,140 @@
+"""The Build tab: a program is checked, and what is wrong is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from components.frame import model_choices
+from components.limits import MAX_VISITOR_BYTES
+from components.state.example import example, opening
+from components.state.session import Session
+from components.tabs.course.handlers import MY_GPT, check, open_example, open_mine
+from components.tabs.course.state import BuildState
+from components.tabs.course.views import VIEWS, window, wrong_cell
+from components.tabs.inside.analysis import record
+from components.tabs.inside.state import InsideState
+from components.tabs.playground.handlers.generation import prepare_prompt, written
+from components.tabs.playground.handlers.reason import measure
+from components.tabs.playground.state import ReasonState
+from gpt import get_model, list_models
+from gpt.course.check import Verdict, with_mistake
+from gpt.course.program import PROGRAM, solution
+from gpt.course.steps import STEPS
+from gpt.models.registry import remove_model
+
+
+def shown(session: Session) -> dict[str, dict[str, Any]]:
+    return {view.name: view.draw(session.snapshot()) for view in VIEWS}
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    """A session whose program lacks the scaling of scores and everything after step 6c."""
+    folder, session, step = tmp_path_factory.mktemp("course"), Session(None), STEPS["6b"]
+    mistake = next(each for each in step.mistakes if "sqrt" in each.right)
+    (folder / PROGRAM).write_text(with_mistake(step, mistake), encoding="utf-8")
+    for _ in check(folder, session):
+        pass
+    return session
+
+
+def test_the_first_step_that_fails_is_shown_with_its_hint(failed: Session) -> None:
+    state, views = failed.state(BuildState), shown(failed)
+    assert state.failed is not None
+    assert state.failed.step.key == "6b"
+    assert [row[1] for row in views["build-path"]["rows"]].count("✓ done") == state.n_done == 6
+    assert views["build-test"]["text"].startswith("6b Attention")
+    assert state.failed.hint is not None
+    assert views["build-hint"]["text"] == f"Hint: {state.failed.hint.en}"
+
+
+def test_expected_and_received_numbers_are_drawn_on_one_scale_with_the_wrong_one_framed(failed: Session) -> None:
+    views = shown(failed)
+    figures = [views[f"build-{which}"]["figure"] for which in ("expected", "received")]
+    (first, second), (framed, same) = (f["data"][0] for f in figures), (f["layout"]["shapes"] for f in figures)
+    assert (first["zmin"], first["zmax"]) == (second["zmin"], second["zmax"])
+    assert len(framed) == 1
+    assert framed == same
+    assert views["build-expected"]["text"].startswith("Expected: shape (")
+
+
+def test_the_sentences_are_chinese_on_a_chinese_page(failed: Session) -> None:
+    failed.language = "zh"
+    try:
+        assert shown(failed)["build-hint"]["text"].startswith("提示：")
+    finally:
+        failed.language = "en"
+
+
+def test_a_window_of_a_large_tensor_has_the_wrong_cell() -> None:
+    expected = torch.zeros(2, 3, 100, 200)
+    received = expected.clone()
+    received[1, 2, 90, 199] = 7
+    wrong = wrong_cell(expected, received, 1e-5)
+    assert wrong == (1, 2, 90, 199)
+    cells, (row, column) = window(received, wrong)
+    assert cells[90 - row, 199 - column] == 7
+    assert wrong_cell(expected, received[0], 1e-5) is None
+
+
+def test_a_folder_without_a_program_gets_a_sentence(tmp_path: Path) -> None:
+    session = Session(None)
+    for _ in check(tmp_path, session):
+        pass
+    assert "begin with python -m gpt.course start" in shown(session)["build-notice"]["text"]
+
+
+def test_stop_ends_the_process_of_a_program_that_never_ends(tmp_path: Path) -> None:
+    (tmp_path / PROGRAM).write_text(f"{solution()}\nwhile True:\n    pass\n", encoding="utf-8")
+    session = Session(None)
+    running = check(tmp_path, session)
+    for _ in range(3):
+        next(running)
+    job = session.state(BuildState).job
+    assert job is not None
+    job.stopped.set()
+    assert len(list(running)) <= 2
+    assert session.state(BuildState).job is None
+
+
+def test_a_broken_gpt_is_opened_and_writes() -> None:
+    session = opening(example(get_model())).copy()
+    try:
+        for _ in open_example("no-residual", session):
+            pass
+        assert session.state(BuildState).notice is None
+        assert (session.model, session.tab) == ("no-residual", "playground")
+        assert ("Without shortcuts · the course’s GPT, broken", "no-residual") in model_choices("en")
+        for _ in written(prepare_prompt)(session):
+            pass
+        assert session.document is not None
+        assert session.document.loaded.name == "no-residual"
+        assert len(session.document.ids) > session.document.n_prompt
+        for _ in measure(session):
+            pass
+        assert session.state(ReasonState).reason is not None
+        for _ in record(session, MAX_VISITOR_BYTES):
+            pass
+        assert session.state(InsideState).recording is not None
+    finally:
+        remove_model("no-residual")
+
+
+def test_a_program_that_fails_is_not_opened_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / PROGRAM).write_text("1 / 0", encoding="utf-8")
+    session = Session(None)
+    for _ in open_mine(tmp_path, session):
+        pass
+    assert shown(session)["build-notice"]["text"] == "your GPT: line 1, ZeroDivisionError: division by zero\n    1 / 0"
+    assert MY_GPT not in list_models()
+
+
+def test_the_gpt_can_be_opened_once_step_8_is_done() -> None:
+    keys = list(STEPS)
+    done = [Verdict(STEPS[key], "ok") for key in keys[: keys.index("8") + 1]]
+    assert BuildState(tuple(done)).is_gpt
+    assert not BuildState(tuple(done[:-1])).is_gpt

@@ -1,0 +1,101 @@
+"""A learner's GPT among the models: the same numbers as the bundled one, and its own where it is broken."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace
+from gpt.course.learner import BROKEN, open_broken, open_program
+from gpt.course.program import PROGRAM, solution
+from gpt.course.reference import Reference
+from gpt.errors import GPTError
+
+
+@pytest.fixture(scope="module")
+def reference() -> Reference:
+    return Reference()
+
+
+@pytest.fixture(scope="module")
+def mine(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    """The solution, opened."""
+    program = tmp_path_factory.mktemp("course") / PROGRAM
+    program.write_text(solution(), encoding="utf-8")
+    return open_program("my-gpt", program, reference)
+
+
+def test_a_trace_has_every_activation_of_the_bundled_model(mine: LoadedModel, reference: Reference) -> None:
+    ours, theirs = Trace(), Trace()
+    with torch.no_grad():
+        logits = mine.model(reference.idx[:2], trace=ours)
+        expected = reference.model(reference.idx[:2], trace=theirs)
+    torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
+    for layer, right in zip(ours.layers, theirs.layers, strict=True):
+        for field in fields(layer):
+            value = getattr(right, field.name)
+            if isinstance(value, Tensor):
+                torch.testing.assert_close(getattr(layer, field.name), value, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(ours.token_embedding, theirs.token_embedding)
+    assert ours.position_embedding is not None
+    torch.testing.assert_close(ours.position_embedding, theirs.position_embedding)
+
+
+def test_it_writes_the_text_of_the_bundled_model_and_has_its_attention(mine: LoadedModel, reference: Reference) -> None:
+    documents = [Generation(loaded, reference.idx[0].tolist()) for loaded in (mine, reference.loaded)]
+    for document in documents:
+        assert len(list(document.steps(SamplingParams(temperature=0), 8))) == 8
+        document.read()
+    assert documents[0].ids == documents[1].ids
+    torch.testing.assert_close(*(document.attn_weights(2, 1) for document in documents), atol=1e-4, rtol=1e-4)
+    document = documents[0]
+    with torch.inference_mode():
+        weights = document.attn_weights(0, 0).mul_(40)
+    torch.testing.assert_close(document.attn_weights(0, 0), weights / 40)
+    document.go_back(5)
+    document.read()
+    assert document.attn_weights(0, 0).shape == (6, 6)
+
+
+def test_heads_and_parts_can_be_switched_off(mine: LoadedModel, reference: Reference) -> None:
+    edits = Edits(head_scale={(1, 2): 0.0}, attn_scale={3: 0.5}, mlp_scale={0: 0.0})
+    with torch.no_grad():
+        ours, theirs = (model(reference.idx[:1], edits=edits) for model in (mine.model, reference.model))
+    torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-4)
+
+
+def test_what_it_cannot_do_is_said(mine: LoadedModel, reference: Reference) -> None:
+    with pytest.raises(GPTError, match="nothing else can be changed"):
+        mine.model(reference.idx[:1], edits=Edits(activation="relu"))
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_variant_shows_its_own_attention(name: str, reference: Reference) -> None:
+    broken = open_broken(name, reference)
+    document = Generation(broken, reference.idx[0].tolist())
+    document.read()
+    last = len(document.ids) - 1
+    usual = reference.logits(reference.idx[:1])[0, -1].log_softmax(-1)
+    assert (document.logits(last).log_softmax(-1) - usual).abs().max() > 0.1
+    assert bool(document.attn_weights(0, 0).triu(1).any()) == (name == "no-mask")
+
+
+CHANGES = (
+    ("self.lm_head(self.ln_f(x))", "2 * self.lm_head(self.ln_f(x))", "not what its lm_head gives"),
+    ("y, self.weights = attention(q, k, v)", "y, _ = attention(q, k, v)", "does not give h.0.attn.weights"),
+    ("x = embed(idx, self.wte, self.wpe)", "x = embed(idx, self.wte, self.wpe).nothing", "AttributeError"),
+)
+
+
+@pytest.mark.parametrize(("right", "wrong", "problem"), CHANGES)
+def test_a_program_that_lacks_something_is_not_opened(
+    right: str, wrong: str, problem: str, reference: Reference, tmp_path: Path
+) -> None:
+    program = tmp_path / PROGRAM
+    program.write_text(solution().replace(right, wrong), encoding="utf-8")
+    with pytest.raises(GPTError, match=problem):
+        open_program("my-gpt", program, reference)
