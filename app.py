@@ -183,7 +183,7 @@ def parse_arguments() -> argparse.Namespace:
     from GRADIO_SERVER_NAME."""
     parser = argparse.ArgumentParser(
         description="Type a prompt, watch a GPT write, look at every number on the way.",
-        epilog="glassbox course --help: build your own GPT, checked step by step",
+        epilog="%(prog)s course --help: build your own GPT, checked step by step",
     )
     parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
     parser.add_argument("--port", type=port, default=os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT"))

@@ -117,6 +117,7 @@ def explain(verdict: Verdict, language: Language) -> str:
 
 
 def parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
+    """The options of a command line."""
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
     begin = commands.add_parser("start", help="write a folder with the program to fill in")

@@ -128,4 +128,5 @@ def test_the_head_is_applied_in_one_place_which_caps_the_logits():
     """`GPT.logits` alone applies the head; the shortest code of the lessons has no caps."""
     sources = [path for name in ("gpt", "components") for path in (ROOT / name).rglob("*.py")]
     callers = {path.relative_to(ROOT).as_posix() for path in sources if "lm_head(" in path.read_text(encoding="utf-8")}
-    assert callers == {"gpt/model.py", "gpt/experiments/minimal/model.py", "gpt/experiments/minimal/skeleton.py"}
+    lessons = {f"gpt/experiments/minimal/{name}.py" for name in ("model", "skeleton")}
+    assert callers == {"gpt/model.py", "gpt/course/steps/model.py", *lessons}

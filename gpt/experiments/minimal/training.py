@@ -11,6 +11,8 @@ from gpt.experiments.minimal.optimizer import AdamW
 
 
 class Trainer:
+    """Updates of a model's weights, one batch after another."""
+
     def __init__(self, model: nn.Module, batches: Batches, lr: float = 4e-3) -> None:
         self.model, self.batches = model, batches
         self.optimizer = AdamW(model.parameters(), lr)

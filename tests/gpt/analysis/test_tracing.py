@@ -7,7 +7,6 @@ import torch
 from torch.testing import assert_close
 
 from gpt import GPT, GPTConfig
-from gpt.analysis import saliency
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.embeddings import nearest_tokens
 from gpt.analysis.heads import head_roles, mean_weights, value_weighted
@@ -81,12 +80,10 @@ def test_the_head_of_a_packed_model_is_unpacked_once(model, monkeypatch):
     trace = trace_text(model, IDS)
     states, unpacked, weight = trace.final_norm[0], [], PackedLinear.weight.fget
     monkeypatch.setattr(PackedLinear, "weight", property(lambda self: unpacked.append(self) or weight(self)))
-    monkeypatch.setattr(saliency, "MAX_BATCH_TOKENS", 2 * len(IDS))
     for analyse in (
         lambda: logit_lens(model, trace, chosen=7),
         lambda: kl_bits(model, states, states.flip(0)),
         lambda: kl_bits_from(model, states)(states.flip(0)),
-        lambda: list(leave_one_out(model, IDS, 7, range(len(IDS)))),
     ):
         unpacked.clear()
         analyse()
