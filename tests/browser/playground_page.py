@@ -38,9 +38,11 @@ def open_tab(page, id, language="en"):
     name = t(f"tab.{id}", language)
     if tab(page, name).is_visible():
         tab(page, name).click()
-    else:  # on a phone it may be in the menu of the tabs that do not fit
-        page.locator("#tabs .overflow-menu > button").first.click()
-        page.locator("#tabs .overflow-dropdown").first.get_by_text(name, exact=True).click()
+    else:  # on a phone it may be in the menu of the tabs of its row that do not fit
+        hidden = page.locator(".overflow-dropdown").get_by_text(name, exact=True)
+        menu = page.locator("#tabs .overflow-menu:visible").filter(has=hidden)
+        menu.locator("> button").click()
+        menu.get_by_text(name, exact=True).click()
 
 
 def open_more(page):

@@ -20,13 +20,13 @@ def inside(page: Page) -> Actions:
     open_tab(page, "inside")
     tab(page, "The machine").click()
     heads, caption = page.locator(".gb-heads-grid"), page.locator("#flow figcaption .gb-says")
-    expect(caption).to_contain_text("layer 3, head 2")
+    expect(caption).to_contain_text("layer 3, head 4")
 
-    def choose_next() -> None:
-        for key in ("ArrowRight", "Enter"):
+    def choose_previous() -> None:
+        for key in ("ArrowLeft", "Enter"):
             heads.press(key)
 
-    return choose_next, choose_next, caption, "layer 3, head 4"
+    return choose_previous, choose_previous, caption, "layer 3, head 2"
 
 
 def change(page: Page) -> Actions:

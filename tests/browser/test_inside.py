@@ -47,7 +47,7 @@ def opened(stay: Callable[..., Page], site: str) -> Page:
     open_tab(page, "inside")
     tab(page, "The machine").click()
     page.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
-    expect(flow(page)).to_contain_text("position 47 of")
+    expect(flow(page)).to_contain_text("position 12 of")
     expect(flow(page)).to_contain_text("layer 0, head 0")
     page.mouse.move(5, 5)
     return page
@@ -98,7 +98,7 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     box = opened.locator(".gb-flow-scroll").bounding_box()
     assert box is not None
     opened.mouse.click(box["x"] + 40, box["y"] + 90)  # the first token: it stays in view
-    expect(flow(opened)).to_contain_text("position 36 of")
+    expect(flow(opened)).to_contain_text("position 1 of")
     opened.set_viewport_size({"width": 1280, "height": 900})
     whole = "box => box.clientWidth > 1000 && box.scrollWidth <= box.clientWidth"
     opened.wait_for_function(f"({whole})(document.querySelector('.gb-flow-scroll'))")
@@ -106,7 +106,7 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     more.click()
     expect(more).to_have_text("Show 12 tokens")
     more.click()
-    expect(more).to_have_text("Show 48 tokens")
+    expect(more).to_have_text("Show 13 tokens")
 
 
 def test_hints_for_the_keys_are_hidden_on_a_touch_screen(browser: Browser, site: str) -> None:
@@ -125,7 +125,7 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     box = opened.locator("#flow canvas").bounding_box()
     assert box is not None
     opened.locator("#flow canvas").click(position={"x": 60, "y": box["height"] - 100})
-    expect(flow(opened)).not_to_contain_text("position 47 of")
+    expect(flow(opened)).not_to_contain_text("position 12 of")
     position = re.search(r"position (\d+) of", flow(opened).text_content() or "")
     assert position is not None
     open_tab(opened, "playground")
@@ -135,7 +135,7 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     expect(opened.locator("#head select")).to_have_value("3")
     opened.locator(CHIPS).nth(2).click()
     open_tab(opened, "inside")
-    expect(flow(opened)).to_contain_text("“a” (position 2 of")
+    expect(flow(opened)).to_contain_text("“rain” (position 2 of")
     part(opened, "q").focus()
     expect(opened.locator("#flow .gb-flow-tip")).to_contain_text("Query of head 3")
     opened.keyboard.press("ArrowRight")
@@ -156,41 +156,41 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
 def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: Path) -> None:
     tab(opened, "One head").click()
     worked, says = opened.locator("#stages .gb-stages-sum"), opened.locator("#lines figcaption .gb-says")
-    expect(worked.locator("strong")).to_contain_text("(47)")
+    expect(worked.locator("strong")).to_contain_text("(12)")
     opened.get_by_role("button", name="÷ √32").click()
     expect(worked.locator(".gb-now")).to_contain_text("/ √32 =")
     opened.locator("#stages .gb-stages-large").focus()
     opened.keyboard.press("ArrowUp")
-    expect(worked.locator("strong")).to_contain_text("(46)")
+    expect(worked.locator("strong")).to_contain_text("(11)")
     expect(says).to_contain_text("Layer 0, head 0: ")
     drawn(opened, "#lines canvas", 50)
     first = opened.locator("#lines .gb-lines-heads button").first
     first.click()
     expect(first).to_have_attribute("aria-pressed", "false")
     opened.locator("#lines-view select").select_option("attention rollout over all layers")
-    expect(says).to_contain_text("After all layers, position 46")
+    expect(says).to_contain_text("After all layers, position 11")
     expect(first).to_be_hidden()
     tab(opened, "Stream and neurons").click()
     opened.locator("#stream-layer").get_by_role("button", name="Layer +").click()
     expect(opened.locator("#stream-layer")).to_contain_text("Layer 1")
     opened.locator("#stream-tokens [role=option]").nth(3).click()
-    expect(opened.locator("#neurons .gb-says")).to_contain_text("At “time”, neuron")
+    expect(opened.locator("#neurons .gb-says")).to_contain_text("At “ing”, neuron")
     tab(opened, "The machine").click()
-    expect(flow(opened)).to_contain_text("“time” (position 3 of")
+    expect(flow(opened)).to_contain_text("“ing” (position 3 of")
     opened.locator("#flow-model input[value=skeleton]").click()
-    expect(flow(opened)).to_contain_text("position 3 of 48) and nothing of the tokens before it")
+    expect(flow(opened)).to_contain_text("position 3 of 13) and nothing of the tokens before it")
     expect(opened.locator("#flow .gb-flow-heads")).to_be_hidden()
     part(opened, "attn").focus()
     opened.keyboard.press("ArrowRight")  # nothing to open
     opened.keyboard.press("ArrowUp")
-    expect(flow(opened)).to_contain_text("position 2 of 48) and nothing of the tokens before it")
+    expect(flow(opened)).to_contain_text("position 2 of 13) and nothing of the tokens before it")
     opened.locator("#flow-model input[value=whole]").click()
     expect(opened.locator("#flow .gb-flow-heads")).to_be_visible()
     with opened.expect_download() as download:
         opened.locator("#trace-save").click()
     download.value.save_as(tmp_path / "trace.npz")
-    assert Trace.load(tmp_path / "trace.npz").final_norm.shape[1] == 48
-    expect(opened.locator("#trace-said")).to_contain_text("Positions 0 to 47")
+    assert Trace.load(tmp_path / "trace.npz").final_norm.shape[1] == 13
+    expect(opened.locator("#trace-said")).to_contain_text("Positions 0 to 12")
 
 
 def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty_page(page: Page, site: str) -> None:
