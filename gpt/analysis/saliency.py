@@ -80,7 +80,7 @@ def logits_without_each(
             batch = several[start : start + most]
             shared = min(T - size - 1, *(min(group, default=T) for group in batch))
             kept = [[i for i in range(shared, T) if i not in group] for group in batch]
-            yield logits(idx[0, torch.tensor(kept)], whole.fork(model.config, len(batch), T, shared))
+            yield logits(idx[0, torch.tensor(kept, device=idx.device)], whole.fork(model.config, len(batch), T, shared))
 
 
 def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = None) -> Tensor:

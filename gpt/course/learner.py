@@ -76,8 +76,7 @@ class LearnersGPT(GPT):
     def _ask(self, run: str, inputs: dict[str, Any]) -> Any:
         answer = self._process.ask(self.program, run, inputs, SECONDS)
         if "error" in answer:
-            problem = feedback.error(answer)
-            raise GPTError("course.failed", "your GPT: {problem}", problem=problem.en, problem_zh=problem.zh)
+            raise GPTError("course.failed", "your GPT: {problem}", problem=feedback.error(answer).en)
         return answer["result"]
 
     def record(self, idx: Tensor, edits: Edits | None = None, *, everything: bool) -> Pass:

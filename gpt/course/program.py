@@ -64,7 +64,9 @@ hs 是一个头的宽度。
 def find_step(key: str) -> Step:
     """The step of that key. Raises ValueError if there is none."""
     if key not in STEPS:
-        raise GPTError("course.step", "there is no step {key}: choose one of {keys}", key=key, keys=", ".join(STEPS))
+        raise GPTError(
+            "course.step", "there is no step {step}: choose one of {steps}", step=key, steps=", ".join(STEPS)
+        )
     return STEPS[key]
 
 

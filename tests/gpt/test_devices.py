@@ -14,7 +14,7 @@ import torch
 
 from gpt import BeamSearch, Edits, Generation, Hook, SamplingParams, generate, generate_greedy, logit_lens, trace_text
 from gpt.analysis.attribution import direct_logit_attribution, neuron_logit_attribution
-from gpt.analysis.causes import Ablation, predict_without, strongest_causes
+from gpt.analysis.causes import Ablation, measure_causes, predict_without
 from gpt.analysis.embeddings import nearest_tokens, position_similarity
 from gpt.analysis.heads import copy_circuit, copying_heads
 from gpt.analysis.patching import is_patch_of_model, patch_from, patch_sweep
@@ -33,8 +33,8 @@ MODEL = LOADED.model
 HOOKS = Edits(hooks=(Hook("resid_post", 0, lambda x: 2 * x), Hook("mlp_post", 1, lambda x: -x, position=2)))
 ABLATION = Ablation(frozenset({1}), frozenset({(0, 1)}), frozenset({(1, 0, 2)}))
 ANALYSES: dict[str, Callable[[], Any]] = {
-    "causes": lambda: strongest_causes(MODEL, IDS, 5, range(len(IDS))),
-    "causes of no token": lambda: strongest_causes(MODEL, IDS, 5, []),
+    "causes": lambda: measure_causes(MODEL, IDS, 5, [(0,), (1, 2)]),
+    "causes of no word": lambda: measure_causes(MODEL, IDS, 5, []),
     "prediction without": lambda: predict_without(MODEL, IDS, ABLATION),
     "attribution": lambda: direct_logit_attribution(MODEL, trace_text(MODEL, IDS), 3, 5),
     "neuron attribution": lambda: neuron_logit_attribution(MODEL, trace_text(MODEL, IDS), 3, 5, 1),
