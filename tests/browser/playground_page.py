@@ -52,11 +52,23 @@ def open_more(page):
     expect(page.locator("#theme")).to_be_visible()
 
 
+def close_more(page):
+    """It lies over what is below it."""
+    page.locator("#more > button").click()
+    expect(page.locator("#theme")).to_be_hidden()
+
+
+def switch_theme(page):
+    open_more(page)
+    page.locator("#theme").click()
+    close_more(page)
+
+
 def show_numbers(page):
     """All digits, seeds, ids and speeds."""
     open_more(page)
     page.locator("#numbers input").check()
-    page.locator("#more > button").click()
+    close_more(page)
     expect(page.locator("body[data-numbers]")).to_have_count(1)
 
 

@@ -4,7 +4,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.browser.playground_page import open_more, open_tab
+from tests.browser.playground_page import open_tab, switch_theme
 
 SETTLED = {  # a tab, and what is on it once its pictures have come
     "playground": "#heatmap .main-svg",
@@ -53,11 +53,9 @@ def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     unfold(page, name)
     expect(page.locator(SETTLED[name]).first).to_be_visible()
     assert faults(page, RULES) == []
-    open_more(page)
-    page.locator("#theme").click()
+    switch_theme(page)
     assert faults(page, ["color-contrast"]) == []
-    open_more(page)
-    page.locator("#theme").click()
+    switch_theme(page)
 
 
 def test_no_tab_scrolls_sideways_on_a_phone_in_either_language_and_the_text_stands_before_the_settings(page, site):

@@ -11,13 +11,13 @@ from tests.browser.playground_page import (
     ONE_MORE,
     forget_status,
     generate,
-    open_more,
     open_playground,
     pick,
     says,
     set_run,
     set_slider,
     show_numbers,
+    switch_theme,
     text,
     written,
 )
@@ -59,8 +59,7 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(says(page, "bars")).to_contain_text("After")
     ground = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
-    open_more(page)
-    page.locator("#theme").click()
+    switch_theme(page)
     expect(page.locator("body")).to_have_class(re.compile("dark"))
     assert page.evaluate(ground) != light
     page.locator("#language label", has_text="中文").click()

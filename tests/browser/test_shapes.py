@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_more, open_playground, open_tab, says, set_slider
+from tests.browser.playground_page import open_playground, open_tab, says, set_slider, switch_theme
 
 CHIPS = ".gb-strip [role=option]"
 
@@ -22,7 +22,7 @@ def test_a_preset_stands_in_every_control_and_what_is_moved_is_counted_at_once(s
     headline, preset = shapes.locator("#shape-headline"), shapes.locator("#shape-preset select")
     layers = shapes.locator("#shape-n-layer input[type=number]")
     expect(shapes.locator("#shape-status")).to_contain_text("Sample: 4,394,880 random weights")
-    expect(shapes.locator(f"#shape-random {CHIPS}").nth(20)).to_be_visible()
+    expect(shapes.locator(f"#shape-random {CHIPS}").nth(12)).to_be_visible()
     for typed, taken in ((500, "96"), ("", "96"), (1, "1")):
         set_slider(shapes, "shape-n-layer", typed)
         expect(layers).to_have_value(taken)
@@ -60,5 +60,4 @@ def test_build_runs_the_playground_s_prompt_through_both_models_and_nothing_scro
     shapes.set_viewport_size({"width": 390, "height": 844})
     for _ in range(2):
         shapes.wait_for_function("document.documentElement.scrollWidth <= 390")
-        open_more(shapes)
-        shapes.locator("#theme").click()
+        switch_theme(shapes)

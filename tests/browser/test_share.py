@@ -7,7 +7,17 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import CHIPS, open_more, open_tab, says, set_slider, text, written
+from tests.browser.playground_page import (
+    CHIPS,
+    open_more,
+    open_strip,
+    open_tab,
+    says,
+    set_slider,
+    switch_theme,
+    text,
+    written,
+)
 
 LINK = "?prompt=The%20dog&temperature=0.8&seed=3&text=6&length=6&lang=en"
 
@@ -22,10 +32,13 @@ def follow(page, link, length):
     page.goto(link)
     expect(page.locator(CHIPS)).to_have_count(length)
     written(page)
+    open_strip(page)
     return page
 
 
 def press(page, menu, what):
+    if menu == "share-link":
+        open_more(page)
     button = page.locator(f"#{menu} button[data-what={what}]")
     if not button.is_visible():
         page.locator(f"#{menu} summary").click()
@@ -140,8 +153,7 @@ def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
         assert (width, height) == (pytest.approx(2 * plot["width"], abs=4), pytest.approx(2 * plot["height"], abs=4))
         ground = re.search(r'<rect x="0" y="0"[^>]*fill: rgb\((\d+), \d+, \d+\)', files["SVG"].decode())
         assert (int(ground[1]) > 200) == light
-        open_more(opened)
-        opened.locator("#theme").click()
+        switch_theme(opened)
         if light:
             expect(opened.locator("#pipeline-bars .bars path").first).not_to_have_css("fill", fill)
 
