@@ -132,7 +132,8 @@ def test_tints_lines_and_the_draw_say_how_sure_the_model_was(opened):
     opened.locator(CHIPS).nth(5).hover()
     expect(curve.locator("figcaption")).to_contain_text("bits")
     opened.locator(CHIPS).nth(6).click()
-    expect(opened.locator("#draw")).to_contain_text("position 6)")
+    token = opened.locator(CHIPS).nth(6).text_content().strip()
+    expect(opened.locator("#draw")).to_contain_text(f"landed in the interval of “{token}”")
     mark = opened.locator("#draw .gb-fell").evaluate("node => parseFloat(getComputedStyle(node, '::after').left)")
     left, width = opened.locator("#draw .gb-drawn").evaluate("node => [node.offsetLeft, node.offsetWidth]")
     assert left - 5 <= mark <= left + width + 5

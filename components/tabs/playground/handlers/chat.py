@@ -32,6 +32,8 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
                 session.push_undo()
                 session.document, session.prompt, session.typed = document, text, None
                 document.read()
+            elif chat:  # the token that stands before every text begins no chat
+                session.document, session.prompt, session.typed = None, "", None
             session.chat = chat
             session.throughput = session.finish_reason = None
             session.last_action = Message("status.ready")
