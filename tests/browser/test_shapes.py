@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.playground_page import open_playground, open_tab, says, set_slider, switch_theme
+from tests.browser.playground_page import open_playground, open_tab, says, switch_theme
 
 CHIPS = ".gb-strip [role=option]"
 
@@ -18,16 +18,23 @@ def shapes(stay, site):
     return page
 
 
+def type_number(page, name, value):
+    """Beside the slider, which has only whole steps."""
+    number = page.locator(f"#{name} input[type=number]")
+    number.fill(str(value))
+    number.blur()
+
+
 def test_a_preset_stands_in_every_control_and_what_is_moved_is_counted_at_once(shapes):
     headline, preset = shapes.locator("#shape-headline"), shapes.locator("#shape-preset select")
     layers = shapes.locator("#shape-n-layer input[type=number]")
     expect(shapes.locator("#shape-status")).to_contain_text("Sample: 4,394,880 random weights")
     expect(shapes.locator(f"#shape-random {CHIPS}").nth(12)).to_be_visible()
     for typed, taken in ((500, "96"), ("", "96"), (1, "1")):
-        set_slider(shapes, "shape-n-layer", typed)
+        type_number(shapes, "shape-n-layer", typed)
         expect(layers).to_have_value(taken)
     expect(headline).to_contain_text("1,280,832 parameters")
-    set_slider(shapes, "shape-block-size", 257)  # between two steps of the slider
+    type_number(shapes, "shape-block-size", 257)  # between two steps of the slider
     expect(headline).to_contain_text("1,281,024 parameters")
     expect(preset).to_have_value("your own")
     preset.select_option("GPT-2 small")
@@ -36,7 +43,7 @@ def test_a_preset_stands_in_every_control_and_what_is_moved_is_counted_at_once(s
     expect(headline).to_contain_text("124,439,808 parameters")
     shapes.locator("#shape-n-layer input[type=range]").press("ArrowRight")
     expect(headline).to_contain_text("131,527,680 parameters")
-    set_slider(shapes, "shape-n-head", 13)
+    type_number(shapes, "shape-n-head", 13)
     expect(shapes.locator("#shape-start")).to_be_disabled()
     preset.select_option("the model selected above")
     expect(headline).to_contain_text("4,394,880 parameters")
@@ -47,7 +54,7 @@ def test_build_runs_the_playground_s_prompt_through_both_models_and_nothing_scro
     open_tab(shapes, "playground")
     shapes.locator("#prompt textarea").fill("The <b>dog</b> and")
     open_tab(shapes, "shapes")
-    set_slider(shapes, "shape-vocab-size", 5000)
+    type_number(shapes, "shape-vocab-size", 5000)
     shapes.locator("#shape-skeleton input").click()
     expect(shapes.locator("#shape-headline")).to_contain_text("1,009,152 parameters")
     shapes.locator("#shape-start").click()
