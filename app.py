@@ -38,7 +38,7 @@ def main() -> int:
     if sys.argv[1:2] == ["course"]:
         from gpt.course.command_line import main as run_course
 
-        return run_course(sys.argv[2:], "glassbox course")
+        return run_course(sys.argv[2:], f"{Path(sys.argv[0]).name} course")
     arguments = parse_arguments()
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     if not arguments.mcp:

@@ -1,6 +1,6 @@
-"""What the bundled model of poems writes, beside its corpus: form, rhyme, tones, pairs of numerals, copied verses.
+"""What a model of poems writes, beside its corpus: form, rhyme, tones, pairs of numerals, copied verses.
 
-    python -m benchmarks.poems POEMS [--model poems] [--poems 500] [--held-back 2000]
+    python -m benchmarks.poems POEMS --model FOLDER [--poems 500]
 
 POEMS is the file that the model was trained on (`python -m gpt.training.poems`). Poems are written from nothing at
 temperature 0.8. Rhyme and tones are those of modern Mandarin, which has lost the entering tone: figures to compare, not
@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from pypinyin import Style, pinyin
 
-from gpt import LoadedModel, SamplingParams, generate, get_model, load_model
+from gpt import LoadedModel, SamplingParams, generate, load_model
 from gpt.tokenizer import plain_text
 from gpt.training.corpus import read_stories, split_stories
 from gpt.training.evaluation import score_stories
@@ -109,11 +109,11 @@ def written(loaded: LoadedModel, n: int, temperature: float) -> list[Poem]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", metavar="POEMS")
-    parser.add_argument("--model", default="poems")
+    parser.add_argument("--model", required=True, metavar="FOLDER")
     parser.add_argument("--poems", type=int, default=500)
     parser.add_argument("--temperature", type=float, default=0.8)
     options = parser.parse_args()
-    loaded = load_model(options.model) if "/" in options.model else get_model(options.model)
+    loaded = load_model(options.model)
     recipe = RECIPE_PRESETS["poems"]
     training, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
     score = score_stories(loaded.model, loaded.tokenizer, held_back)

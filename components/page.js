@@ -23,6 +23,15 @@ document.addEventListener("keydown", (event) => {
   [...buttons].find((button) => button.offsetParent)?.click();
 });
 
+/** Closes the menu of the page, which gradio leaves open. @param {Event} event */
+function closeMenu({ target }) {
+  const menu = document.querySelector("#more");
+  const isOpen = /** @type {HTMLElement | null | undefined} */ (menu?.querySelector("#theme"))?.offsetParent;
+  if (menu && isOpen && !(target instanceof Node && menu.contains(target))) menu.querySelector("button")?.click();
+}
+
+document.addEventListener("pointerdown", closeMenu);
+
 // A page with a base address would be left by the link.
 document.addEventListener("click", (event) => {
   if (!(event.target instanceof Element) || !event.target.closest(".gb-skip a")) return;

@@ -131,8 +131,8 @@ CSS = f"""{css_variables()}
     animation-timeline: scroll(self block);
   }}
 }}
-:root .dark {{ --color-accent: var(--gb-primary); }}
-:root .dark input[type="range"] {{ --neutral-200: var(--gb-line); }}
+html:root .dark {{ --color-accent: var(--gb-primary); }} /* stronger than gradio's, which come later */
+html:root .dark input[type="range"] {{ --neutral-200: var(--gb-line); }}
 .gradio-container.gradio-container input[type="range"]:focus-visible {{
   outline: 2px solid var(--gb-primary); outline-offset: 4px; border-radius: 4px;
 }}

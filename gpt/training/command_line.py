@@ -178,8 +178,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--preset",
         choices=RECIPE_PRESETS,
-        help="recipe, before its options: stories; nanoGPT's character-level shakespeare, for a GPU; its smaller "
-        "setting shakespeare-cpu. Without a text, the last two train on Shakespeare's (stories; with --characters "
+        help="recipe, before its options: stories; poems, for the file of gpt.training.poems; nanoGPT's "
+        "character-level shakespeare, for a GPU; its smaller setting shakespeare-cpu. Without a text, the last two "
+        "train on Shakespeare's (stories; with --characters "
         "shakespeare-cpu)",
     )
     parser.add_argument(

@@ -8,8 +8,8 @@ one is kept.
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,7 @@ def prepared(poems: Iterable[Poem], seed: int = 0) -> Iterator[str]:
         yield Poem("" if rng.random() < UNTITLED else poem.title, poem.couplets).text
 
 
-def main(source: str, target: str) -> None:
+def write_prepared(source: Path | str, target: Path | str) -> None:
     """Write the file to train on."""
     texts = list(prepared(map(Poem.of_text, read_stories(source))))
     Path(target).write_text("".join(f"{text}\n{END_OF_TEXT}\n" for text in texts), encoding="utf-8")
@@ -80,4 +80,8 @@ def main(source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("poems", metavar="POEMS")
+    parser.add_argument("out", metavar="OUT")
+    options = parser.parse_args()
+    write_prepared(options.poems, options.out)

@@ -53,8 +53,8 @@ def open_more(page):
 
 
 def close_more(page):
-    """It lies over what is below it."""
-    page.locator("#more > button").click()
+    """By a press beside it."""
+    page.locator(".gb-title").click()
     expect(page.locator("#theme")).to_be_hidden()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
+from components.labels import speaking
 from components.panels.panel import Result
 from components.render import Analysis
 from components.state.admission import admitted
@@ -187,7 +188,7 @@ def analysis(loaded: LoadedModel) -> Analysis:
 def wanted(s: Snapshot) -> FigureInputs | None:
     """The missing figure; None for a lesson without one."""
     state = s.state(LessonsState)
-    question = FigureInputs(state.lesson, s.language, state.text, state.a, state.b, state.choice)
+    question = FigureInputs(state.lesson, s.language, state.text, state.a, state.b, state.choice, s.numbers)
     is_known = state.result is not None and state.result.request == question
     return None if state.lesson not in PICTURES or is_known else question
 
@@ -198,12 +199,13 @@ def draw_picture(loaded: LoadedModel, session: Session) -> Iterator[None]:
         question = wanted(session.snapshot())
     if question is None:
         return
-    lesson, language, text, a, b, choice = question
+    lesson, language, text, a, b, choice, exact = question
     picture, scene = PICTURES[lesson], Scene(loaded, language, text, a, b, choice)
     before = session.state(LessonsState).drawn
 
     def work(progress: object) -> Drawn:
-        with threads_for(0 if picture.writes_with is None else SMALL_WORK):
+        threads = threads_for(0 if picture.writes_with is None else SMALL_WORK)
+        with threads, speaking(language, exact=exact):
             return picture.draw(scene)
 
     try:

@@ -22,7 +22,7 @@ class Reply(NamedTuple):
 
 
 class FigureInputs(NamedTuple):
-    """The inputs of a figure: its lesson and the values of the controls."""
+    """The inputs of a figure: its lesson, the values of the controls, and whether numbers have all digits."""
 
     lesson: str
     language: Language
@@ -30,6 +30,7 @@ class FigureInputs(NamedTuple):
     a: float
     b: float
     choice: str
+    exact: bool
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ function paintMix(ctx, scene) {
     const to = /** @type {[number, number, number]} */ ([place.z.x, y + h1 / 2, Math.max(0.8, h1)]);
     ribbon(ctx, [right(place.v), middle(scene, row), h0], to, colours.head, 0.3 + 0.5 * Math.sqrt(weight));
     if (weight > 0.08 && heights[row] > 9 && row !== chosen) {
-      const [text, x, top] = [`${Math.round(100 * weight)} %`, right(place.v) + 6, middle(scene, row) - 11];
+      const [text, x, top] = [`${Math.round(100 * weight)}%`, right(place.v) + 6, middle(scene, row) - 11];
       ctx.font = fonts.shape;
       ctx.textAlign = "left";
       ctx.strokeStyle = colours.surface;

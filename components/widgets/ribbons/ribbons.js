@@ -105,7 +105,8 @@ function mount(root, host) {
       const label = host.t("head.off", { layer, head, before: percent(before), after: percent(without) });
       const to = { part: "heads", place: [layer, head] };
       switched(path, to, label, isHeadOff);
-      const text = `${host.t(isNarrow ? "head.short" : "head", { layer, head })} → ${percent(without)}`;
+      const name = host.t(isNarrow ? "head.short" : "head", { layer, head });
+      const text = `${name} ${isNarrow ? "" : "→ "}${percent(without)}`;
       const node = box(nodes[h], headX, middle, text, { class: isHeadOff ? "gb-ribbon-head gb-off" : "gb-ribbon-head", style: colour(head) });
       switched(node, to, label, isHeadOff);
     });

@@ -104,7 +104,7 @@ function mount(root, host) {
       chips[i].style.setProperty("--s", (level / FULL).toFixed(3));
     });
     const bits = t("surprisal"); // what the shade is where it is not attention
-    const ends = bits ? [`${bits} 0`, `${largest.toFixed(1)} ${t("bits")}`] : [`${t("attention")} 0 %`, percent(largest)];
+    const ends = bits ? [`${bits} 0`, `${largest.toFixed(1)} ${t("bits")}`] : [`${t("attention")} 0%`, percent(largest)];
     const [low, high] = levels ? ends : tintEnds(by, t);
     setText(from, low);
     setText(to, high);

@@ -111,3 +111,11 @@ def test_a_picture_that_writes_waits_for_a_place_and_gives_it_back(session, load
     finish(steps)
     assert len(shown(session)["strip"]["lines"]) > 12
     assert admission.n_admitted == 0
+
+
+def test_a_small_share_in_a_figure_is_written_as_the_page_writes_numbers(session):
+    assert "under 1%" in str(opened(session, "configuration")["chart"])
+    session.language = "zh"
+    assert "不到 1%" in str(drawn(session)["chart"])
+    session.numbers = True
+    assert "0.63%" in str(drawn(session)["chart"])

@@ -8,7 +8,7 @@ import torch
 from gpt.tokenizer import END_OF_TEXT
 from gpt.training.corpus import character_vocabulary
 from gpt.training.evaluation import score_stories
-from gpt.training.poems import Poem, distinct, main, prepared
+from gpt.training.poems import Poem, distinct, prepared, write_prepared
 from gpt.training.recipe import Recipe
 from gpt.training.run_corpus import StoryCorpus
 
@@ -47,7 +47,7 @@ def test_of_poems_that_share_half_their_verses_one_is_kept_and_some_lose_their_t
     many = [Poem("题", (f"{i:05d}，{i + 500:05d}。",) * 2) for i in range(400)]
     assert 0.1 < sum(not text.startswith("《") for text in prepared(many)) / 400 < 0.3
     (tmp_path / "poems.txt").write_text(f"{SPRING}\n{END_OF_TEXT}\n{MOON}\n{END_OF_TEXT}\n", encoding="utf-8")
-    main(str(tmp_path / "poems.txt"), str(tmp_path / "out.txt"))
+    write_prepared(str(tmp_path / "poems.txt"), str(tmp_path / "out.txt"))
     assert (tmp_path / "out.txt").read_text(encoding="utf-8").count(END_OF_TEXT) == 2
 
 
