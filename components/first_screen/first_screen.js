@@ -126,6 +126,8 @@
     addEventListener("pointerdown", takeClick, true);
   }
 
+  const pageArea = () => /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));
+
   const end = () => {
     removeEventListener("keydown", hold, true);
     removeEventListener("keydown", takeKey, true);
@@ -137,7 +139,7 @@
     }
     const hasFocus = document.activeElement === box;
     screen.remove();
-    const area = /** @type {HTMLTextAreaElement | null} */ (document.querySelector("#prompt textarea"));
+    const area = pageArea();
     if (!box || !area || isFrame) return;
     if (hasFocus) focus(area, FOCUS_FRAMES);
     if (box.value === first) return;
@@ -156,7 +158,8 @@
     if (!screen.isConnected) return;
     const page = words.map((word) => document.querySelector(word.dataset.same ?? ""));
     if (drawn === Infinity && page.every(Boolean)) drawn = performance.now();
-    const isSame = page.every((node, i) => node?.textContent?.trim() === words[i].textContent);
+    const isDrawn = isFrame || !box || pageArea()?.value === first; // it takes keys from then on
+    const isSame = isDrawn && page.every((node, i) => node?.textContent?.trim() === words[i].textContent);
     const isShown = isBack ? isSame && window.glassbox.isBack?.() : isSame || performance.now() > drawn + LONGEST_MS;
     if (isShown && !isComposing && !isWriting) return end();
     requestAnimationFrame(look);
