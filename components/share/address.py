@@ -9,6 +9,7 @@ from typing import Any
 from components.render import Signal
 from components.share.document_link import document_values
 from components.share.link import MAX_LINK, decode, encode
+from components.share.sequence import SequenceState, sequence_values
 from components.state.adoption import return_to
 from components.state.selection import NEWEST, Selection, shading_named
 from components.state.session import Session
@@ -51,7 +52,7 @@ def address_view(places: Places) -> Signal:
             return None
         text = None if s.generating else (s.text, s.settings)
         pages = [page.current(s) for page in places.pages.values()]
-        return s.navigated, s.tab, pages, s.film, s.selection, s.edits, s.edits_on, text
+        return s.navigated, s.tab, pages, s.film, s.selection, s.edits, s.edits_on, text, s.state(SequenceState)
 
     def draw(s: Snapshot) -> dict[str, Any] | None:
         return {"query": address(s, places), "at": s.navigated} if s.link_opened else None
@@ -62,7 +63,7 @@ def address_view(places: Places) -> Signal:
 def address(s: Snapshot, places: Places) -> str:
     """The query of the page's address: tab and selection, and the text unless it is the example, unfinished, or too
     long for a link."""
-    values = view_values(s)
+    values = view_values(s) | sequence_values(s)
     if s.text is not None and s.text.loaded.name != places.model:
         values["model"] = s.text.loaded.name
     for name, page in places.pages.items():

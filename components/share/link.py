@@ -169,6 +169,8 @@ PARAMETERS: dict[str, Parameter] = {
     "seed": Parameter(partial(_whole, most=_MAX_SEED)),
     "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens of the next run
     "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; default: a new run
+    "class": Parameter(partial(_words, _MAX_READ)),  # a sequence of stops, see `sequence`
+    "stop": Parameter(partial(_whole, least=1)),  # the shown one
     "tab": Parameter(_name),
     "lesson": Parameter(_name),  # opens the Lessons tab; older links have numbers
     "challenge": Parameter(_name),  # opens the Challenges tab
@@ -180,4 +182,7 @@ PARAMETERS: dict[str, Parameter] = {
     "lang": Parameter(lambda text: text if text in LANGUAGES else "en"),
 }
 # A link with no other parameters leaves the text as it is.
-VIEW = ("tab", "lesson", "challenge", "film", "position", "layer", "head", "shading", "lang", "edits", "edits_on")
+VIEW = (
+    *("class", "stop", "tab", "lesson", "challenge", "film", "position", "layer", "head", "shading", "lang"),
+    *("edits", "edits_on"),
+)

@@ -10,9 +10,10 @@ from typing import Any, get_args
 from components.errors import localize_error
 from components.i18n import LANGUAGES, t
 from components.limits import MAX_LENGTH
-from components.share.address import LinkedPage
+from components.share.address import LinkedPage, Places
 from components.share.document_link import replay, shown_prompt
 from components.share.link import VIEW, decode
+from components.share.sequence import SequenceState, open_sequence
 from components.state.admission import admitted, waiting_for_cluster
 from components.state.example import first_prompt
 from components.state.loading import load_with_progress
@@ -54,11 +55,14 @@ class LinkRequest:
 
 
 def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[str, LinkedPage]) -> Iterator[None]:
-    """Apply the query of the page's address; an empty one changes nothing.
+    """Apply the query of the page's address; an empty one changes nothing. One that names a sequence and nothing else
+    opens its stop.
 
     tabs: ids of the existing tabs; pages: of tabs, by the parameter that names them.
     """
     link = LinkRequest(*decode(query))
+    if "class" in link.parameters:
+        link = _open_sequence(session, link)
     if (language := link.parameters.get("lang")) in LANGUAGES:
         session.language = language
     if link.parameters.keys() - VIEW:
@@ -71,6 +75,30 @@ def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[
         else:
             link.refuse(name)
     link.note(session)
+
+
+def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
+    """Show a stop of the open sequence; nothing of the one before stays but its text, where the stop has none."""
+    state = session.state(SequenceState)
+    if not 0 <= at < len(state.stops):
+        return
+    session.change(SequenceState, at=at)
+    session.film, session.tab, session.notice = None, "playground", None
+    session.edits, session.edits_on = Edits(), ()
+    session.selection = replace(places.selection, position=NEWEST)
+    yield from open_link(session, state.stops[at].query, places.tabs, places.pages)
+
+
+def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
+    """Open the sequence of a link; returns the link, or that of the stop where it says no more."""
+    try:
+        stop = open_sequence(session, link.parameters["class"], link.parameters.get("stop", 1) - 1)
+    except ValueError as problem:
+        link.problem = problem
+        link.refuse("class", "stop")
+        return link
+    is_all = link.parameters.keys() <= {"class", "stop", "lang"}
+    return replace(link, parameters=link.parameters | decode(stop.query)[0]) if is_all else link
 
 
 def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:

@@ -1,0 +1,76 @@
+"""A sequence of stops: pages that a teacher shows one after another, opened by one link.
+
+A sequence is text with a line for each stop: its address (a link of the page, or only the query), its English title and
+its Chinese title, separated by "|". Lines that begin with "#" are remarks. `sequences/<name>.txt` is one that links
+name; any other one stands in the link itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode
+
+from components.errors import PageError
+from components.i18n import LANGUAGES, Language
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+
+MAX_STOPS = 40
+MAX_TITLE_CHARS = 80
+OF_PAGE = ("lang", "class", "stop", "follow")  # parameters that are no stop's
+_FOLDER = Path(__file__).parent / "sequences"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """query: of its address. titles: in the order of LANGUAGES; a missing one is the first."""
+
+    query: str
+    titles: tuple[str, ...]
+
+    def title(self, language: Language) -> str:
+        place = list(LANGUAGES).index(language)
+        return self.titles[place if place < len(self.titles) else 0]
+
+
+@dataclass(frozen=True)
+class SequenceState:
+    """The open sequence. link: as links name it, "" without one; at: the stop that is shown, from 0."""
+
+    link: str = ""
+    stops: tuple[Stop, ...] = ()
+    at: int = 0
+
+
+SEQUENCES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(_FOLDER.glob("*.txt"))}
+
+
+def parse(text: str) -> tuple[Stop, ...]:
+    """The stops of a sequence. Raises PageError for more than MAX_STOPS and for a text without any."""
+    lines = [line.strip() for line in text.splitlines()]
+    stops = tuple(_stop(line) for line in lines if line and not line.startswith("#"))
+    if not 0 < len(stops) <= MAX_STOPS:
+        raise PageError("class.stops", n=len(stops), limit=MAX_STOPS)
+    return stops
+
+
+def _stop(line: str) -> Stop:
+    address, *titles = (part.strip() for part in line.split("|"))
+    pairs = parse_qsl(address.rpartition("?")[2], keep_blank_values=True)
+    query = urlencode([pair for pair in pairs if pair[0] not in OF_PAGE])
+    return Stop(query, tuple(title[:MAX_TITLE_CHARS] for title in titles if title) or (query[:MAX_TITLE_CHARS],))
+
+
+def open_sequence(session: Session, link: str, at: int = 0) -> Stop:
+    """Open the sequence that a link names or holds; returns the stop to show. Raises PageError as `parse`."""
+    stops = parse(SEQUENCES.get(link, link))
+    at = min(at, len(stops) - 1)
+    session.change(SequenceState, link=link, stops=stops, at=at)
+    return stops[at]
+
+
+def sequence_values(s: Snapshot) -> dict[str, str | int]:
+    """The open sequence as values of a link."""
+    state = s.state(SequenceState)
+    return {"class": state.link, "stop": state.at + 1} if state.link else {}
