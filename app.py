@@ -64,6 +64,7 @@ def main() -> int:
         )
         model = arguments.model or DEFAULT_MODEL
         options: dict[str, Any] = {"uploads": not is_public(arguments)}
+        options["classes"] = arguments.classes or not is_public(arguments)
         if not is_public(arguments) and not arguments.cluster:
             options["course"] = Path(arguments.course)
         if arguments.visitor_memory is not None:
@@ -219,6 +220,11 @@ def parse_arguments() -> argparse.Namespace:
     public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"
     parser.add_argument("--public", action="store_true", help=public_help)
     allow_help = "models of the list that visitors of a public page may download, besides those that are here already"
+    class_help = (
+        "let visitors of a public page have others follow their page; also with GLASSBOX_CLASS=1 in the environment"
+    )
+    in_class = os.environ.get("GLASSBOX_CLASS") == "1"
+    parser.add_argument("--class", dest="classes", action="store_true", default=in_class, help=class_help)
     cluster_help = "generate in a Ray cluster: local, auto, HOST:PORT, or ray://HOST:PORT"
     parser.add_argument("--cluster", metavar="ADDRESS", help=cluster_help)
     replicas_help = "of each model in the cluster, at most; default 4"

@@ -7,11 +7,11 @@ const SPACES = "https://huggingface.co"; // shows an app in a frame, and its que
  * @typedef {{ query: string, at: number }} Address  at: time of the newest Back, Forward or click on a tab that the server knows of, in ms
  */
 
-/** The query with those parameters of the address that are the browser's own: the language, and gradio's. @param {string} query @param {string} search */
+/** The query with those parameters of the address that are the browser's own: the language, the page that it follows, and gradio's. @param {string} query @param {string} search */
 function withOwn(query, search) {
   const parameters = new URLSearchParams(query);
   for (const [name, value] of new URLSearchParams(search)) {
-    if (name === "lang" || name.startsWith("__")) parameters.set(name, value);
+    if (name === "lang" || name === "follow" || name.startsWith("__")) parameters.set(name, value);
   }
   return asSearch(parameters);
 }
@@ -24,6 +24,9 @@ function placeOf(search) {
   const parameters = new URLSearchParams(search);
   return JSON.stringify([...PLACE.map((name) => parameters.get(name)), parameters.has("film")]);
 }
+
+/** @param {string} search */
+const stopOf = (search) => new URLSearchParams(search).get("stop");
 
 /** Tells the page of Spaces around this one. */
 function tellParent() {
@@ -53,7 +56,8 @@ export function followHistory(store, send, remember) {
   store.on("address", (/** @type {Address | null} */ address) => {
     if (!address || address.at < asked) return;
     const search = withOwn(address.query, location.search);
-    const isNew = (!isFirst || address.at > 0) && placeOf(search) !== placeOf(location.search);
+    const isOtherStop = stopOf(search) !== stopOf(location.search); // has a way back of its own
+    const isNew = (!isFirst || address.at > 0) && placeOf(search) !== placeOf(location.search) && !isOtherStop;
     isFirst = false;
     if (search !== location.search) write(search, isNew ? "pushState" : "replaceState");
   });

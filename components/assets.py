@@ -22,9 +22,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from components import monitoring
+from components.classroom import room
 from components.downloads import ROUTE
 from components.i18n import LANGUAGES, t
 from components.i18n.glossary import GLOSSARY
+from components.share import short_links
 from components.theme import CSS
 from components.widgets.chart import PAGE_OPTIONS
 
@@ -42,11 +44,13 @@ _WORDS = "".join(
 _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
 _IMPORT = re.compile(r'^import (?:(\{.*\}) from )?"([^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
+CLASS = "classroom/"  # the folder of scripts that few visitors need
 FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu")  # of the first view
 
 
 def bundles() -> dict[str, str]:
-    """All script modules in two files: "first.js", what the first view needs, and "more.js", which loads after it.
+    """All script modules in three files: "first.js", what the first view needs; "more.js", which loads after it; and
+    "class.js", which loads where a class is held.
 
     Each module becomes a function that returns its exports, called after those that it imports.
     """
@@ -74,7 +78,13 @@ def bundles() -> dict[str, str]:
 
     widgets = (f"widgets/{name}/{name}.js" for name in FIRST_WIDGETS)
     first = f"export const modules = {{}};\n{bundle(['page.js', *widgets])}"
-    return {"first.js": first, "more.js": f'import {{ modules }} from "./first.js";\n{bundle(sources)}'}
+    more = bundle(name for name in sources if not name.startswith(CLASS))
+    of_class = bundle(sources)
+    return {
+        "first.js": first,
+        "more.js": f'import {{ modules }} from "./first.js";\n{more}',
+        "class.js": f'import {{ modules }} from "./first.js";\nimport "./more.js";\n{of_class}',
+    }
 
 
 def _module(importing: str, imported: str) -> str:
@@ -87,7 +97,8 @@ def _as_constants(importing: str, names: str | None, imported: str) -> str:
     return f'const {names.replace(" as ", ": ")} = modules["{_module(importing, imported)}"];' if names else ""
 
 
-_BUNDLES = {name: text.encode() for name, text in bundles().items()}
+_STYLE_OF_CLASS = (_FOLDER / CLASS / "class.css").read_text(encoding="utf-8")
+_BUNDLES = {name: text.encode() for name, text in {**bundles(), "class.css": _STYLE_OF_CLASS}.items()}
 _VERSION = hashlib.sha256(b"".join(_BUNDLES.values())).hexdigest()[:12]
 _URL = f"glassbox/{_VERSION}/"
 # The page's HTML calls `glassbox` before the modules have loaded: calls wait in a queue.
@@ -127,9 +138,12 @@ def _route(url: str) -> Route:
             headers["Content-Encoding"] = "gzip"
         else:
             body = gzip.decompress(body)
-        return Response(body, media_type="text/javascript", headers=headers)
+        return Response(body, media_type=f"text/{'css' if url.endswith('.css') else 'javascript'}", headers=headers)
 
     return Route(f"/{url}", answer, methods=["GET", "HEAD"])
 
 
-ROUTES = [ROUTE, *monitoring.ROUTES, *(_route(url) for url in (PLOTLY_URL, *(_URL + name for name in _BUNDLES)))]
+ROUTES = [
+    *(ROUTE, short_links.ROUTE, *room.ROUTES, *monitoring.ROUTES),
+    *(_route(url) for url in (PLOTLY_URL, *(_URL + name for name in _BUNDLES))),
+]

@@ -33,6 +33,9 @@ MAX_UPLOAD_BYTES = 16_000_000  # of one request on a public page
 MAX_UPLOADED_BYTES = 64_000_000  # of all files that visitors of a public page have uploaded
 UPLOAD_SECONDS = 3600  # age at which uploaded files are deleted
 MAX_TRACE_BYTES = 2**26  # of a saved file of activations
+MAX_SHORT_LINKS = 1_000  # of up to 16,000 characters each
+MAX_FOLLOWERS = 60  # pages that follow a teacher's
+MAX_CLASSES = 8  # pages that are followed
 MAX_FILE_BYTES = 2**29  # of all saved files
 
 
@@ -102,6 +105,8 @@ TABLE = (
         format_bytes(MAX_FILE_BYTES),
         "the oldest is deleted",
     ),
+    Limit("short links", "", f"{MAX_SHORT_LINKS:,}, until the server ends", "the oldest is forgotten"),
+    Limit("pages that follow one", f"{MAX_FOLLOWERS}", f"{MAX_CLASSES} are followed at once", "refused in a sentence"),
 )
 
 

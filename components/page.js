@@ -3,6 +3,7 @@
 import { followHistory } from "./address.js";
 import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
 import { card } from "./cards/card.js";
+import { startClass } from "./class_loader.js";
 import "./gradio_workarounds.js";
 import { explainWords } from "./widgets/glossary.js";
 import { films } from "./widgets/progress.js";
@@ -54,4 +55,5 @@ function save(file) {
 store.on("download", save);
 explainWords();
 followHistory(store, navigate, rememberLink);
+startClass();
 start(opened, { arrive, card, clickOn, controls, isBack, session, query: linkQuery });

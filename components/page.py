@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 
 from components.api.registration import register_endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
+from components.classroom.handlers import wire_class
 from components.events import Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame
@@ -38,6 +39,7 @@ from components.state.text import Text
 from components.tabs.activations.tab import build_activations
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
+from components.tabs.challenges.table import BY_KEY as CHALLENGE_KEYS
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
 from components.tabs.course.tab import build_course
@@ -45,6 +47,7 @@ from components.tabs.glossary.tab import build_glossary
 from components.tabs.inside.example import ExamplePass
 from components.tabs.inside.handlers import open_film
 from components.tabs.inside.tab import build_inside
+from components.tabs.lessons.course import BY_KEY as LESSON_KEYS
 from components.tabs.lessons.handlers import OtherTabs, lesson_key, open_lesson
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
@@ -79,6 +82,7 @@ def build_app(
     *,
     uploads: bool = False,
     course: Path | None = None,
+    classes: bool = False,
     visitor_memory: int = MAX_VISITOR_BYTES,
     **hints: Any,
 ) -> gr.Blocks:
@@ -87,6 +91,7 @@ def build_app(
     model: a listed name, a path, or a repository of the hub; hints: about its checkpoint, as for `gpt.add_model`.
     uploads: whether visitors may upload checkpoints; only for an app with a single user.
     course: folder of the program of `gpt.course`, which the page runs; only for an app with a single user.
+    classes: whether visitors may let others follow their page.
     visitor_memory: memory limit in bytes of one visitor's recorded forward pass.
 
     Raises ValueError if the model does not exist or cannot be loaded.
@@ -149,7 +154,10 @@ def build_app(
             "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }
-        wire_session(app, events, frame, first.copy, Places(names, pages, version, first.selection, name))
+        places = Places(names, pages, version, first.selection, name)
+        wire_session(app, events, frame, first.copy, places)
+        items = {"lesson": [*LESSON_KEYS], "challenge": [*CHALLENGE_KEYS]}
+        wire_class(events, places, items, is_open=classes)
         register_endpoints(app, name)
         if loaded.precision != "fp32":
             measure(first, name)

@@ -9,15 +9,18 @@ browser, see `Events.wire_controls`.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from gradio.blocks import Block
 from plotly.utils import PlotlyJSONEncoder
 
+from components.i18n import Language
 from components.labels import speaking
 from components.monitoring import count_error
+from components.state.document_lock import DocumentLock
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
@@ -38,11 +41,13 @@ class View:
 
 @dataclass(frozen=True)
 class Signal:
-    """A value for the page's script, as a View has fields for a widget."""
+    """A value for the page's script, as a View has fields for a widget. is_shared: whether pages that follow this one
+    get it too."""
 
     name: str
     inputs: Callable[[Snapshot], Hashable]
     draw: Callable[[Snapshot], object]
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +78,23 @@ class Sent:
     digests: dict[str, int] = field(default_factory=dict)
     lines: dict[str, Lines] = field(default_factory=dict)
     frame: int = 0
+
+
+class Page(Protocol):
+    """What frames are drawn of: a session, or one as pages see it that follow it (`is_mirror`)."""
+
+    language: Language
+    numbers: bool
+    is_mirror: bool
+    sent: dict[Any, Any]
+    frame_number: int
+    seen_frame: int | None
+    render_lock: threading.Lock
+
+    @property
+    def lock(self) -> DocumentLock: ...
+
+    def snapshot(self) -> Snapshot: ...
 
 
 class Renderer:
@@ -125,7 +147,7 @@ class Renderer:
         session.sent, session.frame_number = dict(self._initial), 1
         session.handled.clear()
 
-    def frame(self, session: Session, edited: Iterable[Block] = ()) -> str | None:
+    def frame(self, session: Page, edited: Iterable[Block] = ()) -> str | None:
         """The views and controls of the open tab that changed since the last frame, as JSON; None if none did.
 
         If the browser missed a frame, see `session.seen_frame`, all views, and the controls of the missed frames only:
@@ -141,7 +163,7 @@ class Renderer:
             count_error("drawing", problem)
             raise
 
-    def _frame(self, session: Session, edited: Iterable[Block]) -> str | None:
+    def _frame(self, session: Page, edited: Iterable[Block]) -> str | None:
         with session.render_lock, session.lock.reading():
             seen, session.seen_frame = session.seen_frame, None
             whole = seen is not None
@@ -160,7 +182,8 @@ class Renderer:
                 fields, session.sent[view.name] = _changes(view.draw(snapshot), inputs, before)
                 if fields:
                     changed[view.name] = fields
-            signals = {each.name: value for each in self.signals if (value := _signal(each, snapshot, session.sent))}
+            heard = [each for each in self.signals if each.is_shared or not session.is_mirror]
+            signals = {each.name: value for each in heard if (value := _signal(each, snapshot, session.sent))}
             updates: dict[str, dict[int, dict[str, Any]]] = {}
             set_in: dict[str, dict[int, dict[str, int]]] = {}
             for tab in tabs:
@@ -178,7 +201,7 @@ class Renderer:
             return _encode(session.frame_number, base, changed, signals)
 
     def _updates(
-        self, tab: str, snapshot: Snapshot, session: Session, edited: Iterable[Block], missed: Mapping[Control, Sent]
+        self, tab: str, snapshot: Snapshot, session: Page, edited: Iterable[Block], missed: Mapping[Control, Sent]
     ) -> Iterator[tuple[int, dict[str, Any], int]]:
         """(index of the component in `components`, its new properties, number of the frame that first has them)."""
         components = self.components(tab)

@@ -3,7 +3,7 @@
 
 import { make, makeButton, setText } from "../widgets/dom.js";
 import { setWords } from "../widgets/glossary.js";
-import { defineWidget, mountIn } from "../widgets/runtime.js";
+import { defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
 
 /**
  * @typedef {Record<string, any>} Properties  of a part: the fixed ones, its words, and what is live
@@ -363,7 +363,7 @@ export function card(element, trigger, props, call) {
   /** @param {Node} node @param {any} value @param {string} event */
   function act(node, value, event) {
     const [queue, latest] = node.actions?.[event] ?? ["", false];
-    if (!queue) return;
+    if (!queue || isFollowing()) return;
     const name = `${node.name}:${event}`;
     const before = (pending[queue] ?? []).filter(([, other]) => !latest || other !== name);
     setPending(queue, [...before, [(number += 1), name, value]]);

@@ -41,8 +41,8 @@ def files_menu(on: Handler) -> Part:
 
 def menu(name: str, *, largest: int = 0, **wired: Any) -> Part:
     """The buttons of a menu. Data of its view: labels ("name" for screen readers, "close", and "items", each a dict of
-    "what", "label" and optionally "title"; an item with "items" of its own is a submenu), and answer: a value of
-    `copied`, `saved` or `message` with a unique number "n"."""
+    "what", "label" and optionally "title"; "opens" names what of a class opens in the browser; an item with
+    "items" of its own is a submenu), and answer: a value of `copied`, `saved` or `message` with a unique number "n"."""
     return widget("menu", name, template=_TEMPLATE, options={"largest": largest}, **wired)
 
 
@@ -63,7 +63,8 @@ def message(text: str) -> dict[str, Any]:
 
 
 def link_labels(language: Language) -> dict[str, Any]:
-    return _labels(language, [_item("link", language)])
+    opened = [_item(name, language) | {"opens": name} for name in ("class", "present")]
+    return _labels(language, [_item("link", language), *opened])
 
 
 def file_labels(language: Language) -> dict[str, Any]:

@@ -148,6 +148,8 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     with session.lock.settling():
         document.read()
         session.finish_reason = session.finish_reason or "stopped"
+        if len(document.ids) == document.n_prompt:  # the link has a prompt only: nothing was generated
+            session.throughput = session.last_action = None
     yield
 
 

@@ -51,7 +51,7 @@ def parse(text: str) -> tuple[Stop, ...]:
     lines = [line.strip() for line in text.splitlines()]
     stops = tuple(_stop(line) for line in lines if line and not line.startswith("#"))
     if not 0 < len(stops) <= MAX_STOPS:
-        raise PageError("class.stops", n=len(stops), limit=MAX_STOPS)
+        raise PageError("class.n_stops", n=len(stops), limit=MAX_STOPS)
     return stops
 
 

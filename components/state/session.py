@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -71,9 +71,13 @@ class Session:
     resources: closed with the session.
     address: of the browser, "" if unknown.
 
+    is_mirror: False, see `components.render.Page`.
+
     The state of each tab is a frozen dataclass, see `state` and `change`. The document is changed under `lock`; every
     other attribute is replaced as a whole and may be read at any time.
     """
+
+    is_mirror = False
 
     def __init__(
         self,
@@ -112,7 +116,7 @@ class Session:
         self.undo_stack: list[ArchivedDocument] = []
         self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
-        self.sent: dict[Hashable, Any] = {}  # what was sent to the browser, see `components.render`
+        self.sent: dict[Any, Any] = {}  # what was sent to the browser, see `components.render`
         self.frame_number = 0
         self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue, see `cards`
         self.seen_frame: int | None = None  # the last one that the browser has, once it missed a later one

@@ -7,11 +7,11 @@ import gradio as gr
 
 def frame_widget() -> gr.HTML:
     """Raises `.retry` when the browser has missed a frame, `.tick` when the open tab lacks an analysis, `.controls`
-    when a frame changes gradio's components, and `.navigate` on Back and Forward."""
+    when a frame changes gradio's components, `.navigate` on Back and Forward, and `.classroom` by what a class has."""
     return gr.HTML(
         "",
         html_template="<div></div>",
-        js_on_load='glassbox.receive(trigger, watch, props, "controls", "navigate")',
+        js_on_load='glassbox.receive(trigger, watch, props, "controls", "navigate", "classroom")',
         apply_default_css=False,
         visible="hidden",
         elem_id="frame",

@@ -21,6 +21,7 @@ export function createProgress(list) {
 
     /** An item was seen (1), or answered or solved (2). @param {string} item @param {number} level @param {number | null} [score] */
     keep(item, level, score) {
+      if (document.body.hasAttribute("data-following")) return; // another one did it
       const progress = read();
       progress.done[item] = Math.max(progress.done[item] || 0, level);
       if (typeof score === "number") progress.best[item] = Math.max(progress.best[item] || 0, score);

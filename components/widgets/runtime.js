@@ -41,6 +41,7 @@ import { fill } from "./text.js";
  * @typedef {(names: string | string[], changed: () => void) => void} Watch
  */
 
+const OF_SESSION = ["session", "saved", "language", "voice", "restore"]; // signals that a page needs though it follows another one
 const LONGEST_REST = 100; // ms
 
 /** @type {Map<string, Mount>} */
@@ -61,6 +62,9 @@ let navigated = 0; // time of the newest click that opened a tab
 let scheduled = false;
 /** Raises an event of the gr.HTML that takes the frames. @type {Trigger} */
 let raise = () => {};
+/** Whether the page shows another one, which it follows, until the own session is back. @type {"" | "follows" | "leaves"} */
+let mirrors = "";
+let epoch = /** @type {string | undefined} */ (undefined); // of the frame that set gradio's components last
 let restsUntil = 0; // after a frame the page rests as long as drawing it took: time for events and for the text
 
 export const store = new Store();
@@ -95,6 +99,7 @@ async function definition(name) {
 export function mount(element, trigger, props, call) {
   const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside of gradio's block
   return mountIn(element, place, call, (payload, event) => {
+    if (mirrors) return;
     props.value = { ...props.value, [event]: payload }; // an input: gradio may repeat an earlier event with its data
     trigger(event, {});
   });
@@ -151,9 +156,11 @@ function unmount(self) {
 
 /** The hidden gr.HTML whose value is a frame. @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props */
 export function receive(trigger, watch, props) {
-  const take = () => props.value && store.apply(JSON.parse(props.value));
+  const take = () => props.value && takeOwn(JSON.parse(props.value));
   store.onGap = () => trigger("retry", { seen: store.number });
   store.on("controls", (changes, frame) => {
+    if (frame.epoch !== epoch) lastSet.clear();
+    epoch = frame.epoch;
     for (const [tab, updates] of Object.entries(changes)) {
       const waiting = updatesOf(tab);
       for (const [place, { at, ...properties }] of Object.entries(updates)) {
@@ -169,6 +176,28 @@ export function receive(trigger, watch, props) {
   watch("value", take);
   take();
 }
+
+/** A frame of the own session; while the page follows another one, only what concerns the session counts. @param {import("./store.js").Frame} frame */
+function takeOwn(frame) {
+  if (mirrors === "follows" || (mirrors && frame.base !== null)) return store.hear(frame, OF_SESSION);
+  mirrors = "";
+  document.body.removeAttribute("data-following");
+  store.apply(frame);
+}
+
+/** From now on the page shows the frames that `mirror` gets, and sends nothing. */
+export function follow() {
+  mirrors = "follows";
+  document.body.setAttribute("data-following", "");
+}
+
+/** Shows the own session again with its next whole frame. */
+export const leave = () => void (mirrors &&= "leaves");
+
+/** A frame of the page that is followed. @param {import("./store.js").Frame} frame */
+export const mirror = (frame) => mirrors === "follows" && store.apply(frame);
+
+export const isFollowing = () => mirrors !== "";
 
 /**
  * The properties without those that were set already: a gap may be answered twice, and a person may have edited a
@@ -187,10 +216,13 @@ function notSetBefore(component, properties, frames, n) {
 }
 
 /** Raises the event that runs the analyses that the open tab lacks; without any, the server does nothing. */
-export const tick = () => raise("tick", {});
+export const tick = () => mirrors || raise("tick", {});
 
 /** Asks the server to show an address again. @param {{ query: string, at: number }} address */
 export const navigate = (address) => raise("navigate", address);
+
+/** Asks the server for what a class has. @param {Record<string, any>} payload "do" names it */
+export const askClass = (payload) => raise("classroom", payload);
 
 /** @param {string} tab */
 function updatesOf(tab) {
@@ -250,7 +282,7 @@ function onSizes(entries) {
 }
 
 function watchPage() {
-  const state = () => `${document.documentElement.lang} ${document.querySelector("html.dark, body.dark") !== null} ${document.querySelector("body[data-numbers]") !== null}`;
+  const state = () => `${document.documentElement.lang} ${document.querySelector("html.dark, body.dark") !== null} ${document.body.hasAttribute("data-numbers")} ${document.body.hasAttribute("data-presenting")}`;
   let before = state();
   const look = new MutationObserver(() => {
     if (state() === before) return;
@@ -258,7 +290,7 @@ function watchPage() {
     refresh([...mounted]);
   });
   for (const node of [document.documentElement, document.body]) {
-    look.observe(node, { attributes: true, attributeFilter: ["class", "lang", "data-numbers"] });
+    look.observe(node, { attributes: true, attributeFilter: ["class", "lang", "data-numbers", "data-presenting"] });
   }
   watchPixelRatio();
 }

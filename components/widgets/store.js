@@ -58,6 +58,11 @@ export class Store {
     else if (frame.n > this.#number || frame.epoch !== this.#epoch) this.#wait(frame);
   }
 
+  /** Tells the listeners of these fields what a frame has, and keeps what is shown. @param {Frame & Data} frame @param {string[]} names */
+  hear(frame, names) {
+    for (const name of names) if (name in frame) for (const tell of this.#listeners.get(name) ?? []) tell(frame[name], frame);
+  }
+
   /** @param {Frame} frame */
   #take(frame) {
     const changed = new Set(Object.keys(frame.views ?? {}));

@@ -1,7 +1,9 @@
 // The player of the film: time, words and controls. It plays in the picture of the machine, see `flow/flow.js`.
 
 import { find, make, modified, setText } from "../dom.js";
+import { endPresentation, isPresenting, present, steppers } from "../presenting.js";
 import { films } from "../progress.js";
+import { isFollowing } from "../runtime.js";
 import { beatAt } from "./time.js";
 
 /** @typedef {import("./paint.js").Film} Film */
@@ -30,6 +32,9 @@ export function createFilm(root, host, onClose) {
   let isClosed = false; // here, and the server does not know yet
   let before = 0; // time of the last frame
   let told = ""; // the beat that was shown last
+  let known = ""; // the beat of the server
+  let until = 0; // time at which it pauses
+  /** @type {Set<string>} */ const asked = new Set(); // beats that the server was told, and has not named since
   /** @type {number | undefined} */ let frame;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let telling;
 
@@ -81,7 +86,11 @@ export function createFilm(root, host, onClose) {
     if (name === told) return;
     told = name;
     clearTimeout(telling);
-    telling = setTimeout(() => host.send({ beat: name }), TELL_MS);
+    if (isFollowing()) return;
+    telling = setTimeout(() => {
+      asked.add(name);
+      host.send({ beat: name });
+    }, TELL_MS);
     if (name === "written" && film.draw.writes) host.send({}, "input");
   }
 
@@ -95,27 +104,30 @@ export function createFilm(root, host, onClose) {
     frame = undefined;
     if (!isPlaying || !root.isConnected) return;
     const isShown = root.getClientRects().length > 0; // the film rests while its tab is closed
-    if (isShown) time = Math.min(total(), time + Math.min(0.1, (now - before) / 1000));
+    if (isShown) time = Math.min(until, time + Math.min(0.1, (now - before) / 1000));
     before = now;
-    if (time >= total()) isPlaying = false;
+    if (time >= until) isPlaying = false;
     render();
     if (isPlaying) frame = requestAnimationFrame(tick);
   }
 
   /** @param {boolean} playing */
-  function play(playing) {
+  function play(playing, end = total()) {
     isPlaying = playing && !still.matches;
+    until = end;
     if (isPlaying && time >= total() - 0.02) time = 0;
     before = performance.now();
     if (isPlaying && frame === undefined) frame = requestAnimationFrame(tick);
     render();
   }
 
-  /** @param {number} by */
+  /** Shows the next beat, or the one before; returns whether there is one. @param {number} by */
   function step(by) {
-    if (!film) return;
-    go(Math.max(0, Math.min(film.beats.length - 1, at().beat + by)));
+    const beat = at().beat + by;
+    if (!film || !film.beats[beat]) return false;
+    go(beat);
     render();
+    return true;
   }
 
   /** @param {number} beat */
@@ -123,10 +135,18 @@ export function createFilm(root, host, onClose) {
     time = isPlaying ? starts[beat] : starts[beat + 1] - 0.01; // paused: with everything in its place
   }
 
+  /** Plays the beat that another link, or the page that is followed, has opened. @param {string} name */
+  function jump(name) {
+    if (asked.has(name)) return name === told && asked.clear();
+    const beat = film?.beats.findIndex((each) => each.name === name) ?? -1;
+    if (name === known || beat < 0) return;
+    time = still.matches ? starts[beat + 1] - 0.01 : starts[beat];
+    play(true, starts[beat + 1] - 0.01);
+  }
+
   function close() {
     const part = film?.beats[at().beat].view.at(-1);
     clearTimeout(telling);
-    if (document.fullscreenElement === root) document.exitFullscreen();
     host.send({ beat: null });
     isClosed = true;
     leave(part);
@@ -134,7 +154,7 @@ export function createFilm(root, host, onClose) {
 
   /** @param {string} [part] */
   function leave(part) {
-    [film, isPlaying] = [null, false];
+    [film, isPlaying, steppers.film] = [null, false, null];
     holder.hidden = true;
     root.classList.remove("gb-filming");
     document.body.removeAttribute("data-film");
@@ -156,14 +176,18 @@ export function createFilm(root, host, onClose) {
     }
     range.setAttribute("aria-label", film.controls.scrub);
     stage.setAttribute("aria-label", film.controls.name);
+    if (!isFirst) jump(beat);
+    known = beat;
     if (!isFirst) return show();
     holder.hidden = false;
+    steppers.film = step;
     root.classList.add("gb-filming");
     document.body.setAttribute("data-film", "");
     stage.tabIndex = 0;
     stage.scrollLeft = 0;
     told = beat;
-    isPlaying = !still.matches && film.plays; // a link opens it paused
+    asked.clear();
+    isPlaying = !still.matches && film.plays && !isFollowing(); // a link opens it paused
     go(film.beats.findIndex(({ name }) => name === beat));
     play(isPlaying);
     root.scrollIntoView({ block: "nearest" });
@@ -175,10 +199,7 @@ export function createFilm(root, host, onClose) {
   button("back").addEventListener("click", () => step(-1));
   button("forward").addEventListener("click", () => step(1));
   button("leave").addEventListener("click", close);
-  button("screen").addEventListener("click", () => {
-    if (document.fullscreenElement === root) document.exitFullscreen();
-    else root.requestFullscreen?.();
-  });
+  button("screen").addEventListener("click", () => (isPresenting() ? endPresentation() : present()));
   range.addEventListener("input", () => {
     time = Number(range.value);
     play(false);

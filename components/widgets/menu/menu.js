@@ -3,6 +3,7 @@
  * @typedef {object} Item
  * @property {string} label
  * @property {string} [what]  sent to the server on a click
+ * @property {string} [opens]  of a class, opened here instead
  * @property {string} [title]
  * @property {Item[]} [items]  a submenu
  *
@@ -23,6 +24,7 @@
  * options: largest: bytes of a file that may be opened
  */
 
+import { openClass } from "../../class_loader.js";
 import { find } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 
@@ -53,7 +55,11 @@ function mount(root, host) {
     button.textContent = item.label;
     if (item.title) button.title = item.title;
     button.dataset.what = item.what;
-    button.addEventListener("click", () => (item.what === "open" ? picker.click() : host.send({ what: item.what })));
+    button.addEventListener("click", () => {
+      if (item.opens) openClass(item.opens);
+      else if (item.what === "open") picker.click();
+      else host.send({ what: item.what });
+    });
     return button;
   }
 

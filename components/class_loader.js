@@ -1,0 +1,32 @@
+// Loads the scripts of a class once they are needed: a sequence is open, another page is followed, or its dialog opens.
+
+import { store } from "./widgets/runtime.js";
+
+/** @typedef {{ open: (what: string) => void, draw: (shown: any) => void }} Classroom */
+
+/** @type {any} */ let shown = null; // the newest signal
+/** @type {Promise<void> | undefined} */ let loading;
+/** @type {Classroom | null} */ let classroom = null;
+
+/** Called by the script that was loaded. @param {Classroom} made */
+export function register(made) {
+  classroom = made;
+  made.draw(shown);
+}
+
+const load = () => (loading ??= import(new URL("class.js", import.meta.url).href));
+
+/** Opens the dialog, or presentation mode. @param {string} what */
+export async function openClass(what) {
+  await load();
+  classroom?.open(what);
+}
+
+export function startClass() {
+  store.on("class", (value) => {
+    shown = value;
+    if (value) load();
+    classroom?.draw(value);
+  });
+  if (new URLSearchParams(location.search).has("follow")) load();
+}

@@ -1,0 +1,76 @@
+// A class on the page: the bar of the stops, a page that is followed, and the dialog with links, codes and progress.
+
+import { register } from "../class_loader.js";
+import { make, makeButton } from "../widgets/dom.js";
+import { endPresentation, isPresenting, present, steppers } from "../widgets/presenting.js";
+import { askClass } from "../widgets/runtime.js";
+import { createDialog } from "./dialog.js";
+import { createFollower } from "./follower.js";
+
+/**
+ * @typedef {object} Shown  the signal "class"
+ * @property {{ at: number, n: number, title: string } | null} stop  the open one of a sequence
+ * @property {import("./dialog.js").Answer | null} answer
+ * @property {string} code  of the class that this page followed last
+ * @property {Record<string, string>} words
+ */
+
+document.head.append(make("link", "", "", { rel: "stylesheet", href: new URL("class.css", import.meta.url).href }));
+
+/** @type {Shown | null} */ let shown = null;
+const bar = make("nav", "", "", { id: "class-bar" });
+bar.hidden = true;
+document.body.prepend(bar);
+
+const follower = createFollower(draw);
+const dialog = createDialog();
+
+/** @param {string} text @param {() => void} act @param {string} [name] of a button without words */
+function button(text, act, name) {
+  const made = makeButton("", text, name ? { "aria-label": name, title: name } : {});
+  made.addEventListener("click", act);
+  return made;
+}
+
+/** Shows another stop; returns whether there is one. @param {number} by */
+function step(by) {
+  const stop = shown?.stop;
+  if (!stop || follower.code() || stop.at + by < 0 || stop.at + by >= stop.n) return false;
+  askClass({ do: "stop", at: stop.at + by });
+  return true;
+}
+
+/** The content of the bar. */
+function parts() {
+  const { stop = null, words = {}, code = "" } = shown ?? {};
+  const place = stop ? [make("b", "", words.stop), make("span", "", stop.title)] : [];
+  if (follower.code()) return [make("i", "", words.following), ...place, button(words.alone, follower.leave)];
+  const again = code && follower.ended() !== "over" ? [button(words.again, () => follower.follow(code))] : [];
+  const ended = follower.ended() ? [make("i", "", words[follower.ended()])] : [];
+  if (!stop) return [...ended, ...again];
+  const back = button("←", () => step(-1), words.back);
+  const next = button("→", () => step(1), words.next);
+  [back.disabled, next.disabled] = [stop.at === 0, stop.at === stop.n - 1];
+  const whole = button(words.present, () => (isPresenting() ? endPresentation() : present()));
+  return [...ended, back, ...place, next, ...again, whole, button("×", () => askClass({ do: "end" }), words.close)];
+}
+
+function draw() {
+  const words = shown?.words ?? {};
+  bar.setAttribute("aria-label", words.name ?? "");
+  const focused = [...bar.children].indexOf(/** @type {Element} */ (document.activeElement));
+  bar.replaceChildren(...(words.name ? parts() : []));
+  if (focused >= 0) /** @type {HTMLElement | undefined} */ (bar.children[focused])?.focus();
+  bar.hidden = !bar.childElementCount;
+  document.body.toggleAttribute("data-class", !bar.hidden);
+  steppers.stops = shown?.stop ? step : null;
+}
+
+register({
+  open: (what) => (what === "present" ? present() : dialog.open()),
+  draw: (value) => {
+    shown = value;
+    draw();
+    if (value?.answer) dialog.draw(value.answer, value.words);
+  },
+});

@@ -1,0 +1,93 @@
+// Follows another page: shows its frames, and lets nothing through to the own session until it is left.
+
+import { session } from "../arrival.js";
+import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
+
+const RETRY_MS = 2000; // after a server that did not answer
+const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // what is the page's own
+const SCROLLS = ["Tab", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End", "Escape"];
+
+/** @param {number} ms */
+const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** @param {() => void} onChange called when the page follows, or does no more */
+export function createFollower(onChange) {
+  const page = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  let code = ""; // of the class that is followed
+  let ended = ""; // why it is followed no more, unless by a click: "over", or "busy" where it is full
+  let running = new AbortController();
+
+  /** The address says whom the page follows: loading it again follows again. @param {string} value */
+  function name(value) {
+    const parameters = new URLSearchParams(location.search);
+    if (value) parameters.set("follow", value);
+    else parameters.delete("follow");
+    history.replaceState(null, "", `${location.pathname}${`${parameters}` ? `?${parameters}` : ""}${location.hash}`);
+  }
+
+  /** Asks for frames, again and again. @param {AbortSignal} signal */
+  async function listen(signal) {
+    await session(); // which knows the language
+    let seen = "";
+    while (!signal.aborted) {
+      const numbers = document.body.hasAttribute("data-numbers") ? "1" : "";
+      const query = new URLSearchParams({ page, seen, numbers, language: document.documentElement.lang });
+      try {
+        const answer = await fetch(`glassbox/class/${code}?${query}`, { signal });
+        if (answer.status === 404 || answer.status === 409) return end(answer.status === 409 ? "busy" : "over");
+        if (answer.status >= 400) await rest(RETRY_MS);
+        if (answer.status !== 200) continue;
+        const { epoch, n, frames } = await answer.json();
+        for (const frame of frames) mirror({ ...frame, epoch });
+        seen = `${epoch}.${n}`;
+      } catch {
+        if (!signal.aborted) await rest(RETRY_MS);
+      }
+    }
+  }
+
+  /** @param {string} asked */
+  function follow(asked) {
+    [code, ended] = [asked, ""];
+    name(code);
+    showOther();
+    again();
+    onChange();
+  }
+
+  function again() {
+    running.abort();
+    running = new AbortController();
+    listen(running.signal);
+  }
+
+  /** @param {string} why */
+  function end(why) {
+    running.abort();
+    showOwn();
+    name("");
+    askClass({ do: "alone", code });
+    [code, ended] = ["", why];
+    onChange();
+  }
+
+  /** What a person does is not done: the bar says how to. @param {Event} event */
+  function hold(event) {
+    if (!code || !event.isTrusted || !(event.target instanceof Element) || event.target.closest(OPEN)) return;
+    if (event instanceof KeyboardEvent && (SCROLLS.includes(event.key) || event.ctrlKey || event.metaKey)) {
+      if (event.key !== "Tab") event.stopImmediatePropagation();
+      return;
+    }
+    event.stopImmediatePropagation();
+    if (event.type !== "pointerdown") event.preventDefault(); // a touch may scroll
+    const button = /** @type {HTMLElement | null} */ (document.querySelector("#class-bar button"));
+    if (event.type === "click" || event.type === "keydown") button?.animate({ scale: [1, 1.12, 1] }, { duration: 300 });
+  }
+
+  for (const type of ["pointerdown", "mousedown", "click", "keydown", "input"]) addEventListener(type, hold, true);
+  store.on("voice", () => code && again()); // another language, or numbers
+  const asked = new URLSearchParams(location.search).get("follow");
+  if (asked) queueMicrotask(() => follow(asked));
+
+  return { follow, leave: () => end(""), code: () => code, ended: () => ended };
+}

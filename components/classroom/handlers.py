@@ -1,0 +1,203 @@
+"""The events of a class, and what the page shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any
+
+from components.classroom.room import Room, room_of
+from components.errors import PageError, localize_error
+from components.events import Events
+from components.i18n import t
+from components.parts import Handler
+from components.render import Signal
+from components.share.address import Places, page_values
+from components.share.handlers import ShareState
+from components.share.link import MAX_LINK, encode
+from components.share.opening import open_stop
+from components.share.qr import qr_code
+from components.share.sequence import SEQUENCES, SequenceState, open_sequence, parse
+from components.share.short_links import shorten
+from components.state.adoption import adopt
+from components.state.session import Session
+from components.state.snapshot import Message, Snapshot
+
+MAX_TEXT_CHARS = 12_000  # of a sequence
+MAX_BASE_CHARS = 300  # of the address of the page
+_numbers = count(1)
+BAR = ("stop", "back", "next", "present", "close", "following", "alone", "again", "over", "busy", "name")
+DIALOG = (
+    *("title", "page", "page.says", "copy", "copied", "qr", "stops", "stops.says", "stops.add", "stops.start"),
+    *("stops.link", "room", "room.says", "room.open", "room.close", "room.pages", "progress", "progress.says"),
+    *("progress.read", "progress.names", "progress.wrong", "progress.lessons", "progress.challenges", "progress.left"),
+    "close",
+)
+
+
+@dataclass(frozen=True)
+class ClassState:
+    """answer: to the last request of the dialog. room: of those who follow this page. code: of the class that this page
+    followed last."""
+
+    answer: dict[str, Any] | None = None
+    room: Room | None = None
+    code: str = ""
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+PRIVATE = (ClassState, ShareState)  # states that those who follow do not see
+
+
+@dataclass(frozen=True)
+class Classroom:
+    """What the events need. is_open: whether pages may be followed. items: keys of the lessons and of the challenges,
+    each with the titles' prefix."""
+
+    events: Events
+    places: Places
+    is_open: bool
+    items: Mapping[str, Sequence[str]]
+
+    def handle(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
+        """Do what was asked for. sent: "do", and more, of unchecked content."""
+        does: dict[object, Handler] = {
+            "stop": self.go_to_stop,
+            "start": self.start,
+            "end": self.end,
+            "links": self.make_links,
+            "room": self.set_room,
+            "alone": self.go_on_alone,
+        }
+        if handler := does.get(sent.get("do")):
+            yield from handler(session, sent) or ()
+
+    def go_to_stop(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
+        """Show the stop "at" of the open sequence."""
+        if type(sent.get("at")) is int:
+            yield from open_stop(session, sent["at"], self.places)
+
+    def start(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
+        """Open the sequence of "text", or of that name, at its first stop."""
+        text = sent.get("text")
+        if isinstance(text, str):
+            open_sequence(session, self._named(text[:MAX_TEXT_CHARS]))
+            yield from open_stop(session, 0, self.places)
+
+    def end(self, session: Session, sent: dict[str, Any]) -> None:
+        """Close the sequence; its page stays."""
+        session.change(SequenceState, link="", stops=(), at=0)
+
+    def make_links(self, session: Session, sent: dict[str, Any]) -> None:
+        """Answer with short links and their codes: to the page, to the sequence "text", and to follow the page.
+
+        sent: "base", the address of the page without a query.
+        """
+        base, text = sent.get("base"), sent.get("text")
+        if not (isinstance(base, str) and base.startswith("http") and len(base) <= MAX_BASE_CHARS):
+            return
+        language, room = session.language, session.state(ClassState).room
+        answer: dict[str, Any] = {"n": next(_numbers), "open": self.is_open, "problem": ""}
+        try:
+            query = self._page_query(session)
+            answer["page"] = _link(base, query) | {"query": query}
+            if isinstance(text, str):
+                parse(text[:MAX_TEXT_CHARS])
+                answer["stops"] = _link(base, encode({"class": self._named(text[:MAX_TEXT_CHARS])}))
+        except ValueError as problem:
+            answer["problem"] = localize_error(problem, language)
+        if room is not None:
+            answer["room"] = _drawn(f"{base}?follow={room.code}") | {"code": room.code}
+        answer["sequences"] = list(SEQUENCES.values())
+        answer["items"] = {
+            name: [[key, t(f"{name}.{key}.title", language)] for key in keys] for name, keys in self.items.items()
+        }
+        session.change(ClassState, answer=answer)
+
+    def set_room(self, session: Session, sent: dict[str, Any]) -> None:
+        """Let others follow this page, or no more; then answer as `make_links`."""
+        room = session.state(ClassState).room
+        if sent.get("on") is True and room is None:
+            if not self.is_open:
+                raise PageError("class.closed")
+            touch = partial(self.events.store.get, session.id)
+            session.change(ClassState, room=Room(session, self.events.renderer, touch, PRIVATE))
+        elif sent.get("on") is False and room is not None:
+            room.close()
+            session.change(ClassState, room=None)
+        self.make_links(session, sent)
+
+    def go_on_alone(self, session: Session, sent: dict[str, Any]) -> None:
+        """Take the place and the text of the page that was followed; the next frame is whole."""
+        room = room_of(sent.get("code"))
+        if room is not None and room.session is not session:
+            self._take(session, room)
+        with session.render_lock:
+            session.sent, session.seen_frame = {}, 0
+
+    def _take(self, session: Session, room: Room) -> None:
+        teacher = room.session
+        with teacher.lock.settling():
+            s = teacher.snapshot()
+            document = None if teacher.document is None else teacher.document.copy()
+        if document is not None:
+            adopt(session, document, s.prompt, Message("status.ready"))
+        session.settings, session.selection, session.tab, session.film = s.settings, s.selection, s.tab, s.film
+        session.edits, session.edits_on = s.edits, s.edits_on
+        for page in self.places.pages.values():
+            if s.tab == page.tab and (current := page.current(s)) is not None:
+                page.open(session, current)
+        session.change(SequenceState, **vars(s.state(SequenceState)))
+        session.change(ClassState, code=room.code)
+
+    def _named(self, text: str) -> str:
+        """The name of a sequence that has this text, else the text."""
+        return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
+
+    def _page_query(self, session: Session) -> str:
+        """Raises ValueError as `page_values`, and where it is too long."""
+        if session.document is None:
+            raise PageError("error.no_text")
+        with session.lock.reading():
+            query = encode(page_values(session.snapshot()))
+        if len(query) > MAX_LINK:
+            raise PageError("share.too_long", n=f"{len(query):,}", limit=f"{MAX_LINK:,}")
+        return query
+
+
+def _link(base: str, query: str) -> dict[str, Any]:
+    return _drawn(base + shorten(query))
+
+
+def _drawn(url: str) -> dict[str, Any]:
+    return {"url": url, "qr": qr_code(url)}
+
+
+def shown(s: Snapshot) -> dict[str, Any] | None:
+    """What the page shows of a class; None without one."""
+    sequence, state, is_followed = s.state(SequenceState), s.state(ClassState), not s.id
+    if not (sequence.link or state.answer or state.code or is_followed):
+        return None
+    words = {name: t(f"class.{name}", s.language) for name in BAR}
+    at, n = sequence.at, len(sequence.stops)
+    if n:
+        words["stop"] = t("class.stop", s.language, at=at + 1, total=n)
+    stop = {"at": at, "n": n, "title": sequence.stops[at].title(s.language)} if n else None
+    if state.answer is not None:
+        words |= {name: t(f"class.{name}", s.language) for name in DIALOG}
+    return {"stop": stop, "answer": state.answer, "code": state.code, "words": words}
+
+
+def inputs(s: Snapshot) -> Any:
+    state = s.state(ClassState)
+    return s.id, s.language, s.state(SequenceState), state.answer, state.code
+
+
+def wire_class(events: Events, places: Places, items: Mapping[str, Sequence[str]], *, is_open: bool) -> None:
+    """Wire the event of a class. is_open: whether pages may be followed."""
+    classroom = Classroom(events, places, is_open, items)
+    events.renderer.signals.append(Signal("class", inputs, shown, is_shared=True))
+    events.on(events.frame.classroom, classroom.handle, payload=True, queue="model")

@@ -1,0 +1,55 @@
+// Progress as a short code that is handed in: the level of each item, and a checksum against typing errors. It proves nothing.
+
+const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; // Crockford's: without I, L, O, U
+const LEVELS = 3; // of an item: nothing, seen, solved
+const CHECK_DIGITS = 3;
+const GROUP = 5; // digits between two hyphens
+
+/** Of the code's digits, and of the items that it is about: that of another version is none of this one. @param {string} digits @param {string[]} keys */
+function checksum(digits, keys) {
+  let hash = 0x811c9dc5; // FNV-1a
+  for (const character of `${digits} ${keys.join()}`) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
+  return written(BigInt(hash) % 32n ** BigInt(CHECK_DIGITS), CHECK_DIGITS);
+}
+
+/** @param {bigint} value @param {number} length */
+function written(value, length) {
+  let digits = "";
+  for (let rest = value; digits.length < length; rest /= 32n) digits = DIGITS[Number(rest % 32n)] + digits;
+  return digits;
+}
+
+/** Digits for that many items. @param {number} n */
+const lengthFor = (n) => (BigInt(LEVELS) ** BigInt(n) - 1n).toString(32).length;
+
+/** The code of the levels of items, 0 to 2. @param {number[]} levels @param {string[]} keys of the items */
+export function encodeProgress(levels, keys) {
+  const value = levels.reduceRight((sum, level) => sum * BigInt(LEVELS) + BigInt(level), 0n);
+  const digits = written(value, lengthFor(keys.length));
+  return `${digits}${checksum(digits, keys)}`.replace(new RegExp(`(.{${GROUP}})(?=.)`, "g"), "$1-");
+}
+
+/** The levels of a code as somebody typed it; null for anything else. @param {string} code @param {string[]} keys of the items */
+export function decodeProgress(code, keys) {
+  const typed = code.toUpperCase().replace(/O/g, "0").replace(/[IL]/g, "1").replace(/[^0-9A-Z]/g, "");
+  const digits = typed.slice(0, -CHECK_DIGITS);
+  if (digits.length !== lengthFor(keys.length) || checksum(digits, keys) !== typed.slice(-CHECK_DIGITS)) return null;
+  let value = [...digits].reduce((sum, digit) => sum * 32n + BigInt(DIGITS.indexOf(digit)), 0n);
+  return keys.map(() => {
+    const level = Number(value % BigInt(LEVELS));
+    value /= BigInt(LEVELS);
+    return level;
+  });
+}
+
+/**
+ * What was handed in: a line for each student, with a name before the code or not. levels: null where the code is wrong.
+ * @param {string} text @param {string[]} keys of the items
+ */
+export function readCodes(text, keys) {
+  const lines = text.split("\n").map((line) => line.trim());
+  return lines.filter(Boolean).map((line) => {
+    const [, name, code] = /^(.*?)[\s,;:]*(\S+)$/.exec(line) ?? ["", "", line];
+    return { name, levels: decodeProgress(code, keys) };
+  });
+}

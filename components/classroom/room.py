@@ -1,0 +1,183 @@
+"""A page that others follow. Frames are drawn once for each language, and sent to all pages that follow: nothing that
+they do reaches the session, and none of them runs the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from components.errors import PageError
+from components.i18n import LANGUAGES, Language
+from components.limits import MAX_CLASSES, MAX_FOLLOWERS
+from components.render import Renderer
+from components.state.document_lock import DocumentLock
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+
+FOLDER = "glassbox/class"
+DRAW_SECONDS = 0.25  # between two frames
+WAIT_SECONDS = 20.0  # that a page is kept waiting for a frame; less than the usual timeout of a proxy
+LOOK_SECONDS = 0.05  # between two looks for a change
+GONE_SECONDS = 2 * WAIT_SECONDS  # after which a page that asks no more follows no more
+MAX_FRAMES = 32  # that are kept for pages that come later
+AHEAD = 1e15  # ms: later than any click on a tab of a page that follows
+_rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()  # by code; their sessions hold them
+_lock = threading.Lock()
+
+
+class Mirror:
+    """A session as those see it who follow it in one language. Its frames begin with a whole one."""
+
+    is_mirror = True
+
+    def __init__(self, session: Session, language: Language, numbers: bool, private: tuple[type, ...]) -> None:
+        self.session, self.language, self.numbers, self.private = session, language, numbers, private
+        self.sent: dict[Any, Any] = {}
+        self.frame_number, self.render_lock = 0, threading.Lock()
+        self.seen_frame: int | None = None
+        self.epoch = secrets.token_hex(4)
+        self.kept: tuple[int, tuple[str, ...]] = 1, ()  # number of the first frame, and the frames
+        self.drawing, self.drawn, self.drawn_at = asyncio.Lock(), -1, 0.0
+        self._packed: tuple[tuple[int, int], bytes] | None = None
+
+    @property
+    def lock(self) -> DocumentLock:
+        return self.session.lock
+
+    def snapshot(self) -> Snapshot:
+        """What the session shows, without what is its own: its id, its address, and answers to its requests."""
+        s = self.session.snapshot()
+        states = {cls: state for cls, state in s.states.items() if cls not in self.private}
+        return replace(
+            s,
+            id="",
+            language=self.language,
+            numbers=self.numbers,
+            link_opened=False,
+            navigated=AHEAD,
+            handled={},
+            states=states,
+            _cache={},
+        )
+
+    async def draw(self, renderer: Renderer) -> None:
+        """Add a frame if the session has changed, DRAW_SECONDS after the last one at the earliest."""
+        if self.drawn == self.session.frame_number or time.monotonic() < self.drawn_at + DRAW_SECONDS:
+            return
+        async with self.drawing:
+            if self.drawn != self.session.frame_number:
+                self.drawn, self.drawn_at = self.session.frame_number, time.monotonic()
+                await asyncio.to_thread(self._draw, renderer)
+
+    def _draw(self, renderer: Renderer) -> None:
+        first, frames = self.kept
+        if is_whole := not 0 < len(frames) < MAX_FRAMES:
+            self.sent, self.seen_frame = {}, 0
+        if frame := renderer.frame(self):
+            self.kept = (self.frame_number, (frame,)) if is_whole else (first, (*frames, frame))
+
+    def newer(self, seen: str) -> bytes | None:
+        """The frames after the one that a page has, "epoch.number", as gzipped JSON; None if there are none."""
+        epoch, _, number = seen.partition(".")
+        first, frames = self.kept
+        last = first + len(frames) - 1
+        has = int(number) if epoch == self.epoch and number.isdecimal() and first <= int(number) else first - 1
+        if has >= last:
+            return None
+        if self._packed is None or self._packed[0] != (has, last):
+            head = f'{{"epoch":"{self.epoch}","n":{last},"frames":['
+            body = (head + ",".join(frames[has + 1 - first :]) + "]}").encode()
+            self._packed = (has, last), gzip.compress(body, 5)
+        return self._packed[1]
+
+
+class Room:
+    """A session that others follow. code: of the link. pages: when each that follows has asked last, by its name.
+
+    touch: keeps the session from being idle. private: states that only the session itself shows.
+    Raises PageError if MAX_CLASSES are open.
+    """
+
+    def __init__(
+        self, session: Session, renderer: Renderer, touch: Callable[[], object], private: tuple[type, ...]
+    ) -> None:
+        self.session, self.renderer, self.touch, self.private = session, renderer, touch, private
+        self.code = hashlib.sha256(session.id.encode()).hexdigest()[:10]  # the same after a restart
+        self.pages: dict[str, float] = {}
+        self.mirrors: dict[tuple[Language, bool], Mirror] = {}
+        with _lock:
+            if len(_rooms) >= MAX_CLASSES and self.code not in _rooms:
+                raise PageError("class.full", n=MAX_CLASSES)
+            _rooms[self.code] = self
+
+    def close(self) -> None:
+        """From now on nobody follows."""
+        with _lock:
+            _rooms.pop(self.code, None)
+
+    def admit(self, page: str) -> bool:
+        """Whether a page follows; not the one after MAX_FOLLOWERS."""
+        now = time.monotonic()
+        self.pages = {name: at for name, at in self.pages.items() if at > now - GONE_SECONDS}
+        if page not in self.pages and len(self.pages) >= MAX_FOLLOWERS:
+            return False
+        self.pages[page] = now
+        return True
+
+    async def newer(self, language: Language, numbers: bool, seen: str) -> bytes | None:
+        """The frames that a page lacks, as soon as there are some; None after WAIT_SECONDS without any."""
+        key = language, numbers
+        mirror = self.mirrors.setdefault(key, Mirror(self.session, language, numbers, self.private))
+        end = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < end and self.session.document is not None:
+            await mirror.draw(self.renderer)
+            if found := mirror.newer(seen):
+                return found
+            await asyncio.sleep(LOOK_SECONDS)
+        return None
+
+
+def room_of(code: object) -> Room | None:
+    """The room of a code, which may be anything."""
+    return _rooms.get(code) if isinstance(code, str) else None
+
+
+async def _follow(request: Request) -> Response:
+    """Frames that a page lacks: status 204 if there are none yet, 404 without a class, and 409 if it is full."""
+    room, asked = room_of(request.path_params["code"]), request.query_params
+    if room is None:
+        return Response(status_code=404)
+    if not room.admit(re.sub("[^0-9a-f]", "", asked.get("page", ""))[:32]):
+        return Response(status_code=409)
+    room.touch()
+    language = asked.get("language", "")
+    known = language if language in LANGUAGES else next(iter(LANGUAGES))
+    body = await room.newer(known, asked.get("numbers") == "1", asked.get("seen", ""))
+    if body is None:
+        return Response(status_code=204)
+    headers = {"Content-Encoding": "gzip", "Cache-Control": "no-store"}
+    return Response(body, media_type="application/json", headers=headers)
+
+
+def _count(request: Request) -> Response:
+    """How many pages follow."""
+    room = room_of(request.path_params["code"])
+    now = time.monotonic()
+    return JSONResponse(0 if room is None else sum(at > now - GONE_SECONDS for at in list(room.pages.values())))
+
+
+ROUTES = [Route(f"/{FOLDER}/{{code}}", _follow), Route(f"/{FOLDER}/{{code}}/pages", _count)]

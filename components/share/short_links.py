@@ -1,0 +1,39 @@
+"""Short links: the server keeps the newest queries, each under a few characters made of it, until it ends."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import threading
+from collections import OrderedDict
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from components.limits import MAX_SHORT_LINKS
+
+N_CHARS = 6
+_queries: OrderedDict[str, str] = OrderedDict()  # the oldest first
+_lock = threading.Lock()
+
+
+def shorten(query: str) -> str:
+    """The end of a short link to the page with that query, such as "s/k3x9ab", relative to the page's address."""
+    digest = hashlib.sha256(query.encode()).digest()
+    code = base64.b32encode(digest).decode().lower()[:N_CHARS]
+    with _lock:
+        _queries[code] = query
+        _queries.move_to_end(code)
+        while len(_queries) > MAX_SHORT_LINKS:
+            _queries.popitem(last=False)
+    return f"s/{code}"
+
+
+def _answer(request: Request) -> Response:
+    """To the page; to its example where the link is not kept any more."""
+    query = _queries.get(request.path_params["code"].lower())
+    return RedirectResponse("../" if query is None else f"../?{query}", 302)
+
+
+ROUTE = Route("/s/{code}", _answer, methods=["GET", "HEAD"])

@@ -1,0 +1,51 @@
+// Presentation mode: the whole screen, large words, and the keys of a presenter. A step moves the film while it is open,
+// then the stops of a class; without either it writes a word, or undoes it, and elsewhere selects the next token.
+
+import { modified } from "./dom.js";
+
+/** @typedef {(by: number) => boolean} Stepper  moves by 1 or -1; returns whether it could */
+
+const STEPS = /** @type {Record<string, number>} */ ({ ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1 });
+const TYPING = "input, textarea, select, [contenteditable], dialog"; // these use most keys themselves
+
+/** What is open and can be stepped. @type {{ film: Stepper | null, stops: Stepper | null }} */
+export const steppers = { film: null, stops: null };
+
+export const isPresenting = () => document.body.hasAttribute("data-presenting");
+
+/** Begins, by a click or a key: browsers ask for one before they give the whole screen. */
+export function present() {
+  document.body.setAttribute("data-presenting", "");
+  if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
+  document.documentElement.requestFullscreen?.().catch(() => {}); // where it may not: as large as the window
+}
+
+export function endPresentation() {
+  document.body.removeAttribute("data-presenting");
+  if (document.fullscreenElement) document.exitFullscreen();
+}
+
+/** @param {number} by */
+export function step(by) {
+  if (steppers.film?.(by) || steppers.stops?.(by) || steppers.film) return;
+  const button = /** @type {HTMLElement | null} */ (document.querySelector(by > 0 ? "#step" : "#undo"));
+  if (button?.offsetParent) return button.click();
+  const tokens = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("#dock [role=option]")]);
+  tokens[tokens.findIndex((each) => each.ariaSelected === "true") + by]?.click();
+}
+
+/** @param {KeyboardEvent} event */
+function onKey(event) {
+  const { key, target } = event;
+  const by = STEPS[key];
+  if (!isPresenting() || modified(event) || (!by && key !== "Escape")) return;
+  if (target instanceof Element && target.closest(TYPING) && !key.startsWith("Page")) return;
+  if (key === " " && target instanceof Element && target.closest("button, summary, [role]")) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  if (by) step(by);
+  else endPresentation();
+}
+
+document.addEventListener("keydown", onKey, true);
+document.addEventListener("fullscreenchange", () => document.fullscreenElement || endPresentation());
