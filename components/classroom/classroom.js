@@ -25,9 +25,9 @@ document.body.prepend(bar);
 const follower = createFollower(draw);
 const dialog = createDialog();
 
-/** @param {string} text @param {() => void} act @param {string} [name] of a button without words */
-function button(text, act, name) {
-  const made = makeButton("", text, name ? { "aria-label": name, title: name } : {});
+/** @param {string} text @param {() => void} act @param {string} [name] of a button without words @param {string} [style] */
+function button(text, act, name, style = "") {
+  const made = makeButton(style, text, name ? { "aria-label": name, title: name } : {});
   made.addEventListener("click", act);
   return made;
 }
@@ -51,9 +51,11 @@ function parts() {
   const back = button("←", () => step(-1), words.back);
   const next = button("→", () => step(1), words.next);
   [back.disabled, next.disabled] = [stop.at === 0, stop.at === stop.n - 1];
-  const whole = button(words.present, () => (isPresenting() ? endPresentation() : present()));
-  return [...ended, back, ...place, next, ...again, whole, button("×", () => askClass({ do: "end" }), words.close)];
+  const whole = button(words.present, () => (isPresenting() ? endPresentation() : present()), "", "gb-class-present");
+  return [...ended, back, next, ...place, ...again, whole, button("×", () => askClass({ do: "end" }), words.close)];
 }
+
+const measure = () => document.body.style.setProperty("--gb-bar", `${bar.offsetHeight}px`); // what is sticky stands below it
 
 function draw() {
   const words = shown?.words ?? {};
@@ -63,9 +65,11 @@ function draw() {
   if (focused >= 0) /** @type {HTMLElement | undefined} */ (bar.children[focused])?.focus();
   bar.hidden = !bar.childElementCount;
   document.body.toggleAttribute("data-class", !bar.hidden);
+  measure();
   steppers.stops = shown?.stop ? step : null;
 }
 
+addEventListener("resize", measure);
 register({
   open: (what) => (what === "present" ? present() : dialog.open()),
   draw: (value) => {

@@ -1,0 +1,92 @@
+"""A class: a teacher's page and one that follows it; the stops of a sequence with the keys of a presenter."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from components.page import build_app, launch_options
+from tests.browser.playground_page import open_more, open_playground, open_tab, tab
+
+
+@pytest.fixture(scope="module")
+def classes(serve):
+    """The address of an app whose pages may be followed."""
+    return serve(build_app(classes=True), **launch_options())
+
+
+@pytest.fixture
+def other(browser):
+    """The page of another visitor, in a browser of its own."""
+    with browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN") as context:
+        context.set_default_timeout(60_000)
+        yield context.new_page()
+
+
+def bar(page):
+    return page.locator("#class-bar")
+
+
+def share(page):
+    """Let others follow the page; returns the link."""
+    open_more(page)
+    page.get_by_role("button", name="For a class").click()
+    page.get_by_text("Follow me").click()
+    page.get_by_role("button", name="Let others follow").click()
+    link = page.locator("#class-dialog details[open] input")
+    expect(link).to_have_value(re.compile("follow="))
+    page.get_by_role("button", name="Close").click()
+    return link.input_value()
+
+
+def test_a_page_follows_the_teacher_reaches_nothing_of_it_and_goes_on_alone_from_there(page, other, classes):
+    open_playground(page, classes)
+    link = share(page)
+    other.goto(link)
+    expect(bar(other)).to_contain_text("你正在跟随老师的页面")
+    page.locator("#prompt textarea").fill("Lily had a red")
+    expect(other.locator("#prompt textarea")).to_have_value("Lily had a red")
+    expect(other.locator("#bars [role=option]").first).to_have_text(
+        page.locator("#bars [role=option]").first.text_content()
+    )
+    open_tab(page, "why")
+    expect(tab(other, "原因")).to_have_attribute("aria-selected", "true")
+    expect(other.locator("#selected")).to_contain_text("位置 3")
+    page.locator("#dock [role=option]").nth(1).click()
+    expect(other.locator("#dock [role=option]").nth(1)).to_have_attribute("aria-selected", "true")
+    other.locator("#dock [role=option]").nth(0).click()  # held back
+    expect(other.locator("#dock [role=option]").nth(1)).to_have_attribute("aria-selected", "true")
+    other.get_by_role("button", name="自己探索").click()
+    expect(bar(other).get_by_role("button", name="重新跟随")).to_be_visible()
+    open_tab(other, "playground", "zh")
+    expect(other.locator("#prompt textarea")).to_have_value("Lily had a red")
+    other.locator("#prompt textarea").fill("Tom had a big")
+    expect(other.locator("#bars .gb-says")).to_contain_text("big")
+    expect(page.locator("#dock [role=option]").nth(1)).to_have_attribute("aria-selected", "true")
+    assert page.locator("#dock [role=option]").last.text_content().strip() == "red"
+    bar(other).get_by_role("button", name="重新跟随").click()
+    expect(tab(other, "原因")).to_have_attribute("aria-selected", "true")
+    expect(other.locator("#dock [role=option]").last).to_have_text(re.compile("red"))
+
+
+def test_the_stops_of_a_link_are_stepped_by_keys_through_the_film_and_on(page, site):
+    page.goto(f"{site}?class=first-lesson&stop=4")
+    expect(bar(page)).to_contain_text("4 of 8")
+    expect(page.locator("#flow h3")).to_have_text("The same last words")
+    bar(page).get_by_role("button", name="Present").click()
+    expect(page.locator("body[data-presenting]")).to_have_count(1)
+    says = page.locator("#flow .gb-film-says > p")
+    assert says.evaluate("node => parseFloat(getComputedStyle(node).fontSize)") >= 24
+    for _ in range(12):
+        page.keyboard.press("PageDown")
+    expect(page.locator("#flow h3")).to_have_text("It is written")
+    expect(bar(page)).to_contain_text("4 of 8")
+    page.keyboard.press("PageDown")
+    expect(bar(page)).to_contain_text("5 of 8")
+    expect(page.locator("#flow h3")).to_have_text("A token asks")
+    expect(page).to_have_url(re.compile("stop=5"))
+    page.keyboard.press("Escape")
+    expect(page.locator("body[data-presenting]")).to_have_count(0)
+    bar(page).get_by_role("button", name="Close").click()
+    expect(bar(page)).to_be_hidden()
+    expect(page).not_to_have_url(re.compile("class="))
