@@ -180,8 +180,8 @@ export function receive(trigger, watch, props) {
 /** A frame of the own session; while the page follows another one, only what concerns the session counts. @param {import("./store.js").Frame} frame */
 function takeOwn(frame) {
   if (mirrors === "follows" || (mirrors && frame.base !== null)) return store.hear(frame, OF_SESSION);
+  if (mirrors) document.body.removeAttribute("data-following");
   mirrors = "";
-  document.body.removeAttribute("data-following");
   store.apply(frame);
 }
 
@@ -282,7 +282,7 @@ function onSizes(entries) {
 }
 
 function watchPage() {
-  const state = () => `${document.documentElement.lang} ${document.querySelector("html.dark, body.dark") !== null} ${document.body.hasAttribute("data-numbers")} ${document.body.hasAttribute("data-presenting")}`;
+  const state = () => `${document.documentElement.lang} ${document.querySelector("html.dark, body.dark") !== null} ${document.querySelector("body[data-numbers]") !== null} ${document.querySelector("body[data-presenting]") !== null}`;
   let before = state();
   const look = new MutationObserver(() => {
     if (state() === before) return;
