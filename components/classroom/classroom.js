@@ -2,7 +2,7 @@
 
 import { register } from "../class_loader.js";
 import { make, makeButton } from "../widgets/dom.js";
-import { endPresentation, isPresenting, present, steppers } from "../widgets/presenting.js";
+import { CHANGED, endPresentation, isPresenting, present, steppers } from "../widgets/presenting.js";
 import { askClass } from "../widgets/runtime.js";
 import { createDialog } from "./dialog.js";
 import { createFollower } from "./follower.js";
@@ -17,7 +17,10 @@ import { createFollower } from "./follower.js";
 
 document.head.append(make("link", "", "", { rel: "stylesheet", href: new URL("class.css", import.meta.url).href }));
 
+const LOST_MS = 2000; // after which a stop that was asked for counts as lost
+
 /** @type {Shown | null} */ let shown = null;
+let waitsUntil = 0;
 const bar = make("nav", "", "", { id: "class-bar" });
 bar.hidden = true;
 document.body.prepend(bar);
@@ -32,11 +35,13 @@ function button(text, act, name, style = "") {
   return made;
 }
 
-/** Shows another stop; returns whether there is one. @param {number} by */
+/** Shows another stop; returns whether there is one. One that is still to come is waited for. @param {number} by */
 function step(by) {
   const stop = shown?.stop;
+  if (stop && performance.now() < waitsUntil) return true;
   if (!stop || follower.code() || stop.at + by < 0 || stop.at + by >= stop.n) return false;
   askClass({ do: "stop", at: stop.at + by });
+  waitsUntil = performance.now() + LOST_MS;
   return true;
 }
 
@@ -51,7 +56,7 @@ function parts() {
   const back = button("←", () => step(-1), words.back);
   const next = button("→", () => step(1), words.next);
   [back.disabled, next.disabled] = [stop.at === 0, stop.at === stop.n - 1];
-  const whole = button(words.present, () => (isPresenting() ? endPresentation() : present()), "", "gb-class-present");
+  const whole = button(isPresenting() ? words.leave : words.present, () => (isPresenting() ? endPresentation() : present()), "", "gb-class-present");
   return [...ended, back, next, ...place, ...again, whole, button("×", () => askClass({ do: "end" }), words.close)];
 }
 
@@ -70,9 +75,11 @@ function draw() {
 }
 
 addEventListener("resize", measure);
+document.addEventListener(CHANGED, draw);
 register({
   open: (what) => (what === "present" ? present() : dialog.open()),
   draw: (value) => {
+    if (value?.stop?.at !== shown?.stop?.at) waitsUntil = 0;
     shown = value;
     draw();
     if (value?.answer) dialog.draw(value.answer, value.words);

@@ -28,7 +28,7 @@ from components.state.snapshot import Message, Snapshot
 MAX_TEXT_CHARS = 12_000  # of a sequence
 MAX_BASE_CHARS = 300  # of the address of the page
 _numbers = count(1)
-BAR = ("stop", "back", "next", "present", "close", "following", "alone", "again", "over", "busy", "name")
+BAR = ("stop", "back", "next", "present", "leave", "close", "following", "alone", "again", "over", "busy", "name")
 DIALOG = (
     *("title", "page", "page.says", "copy", "copied", "qr", "stops", "stops.says", "stops.add", "stops.start"),
     *("stops.link", "room", "room.says", "room.open", "room.close", "room.pages", "progress", "progress.says"),

@@ -6,6 +6,7 @@ import { modified } from "./dom.js";
 /** @typedef {(by: number) => boolean} Stepper  moves by 1 or -1; returns whether it could */
 
 const STEPS = /** @type {Record<string, number>} */ ({ ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1 });
+export const CHANGED = "gb-presenting"; // of the document: it has begun or ended
 const TYPING = "input, textarea, select, [contenteditable], dialog"; // these use most keys themselves
 
 /** What is open and can be stepped. @type {{ film: Stepper | null, stops: Stepper | null }} */
@@ -16,12 +17,14 @@ export const isPresenting = () => document.body.hasAttribute("data-presenting");
 /** Begins, by a click or a key: browsers ask for one before they give the whole screen. */
 export function present() {
   document.body.setAttribute("data-presenting", "");
+  document.dispatchEvent(new Event(CHANGED));
   if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
   document.documentElement.requestFullscreen?.().catch(() => {}); // where it may not: as large as the window
 }
 
 export function endPresentation() {
   document.body.removeAttribute("data-presenting");
+  document.dispatchEvent(new Event(CHANGED));
   if (document.fullscreenElement) document.exitFullscreen();
 }
 
