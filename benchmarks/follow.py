@@ -3,12 +3,13 @@
     python -m benchmarks.follow [--pages 30] [--browsers 2] [--languages en zh]
 
 The app runs in a process of its own, the teacher in a headless Chromium. Of the pages that follow, `--browsers` are
-tabs of Chromium; the others ask as a page does, and draw nothing. The teacher steps through the eight stops of the first
-lesson and back, then lets a text be written. Printed, without followers and with them: processor time of the server for
-a stop, and its share of a core while the text is written; when the pages had a stop, from the click on (median, and the
-slowest of all); the bytes of a stop for each page; and processor time of the server for each arriving page. Processor
-time is that of the server alone, so others who use the machine change it little; the delays include the time that the
-server waited for a core.
+tabs of Chromium; the others ask as a page does, and draw nothing. The teacher steps through the eight stops of the
+first lesson and back, then lets a text be written.
+
+Printed, without followers and with them: processor time of the server for a stop, and its share of a core while the
+text is written; when the pages had a stop, from the click on (median, and the slowest of all); the bytes of a stop for
+each page; and processor time of the server for each arriving page. Processor time is that of the server alone, so
+others who use the machine change it little; the delays include the time that the server waited for a core.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def main() -> None:
         link = page.locator("#class-dialog details[open] input")
         link.wait_for()
         code = link.input_value().rpartition("=")[2]
-        page.get_by_role("button", name="Close").first.click()
+        page.locator("#class-dialog").get_by_role("button", name="Close").click()
         time.sleep(SETTLE_SECONDS)
         print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
         print("pages  server, a stop  while writing  they have it (median, slowest)  bytes of a stop")
