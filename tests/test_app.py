@@ -149,6 +149,15 @@ def test_options_of_the_environment_come_before_those_of_the_command_line(monkey
     assert (given.model, given.precision, given.allow) == ("my model", "bf16", ["gpt2"])
 
 
+def test_pages_may_be_followed_if_the_command_line_or_the_environment_says_so(monkeypatch):
+    found = []
+    for argument, value in (([], ""), (["--class"], ""), ([], "1")):
+        monkeypatch.setattr(sys, "argv", ["app.py", *argument])
+        monkeypatch.setenv("GLASSBOX_CLASS", value)
+        found.append(app.parse_arguments().classes)
+    assert found == [False, True, True]
+
+
 def test_an_unknown_model_is_one_clear_line(refusal):
     assert "no-such-model" in refusal("--model", "no-such-model")
 

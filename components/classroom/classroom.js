@@ -50,8 +50,9 @@ function parts() {
   const { stop = null, words = {}, code = "" } = shown ?? {};
   const place = stop ? [make("b", "", words.stop), make("span", "", stop.title)] : [];
   if (follower.code()) return [make("i", "", words.following), ...place, button(words.alone, follower.leave)];
-  const again = code && follower.ended() !== "over" ? [button(words.again, () => follower.follow(code))] : [];
-  const ended = follower.ended() ? [make("i", "", words[follower.ended()])] : [];
+  const why = follower.ended();
+  const again = code && why !== "over" ? [button(words.again, () => follower.follow(code))] : [];
+  const ended = why ? [make("i", "", words[why]), button("×", follower.forget, words.close)] : [];
   if (!stop) return [...ended, ...again];
   const back = button("←", () => step(-1), words.back);
   const next = button("→", () => step(1), words.next);

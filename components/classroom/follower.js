@@ -89,5 +89,11 @@ export function createFollower(onChange) {
   const asked = new URLSearchParams(location.search).get("follow");
   if (asked) queueMicrotask(() => follow(asked));
 
-  return { follow, leave: () => end(""), code: () => code, ended: () => ended };
+  /** Says no more why it has ended. */
+  function forget() {
+    ended = "";
+    onChange();
+  }
+
+  return { follow, forget, leave: () => end(""), code: () => code, ended: () => ended };
 }

@@ -26,6 +26,7 @@ from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 
 MAX_TEXT_CHARS = 12_000  # of a sequence
+MAX_CODE_CHARS = 20
 MAX_BASE_CHARS = 300  # of the address of the page
 _numbers = count(1)
 BAR = ("stop", "back", "next", "present", "leave", "close", "following", "alone", "again", "over", "busy", "name")
@@ -133,6 +134,7 @@ class Classroom:
     def go_on_alone(self, session: Session, sent: dict[str, Any]) -> None:
         """Take the place and the text of the page that was followed; the next frame is whole."""
         room = room_of(sent.get("code"))
+        session.change(ClassState, code=str(sent.get("code"))[:MAX_CODE_CHARS])
         if room is not None and room.session is not session:
             self._take(session, room)
         with session.render_lock:
@@ -151,7 +153,6 @@ class Classroom:
             if s.tab == page.tab and (current := page.current(s)) is not None:
                 page.open(session, current)
         session.change(SequenceState, **vars(s.state(SequenceState)))
-        session.change(ClassState, code=room.code)
 
     def _named(self, text: str) -> str:
         """The name of a sequence that has this text, else the text."""

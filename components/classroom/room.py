@@ -47,7 +47,7 @@ class Mirror:
     def __init__(self, session: Session, language: Language, numbers: bool, private: tuple[type, ...]) -> None:
         self.session, self.language, self.numbers, self.private = session, language, numbers, private
         self.sent: dict[Any, Any] = {}
-        self.frame_number, self.render_lock = 0, threading.Lock()
+        self.frame_number, self.render_lock = 0, session.render_lock  # views share what states have computed
         self.seen_frame: int | None = None
         self.epoch = secrets.token_hex(4)
         self.kept: tuple[int, tuple[str, ...]] = 1, ()  # number of the first frame, and the frames
@@ -143,7 +143,7 @@ class Room:
         key = language, numbers
         mirror = self.mirrors.setdefault(key, Mirror(self.session, language, numbers, self.private))
         end = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < end and self.session.document is not None:
+        while time.monotonic() < end:
             await mirror.draw(self.renderer)
             if found := mirror.newer(seen):
                 return found
