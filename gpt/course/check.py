@@ -22,6 +22,7 @@ from gpt.course.step import Mistake, Step, Test, Words
 RELATIVE = 1e-5  # allowed relative difference
 
 Job = tuple[Path, Test]
+State = Literal["ok", "gap", "wrong"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Verdict:
     """
 
     step: Step
-    state: Literal["ok", "gap", "wrong"]
+    state: State
     test: Test | None = None
     expected: Any = None
     received: Any = None

@@ -1,4 +1,4 @@
-"""python -m gpt.course: start, check, watch, solution."""
+"""python -m gpt.course: start, check, watch, solution, notebooks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import NoReturn
 
 import torch
 
-from gpt.course.check import Checker, Verdict
+from gpt.course.check import Checker
+from gpt.course.notebook import write_notebooks
 from gpt.course.program import PROGRAM, find_step, language_of, start, steps_before
-from gpt.course.step import LANGUAGES, Language, Step, Words
+from gpt.course.report import explain, line
+from gpt.course.step import LANGUAGES, Step, Words
 from gpt.course.steps import STEPS
 from gpt.errors import GPTError
 
@@ -26,9 +28,6 @@ DONE = Words(
     "All steps are done: you have built a GPT. Load a model with load(FOLDER) and let it write.",
     "所有步骤都完成了：你写出了一个 GPT。用 load(文件夹) 加载模型，让它写点什么吧。",
 )
-HINT = Words("Hint", "提示")
-TEST = Words("Test", "检查项")
-PRINTED = Words("Your program printed", "你的程序打印了")
 
 
 def main(arguments: Sequence[str] | None = None, program: str = "python -m gpt.course") -> int:
@@ -43,6 +42,9 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m gpt.c
             return 0
         if options.command == "solution":
             print(find_step(options.step).solution(options.language))
+            return 0
+        if options.command == "notebooks":
+            print("\n".join(map(str, write_notebooks(options.folder))))
             return 0
         folder, step = place(options.where)
         steps = list(STEPS.values()) if step is None else steps_before(step)
@@ -81,39 +83,15 @@ def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
     """Check, print a line for each step and what is wrong with the first; returns whether all are ok."""
     language, verdict, n_ok = language_of(folder), None, 0
     for verdict in checker.check(folder / PROGRAM, steps):
-        print(line(verdict.step, {"ok": "ok", "gap": "-", "wrong": "x"}[verdict.state], language), flush=True)
+        print(line(verdict.step, verdict.state, language), flush=True)
         n_ok += verdict.state == "ok"
     for step in steps[n_ok + 1 :]:
-        print(line(step, "-", language))
+        print(line(step, "gap", language))
     if n_ok < len(steps) and verdict is not None:
         print("\n" + explain(verdict, language), flush=True)
     elif len(steps) == len(STEPS):
         print("\n" + DONE.of(language))
     return n_ok == len(steps)
-
-
-def line(step: Step, state: str, language: Language) -> str:
-    """A line of the table."""
-    title = step.title.of(language)
-    wide = sum(ord(character) > 0x2E80 for character in title)  # two columns each
-    return f"  {step.key:>3} {title:<{34 - wide}} {state}"
-
-
-def explain(verdict: Verdict, language: Language) -> str:
-    """What is wrong with a step."""
-    parts = [] if verdict.problem is None else [verdict.problem.of(language)]
-    if verdict.state == "gap":
-        parts.append(verdict.step.says.of(language))
-    elif verdict.test is not None:
-        parts[:0] = [
-            f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}: "
-            f"{verdict.test.name.of(language)}"
-        ]
-    if verdict.hint is not None:
-        parts.append(f"{HINT.of(language)}: {verdict.hint.of(language)}")
-    if verdict.printed:
-        parts.append(f"{PRINTED.of(language)}:\n{verdict.printed}")
-    return "\n".join(parts)
 
 
 def parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
@@ -127,6 +105,8 @@ def parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
         command.add_argument("where", nargs="*", metavar="[FOLDER] [STEP]", help="default: this folder, all steps")
     show = commands.add_parser("solution", help="show the solution of a step")
     show.add_argument("step")
+    notebooks = commands.add_parser("notebooks", help="write the course as a notebook in each language")
+    notebooks.add_argument("folder", type=Path)
     for command in (begin, show):
         command.add_argument("--language", choices=LANGUAGES, default="en")
     return parser.parse_args(arguments)
