@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,9 +30,16 @@ DONE = Words(
 )
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "python -m gpt.course") -> int:
-    """The command line; returns 0, or 1 for a step that is not done and for an error in a sentence."""
-    options = parse(arguments, program)
+def main(
+    arguments: Sequence[str] | None = None,
+    program: str = "python -m gpt.course",
+    write_books: Callable[[Path], list[Path]] | None = None,
+) -> int:
+    """The command line; returns 0, or 1 for a step that is not done and for an error in a sentence.
+
+    write_books: writes the book into a folder and returns its files; None where there is no such command.
+    """
+    options = parse(arguments, program, has_book=write_books is not None)
     torch.set_num_threads(1)  # the same sums as the learner's process, and no faster with more for a model this small
     try:
         if options.command == "start":
@@ -43,8 +50,10 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m gpt.c
         if options.command == "solution":
             print(find_step(options.step).solution(options.language))
             return 0
-        if options.command == "notebooks":
-            print("\n".join(map(str, write_notebooks(options.folder))))
+        if options.command in ("notebooks", "book"):
+            write = write_notebooks if options.command == "notebooks" else write_books
+            assert write is not None
+            print(*write(options.folder), sep="\n")
             return 0
         folder, step = place(options.where)
         steps = list(STEPS.values()) if step is None else steps_before(step)
@@ -94,7 +103,7 @@ def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
     return n_ok == len(steps)
 
 
-def parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> argparse.Namespace:
     """The options of a command line."""
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -105,8 +114,11 @@ def parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
         command.add_argument("where", nargs="*", metavar="[FOLDER] [STEP]", help="default: this folder, all steps")
     show = commands.add_parser("solution", help="show the solution of a step")
     show.add_argument("step")
-    notebooks = commands.add_parser("notebooks", help="write the course as a notebook in each language")
-    notebooks.add_argument("folder", type=Path)
+    written = [commands.add_parser("notebooks", help="write the course as a notebook in each language")]
+    if has_book:
+        written.append(commands.add_parser("book", help="write the course as a book to print, in each language"))
+    for command in written:
+        command.add_argument("folder", type=Path)
     for command in (begin, show):
         command.add_argument("--language", choices=LANGUAGES, default="en")
     return parser.parse_args(arguments)
