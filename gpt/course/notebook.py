@@ -38,9 +38,10 @@ END = Words(
     "## Your GPT writes\n\nThe bundled model, in the code that you wrote.",
     "## 你的 GPT 写文本\n\n模型是自带的，代码是你写的。",
 )
+WHERE = Words("the project, if it is not installed", "没有安装项目时，从这里导入")
 SETUP = """import sys
 
-sys.path.append("../..")  # the project, where the notebook is opened in its folder
+sys.path.append("../..")  # {where}
 
 {imports}
 
@@ -59,7 +60,10 @@ def notebook(language: Language, part: Callable[[Step, Language], str] = Step.st
 
     part: what the cell of a step holds, by default its stub.
     """
-    cells = [markdown(INTRODUCTION.of(language)), code(SETUP.format(imports=IMPORTS, language=language))]
+    cells = [
+        markdown(INTRODUCTION.of(language)),
+        code(SETUP.format(where=WHERE.of(language), imports=IMPORTS, language=language)),
+    ]
     for step in STEPS.values():
         cells += [
             markdown(f"## {step.key} {step.title.of(language)}\n\n{step.says.of(language)}"),
