@@ -117,12 +117,12 @@ def write_notebooks(folder: Path) -> list[Path]:
     return paths
 
 
-def checks(names: dict[str, Any], language: Language = "en", checker: Checker | None = None) -> Callable[[str], None]:
+def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], None]:
     """A function that checks a step, given its key, in this process and prints the verdict.
 
     names: of the notebook, `globals()`.
     """
-    checker = checker or Checker()
+    checker = Checker()
 
     def check(key: str) -> None:
         step = find_step(key)

@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from gpt.course.check import Checker
 from gpt.course.command_line import main
 from gpt.course.notebook import as_file, notebook
 from gpt.course.program import find_step
@@ -34,10 +35,16 @@ def test_the_committed_notebooks_are_those_of_the_steps(tmp_path: Path, capsys: 
         )
 
 
+@pytest.fixture(scope="module")
+def checker() -> Checker:
+    return Checker()
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_with_the_solutions_every_check_passes_and_the_last_cell_writes(
-    language: Language, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    language: Language, checker: Checker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr("gpt.course.notebook.Checker", lambda: checker)
     monkeypatch.setattr("gpt.course.notebook.find_step", without_long_tests)
     names = {"__name__": "__main__"}
     for cell in notebook(language, Step.solution)["cells"]:
