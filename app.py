@@ -36,9 +36,10 @@ _log = logging.getLogger("app")
 def main() -> int:
     """Start the page and serve it until interrupted or terminated; 1 with a sentence if that cannot be."""
     if sys.argv[1:2] == ["course"]:
+        from components.book import write_books
         from gpt.course.command_line import main as run_course
 
-        return run_course(sys.argv[2:], f"{Path(sys.argv[0]).name} course")
+        return run_course(sys.argv[2:], f"{Path(sys.argv[0]).name} course", write_books)
     arguments = parse_arguments()
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     if not arguments.mcp:

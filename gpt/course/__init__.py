@@ -5,4 +5,5 @@ python -m gpt.course check my-gpt              check the steps in order, up to t
 python -m gpt.course check my-gpt 7            one step and those that it builds on
 python -m gpt.course watch my-gpt              check whenever the file is saved
 python -m gpt.course solution 7                one solution
+python -m gpt.course notebooks FOLDER          the course as a notebook in each language
 """

@@ -22,6 +22,7 @@ from gpt.course.step import Mistake, Step, Test, Words
 RELATIVE = 1e-5  # allowed relative difference
 
 Job = tuple[Path, Test]
+State = Literal["ok", "gap", "wrong"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Verdict:
     """
 
     step: Step
-    state: Literal["ok", "gap", "wrong"]
+    state: State
     test: Test | None = None
     expected: Any = None
     received: Any = None
@@ -121,9 +122,7 @@ class Checker:
     @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
         """The answer of a program with a known mistake."""
-        names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look their module up
-        exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
-        return child.answer(names, test.run, self.inputs(test))
+        return child.answer(names_with(step, mistake), test.run, self.inputs(test))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
@@ -131,6 +130,14 @@ def with_mistake(step: Step, mistake: Mistake) -> str:
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
+
+
+@cache
+def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
+    """The names of a program with a known mistake, which runs in this process."""
+    names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look their module up
+    exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
+    return names
 
 
 def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:

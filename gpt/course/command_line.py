@@ -1,19 +1,21 @@
-"""python -m gpt.course: start, check, watch, solution."""
+"""python -m gpt.course: start, check, watch, solution, notebooks."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
 import torch
 
-from gpt.course.check import Checker, Verdict
+from gpt.course.check import Checker
+from gpt.course.notebook import write_notebooks
 from gpt.course.program import PROGRAM, find_step, language_of, start, steps_before
-from gpt.course.step import LANGUAGES, Language, Step, Words
+from gpt.course.report import explain, line
+from gpt.course.step import LANGUAGES, Step, Words
 from gpt.course.steps import STEPS
 from gpt.errors import GPTError
 
@@ -26,14 +28,18 @@ DONE = Words(
     "All steps are done: you have built a GPT. Load a model with load(FOLDER) and let it write.",
     "所有步骤都完成了：你写出了一个 GPT。用 load(文件夹) 加载模型，让它写点什么吧。",
 )
-HINT = Words("Hint", "提示")
-TEST = Words("Test", "检查项")
-PRINTED = Words("Your program printed", "你的程序打印了")
 
 
-def main(arguments: Sequence[str] | None = None, program: str = "python -m gpt.course") -> int:
-    """The command line; returns 0, or 1 for a step that is not done and for an error in a sentence."""
-    options = parse(arguments, program)
+def main(
+    arguments: Sequence[str] | None = None,
+    program: str = "python -m gpt.course",
+    write_books: Callable[[Path], list[Path]] | None = None,
+) -> int:
+    """The command line; returns 0, or 1 for a step that is not done and for an error in a sentence.
+
+    write_books: writes the book into a folder and returns its files; None where there is no such command.
+    """
+    options = parse(arguments, program, has_book=write_books is not None)
     torch.set_num_threads(1)  # the same sums as the learner's process, and no faster with more for a model this small
     try:
         if options.command == "start":
@@ -43,6 +49,11 @@ def main(arguments: Sequence[str] | None = None, program: str = "python -m gpt.c
             return 0
         if options.command == "solution":
             print(find_step(options.step).solution(options.language))
+            return 0
+        if options.command in ("notebooks", "book"):
+            write = write_notebooks if options.command == "notebooks" else write_books
+            assert write is not None
+            print(*write(options.folder), sep="\n")
             return 0
         folder, step = place(options.where)
         steps = list(STEPS.values()) if step is None else steps_before(step)
@@ -81,10 +92,10 @@ def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
     """Check, print a line for each step and what is wrong with the first; returns whether all are ok."""
     language, verdict, n_ok = language_of(folder), None, 0
     for verdict in checker.check(folder / PROGRAM, steps):
-        print(line(verdict.step, {"ok": "ok", "gap": "-", "wrong": "x"}[verdict.state], language), flush=True)
+        print(line(verdict.step, verdict.state, language), flush=True)
         n_ok += verdict.state == "ok"
     for step in steps[n_ok + 1 :]:
-        print(line(step, "-", language))
+        print(line(step, "gap", language))
     if n_ok < len(steps) and verdict is not None:
         print("\n" + explain(verdict, language), flush=True)
     elif len(steps) == len(STEPS):
@@ -92,31 +103,7 @@ def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
     return n_ok == len(steps)
 
 
-def line(step: Step, state: str, language: Language) -> str:
-    """A line of the table."""
-    title = step.title.of(language)
-    wide = sum(ord(character) > 0x2E80 for character in title)  # two columns each
-    return f"  {step.key:>3} {title:<{34 - wide}} {state}"
-
-
-def explain(verdict: Verdict, language: Language) -> str:
-    """What is wrong with a step."""
-    parts = [] if verdict.problem is None else [verdict.problem.of(language)]
-    if verdict.state == "gap":
-        parts.append(verdict.step.says.of(language))
-    elif verdict.test is not None:
-        parts[:0] = [
-            f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}: "
-            f"{verdict.test.name.of(language)}"
-        ]
-    if verdict.hint is not None:
-        parts.append(f"{HINT.of(language)}: {verdict.hint.of(language)}")
-    if verdict.printed:
-        parts.append(f"{PRINTED.of(language)}:\n{verdict.printed}")
-    return "\n".join(parts)
-
-
-def parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> argparse.Namespace:
     """The options of a command line."""
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -127,6 +114,11 @@ def parse(arguments: Sequence[str] | None, program: str) -> argparse.Namespace:
         command.add_argument("where", nargs="*", metavar="[FOLDER] [STEP]", help="default: this folder, all steps")
     show = commands.add_parser("solution", help="show the solution of a step")
     show.add_argument("step")
+    written = [commands.add_parser("notebooks", help="write the course as a notebook in each language")]
+    if has_book:
+        written.append(commands.add_parser("book", help="write the course as a book to print, in each language"))
+    for command in written:
+        command.add_argument("folder", type=Path)
     for command in (begin, show):
         command.add_argument("--language", choices=LANGUAGES, default="en")
     return parser.parse_args(arguments)

@@ -14,7 +14,7 @@ import torch
 
 from gpt.course import child
 
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.02  # at most, between two looks for an answer
 START_SECONDS = 60.0  # for Python to import torch
 
 Answer = dict[str, Any]  # see `gpt.course.child`
@@ -55,6 +55,7 @@ class LearnerProcess:
         with suppress(BrokenPipeError):
             self._process.stdin.write(b"%d\n" % number)
             self._process.stdin.flush()
+        pause = POLL_SECONDS / 32
         until = time.monotonic() + seconds + (START_SECONDS if number == 0 else 0)
         try:
             while not path.exists():
@@ -64,7 +65,8 @@ class LearnerProcess:
                     self.close()
                     return {"error": "late", "message": f"{seconds:g}", "line": 0, "code": ""}
                 on_wait()
-                time.sleep(POLL_SECONDS)
+                time.sleep(pause)
+                pause = min(2 * pause, POLL_SECONDS)
         except BaseException:
             self.close()
             raise

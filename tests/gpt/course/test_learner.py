@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +14,7 @@ from torch import Tensor
 
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace
 from gpt.course.learner import BROKEN, open_broken, open_program
+from gpt.course.process import LearnerProcess
 from gpt.course.program import PROGRAM, solution
 from gpt.course.reference import Reference
 from gpt.errors import GPTError
@@ -27,6 +31,18 @@ def mine(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> Load
     program = tmp_path_factory.mktemp("course") / PROGRAM
     program.write_text(solution(), encoding="utf-8")
     return open_program("my-gpt", program, reference)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
+    """A process for the programs of several models, which importing torch makes slow to start."""
+    with closing(LearnerProcess(tmp_path_factory.mktemp("shared"))) as process:
+        yield SimpleNamespace(ask=process.ask, close=lambda: None)
+
+
+@pytest.fixture
+def in_shared_process(shared: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpt.course.learner.LearnerProcess", lambda folder: shared)
 
 
 def test_a_trace_has_every_activation_of_the_bundled_model(mine: LoadedModel, reference: Reference) -> None:
@@ -73,6 +89,7 @@ def test_what_it_cannot_do_is_said(mine: LoadedModel, reference: Reference) -> N
         mine.model(reference.idx[:1], edits=Edits(activation="relu"))
 
 
+@pytest.mark.usefixtures("in_shared_process")
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_variant_shows_its_own_attention(name: str, reference: Reference) -> None:
     broken = open_broken(name, reference)
@@ -91,6 +108,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.usefixtures("in_shared_process")
 @pytest.mark.parametrize(("right", "wrong", "problem"), CHANGES)
 def test_a_program_that_lacks_something_is_not_opened(
     right: str, wrong: str, problem: str, reference: Reference, tmp_path: Path

@@ -1,0 +1,175 @@
+"""The course as a printable book: one HTML file per language, with contents, steps, exercises, answers and glossary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexers.python import PythonLexer
+from torch import Tensor
+
+from components.i18n import t
+from components.i18n.catalogue import has_text
+from components.i18n.glossary import GLOSSARY
+from gpt.course.check import Checker
+from gpt.course.feedback import numbers
+from gpt.course.step import LANGUAGES, Language, Step
+from gpt.course.steps import STEPS
+
+NAME = "my_gpt.{language}.html"
+CSS = Path(__file__).with_suffix(".css")
+N_BROKEN = 2  # lines of a step that are broken in its exercises
+ROW = 10  # longest vector that is printed by its first numbers
+
+# Questions of lessons that need no figure, by step.
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "1": ("configuration", "configuration.2", "configuration.3"),
+    "2": ("embedding.2", "positions.2"),
+    "3": ("layer_norm", "layer_norm.2", "layer_norm.3"),
+    "4": ("activations.2", "activations.3"),
+    "5": ("feed_forward.2",),
+    "6a": ("average", "average.2"),
+    "6b": ("dot_products",),
+    "6c": ("queries", "queries.2", "attention.3"),
+    "6d": ("attention.2",),
+    "7": ("block.2", "shortcuts", "shortcuts.2"),
+    "8": ("model.2",),
+    "9": ("parameters.2",),
+    "10": ("batches", "batches.2", "batches.3", "loss.2"),
+    "11": ("greedy", "greedy.2", "greedy.3"),
+    "12": ("sampling.2", "sampling.3"),
+    "13": ("layouts", "layouts.2"),
+    "14": ("optimizer", "optimizer.2", "training.2"),
+}
+
+
+def write_books(folder: Path) -> list[Path]:
+    """Write the book in each language of the course into a folder; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    checker, paths = Checker(), []
+    for language in LANGUAGES:
+        paths.append(folder / NAME.format(language=language))
+        paths[-1].write_text(book(language, checker), encoding="utf-8")
+    return paths
+
+
+def book(language: Language, checker: Checker) -> str:
+    """The book as a page that needs no other file."""
+    title, answers, glossary = (t(f"book.{name}", language) for name in ("title", "answers", "glossary"))
+    contents = [(f"step-{step.key}", f"{step.key}&ensp;{step.title.of(language)}") for step in STEPS.values()]
+    contents += [("answers", answers), ("glossary", glossary)]
+    return f"""<!doctype html>
+<html lang="{language}">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+{CSS.read_text(encoding="utf-8")}</style>
+<header>
+<h1>{title}</h1>
+<p>{escape(t("book.says", language))}</p>
+<p>{escape(t("book.check", language))}</p>
+<pre>glassbox course start my-gpt
+glassbox course watch my-gpt</pre>
+<p>{escape(t("book.shapes", language))}</p>
+</header>
+<nav>
+<h2>{t("book.contents", language)}</h2>
+<ol>
+{"".join(f'<li><a href="#{name}">{text}</a></li>' for name, text in contents)}
+</ol>
+</nav>
+<main>
+{"".join(chapter(step, language, checker) for step in STEPS.values())}
+</main>
+<section id="answers" class="part">
+<h2>{answers}</h2>
+{"".join(answers_of(step, language) for step in STEPS.values())}
+</section>
+<section id="glossary" class="part">
+<h2>{glossary}</h2>
+<dl>
+{"".join(f"<dt>{escape(word)}</dt><dd>{escape(says)}</dd>" for word, says in terms(language))}
+</dl>
+</section>
+</html>
+"""
+
+
+def chapter(step: Step, language: Language, checker: Checker) -> str:
+    """A step: what to write, the code, what it must give, exercises."""
+    results = [(test.name.of(language), checker.expected(test)) for test in step.tests]
+    rows = "".join(
+        f"<tr><th scope=row>{escape(name)}{cells(result)}"
+        for name, result in results
+        if isinstance(result, Tensor) or (isinstance(result, (int, float)) and result)
+    )
+    heads = "".join(f"<th scope=col>{t(f'book.{name}', language)}" for name in ("test", "shape", "range", "row"))
+    exercises = "".join(f"<li>{question}</li>" for question, _ in exercises_of(step, language))
+    return f"""
+<article id="step-{step.key}">
+<h2>{step.key}&ensp;{escape(step.title.of(language))}</h2>
+<p>{escape(step.says.of(language))}</p>
+<pre>{coloured(step.solution(language))}</pre>
+<h3>{t("book.expected", language)}</h3>
+<table><thead><tr>{heads}</thead><tbody>{rows}</tbody></table>
+<h3>{t("book.exercises", language)}</h3>
+<ol>{exercises}</ol>
+</article>"""
+
+
+def answers_of(step: Step, language: Language) -> str:
+    """The answers to the exercises of a step."""
+    answers = "".join(f"<li>{answer}</li>" for _, answer in exercises_of(step, language))
+    return f"<h3>{step.key}&ensp;{escape(step.title.of(language))}</h3><ol>{answers}</ol>"
+
+
+def exercises_of(step: Step, language: Language) -> Iterator[tuple[str, str]]:
+    """Questions and answers, as HTML: those of the lessons, then lines of the code that are broken."""
+    for key in QUESTIONS[step.key]:
+        choices = [f"lesson.{key}.choice.{n}" for n in range(1, 4) if has_text(f"lesson.{key}.choice.{n}")]
+        listed = "".join(f"<li>{escape(t(choice, language))}</li>" for choice in choices)
+        question = escape(t(f"lesson.{key}.question", language))
+        yield question + (f'<ol type="a">{listed}</ol>' if choices else ""), escape(t(f"lesson.{key}.answer", language))
+    code = step.solution(language)
+    broken = [m for m in step.mistakes if m.wrong not in ("", "pass") and "\n" not in m.right + m.wrong]
+    for mistake in [mistake for mistake in broken if mistake.right in code][:N_BROKEN]:
+        right = next(line for line in code.split("\n") if mistake.right in line)
+        wrong = right.replace(mistake.right, mistake.wrong)
+        lines = "\n".join(f"{sign} {coloured(line.strip())}" for sign, line in (("−", right), ("+", wrong)))
+        yield f"{t('book.broken', language)}<pre>{lines}</pre>", escape(mistake.hint.of(language))
+
+
+def cells(expected: Tensor | float) -> str:
+    """The cells of a table: shape, smallest and largest number, and how the last row begins."""
+    if not isinstance(expected, Tensor):
+        return f"<td><td>{expected:,}<td>"
+    if not expected.dim():
+        return f"<td><td>{numbers(expected)}<td>"
+    ends = " … ".join(numbers(end) for end in (expected + 0).aminmax())
+    row = expected[(-1,) * (expected.dim() - 1)]
+    is_long = expected.dim() == 1 and len(row) > ROW
+    return f"<td>{tuple(expected.shape)}<td>{ends}<td>{'' if is_long else numbers(row)}"
+
+
+def coloured(code: str) -> str:
+    """Python as HTML."""
+    return str(highlight(code, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n")
+
+
+def terms(language: Language) -> list[tuple[str, str]]:
+    """Words and their definitions: sorted in English; in Chinese in the same order, with the English word."""
+    pairs = zip(GLOSSARY["en"], GLOSSARY[language], strict=True)
+    ordered = sorted(pairs, key=lambda pair: pair[0]["word"].casefold())
+    return [
+        (
+            f"{term['word']} ({english['word']})"
+            if term["word"].casefold() != english["word"].casefold()
+            else term["word"],
+            term["says"],
+        )
+        for english, term in ordered
+    ]

@@ -1,0 +1,158 @@
+"""The course as a notebook, and the checks of its cells."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from gpt.course import child
+from gpt.course.check import Checker
+from gpt.course.program import IMPORTS, find_step
+from gpt.course.report import explain, line
+from gpt.course.step import LANGUAGES, Language, Step, Words
+from gpt.course.steps import STEPS
+
+NAME = "my_gpt.{language}.ipynb"
+INTRODUCTION = Words(
+    """# Build your own GPT
+
+Fill the gaps from top to bottom; run a cell, then the check below it. At the end the notebook is a GPT that loads the
+bundled model, or GPT-2, and writes. In shapes, B is the number of texts, T the number of tokens, C the width (n_embd)
+and hs the width of one head.
+
+The notebook needs this project, `pip install .` in its folder, and Jupyter, `pip install jupyterlab ipywidgets`.""",
+    "# 自己动手写一个 GPT\n\n"
+    "从上往下把空着的地方填好；先运行一个单元格，再运行它下面的检查。最后，这个笔记本就是一个 GPT："
+    "能加载自带的模型或者 GPT-2，也能写文本。"
+    "形状里的 B 是文本数，T 是词元数，C 是宽度 (n_embd)，hs 是一个头的宽度。\n\n"
+    "需要先安装这个项目（在它的文件夹里运行 `pip install .`）和 Jupyter（`pip install jupyterlab ipywidgets`）。",
+)
+SOLUTION = Words("Solution", "答案")
+END = Words(
+    "## Your GPT writes\n\nThe bundled model, in the code that you wrote.",
+    "## 你的 GPT 写文本\n\n模型是自带的，代码是你写的。",
+)
+WHERE = Words("the project, if it is not installed", "没有安装项目时，从这里导入")
+SETUP = """import sys
+
+sys.path.append("../..")  # {where}
+
+{imports}
+
+from gpt import load_model
+from gpt.course.notebook import checks
+from gpt.models.sources import BUNDLED
+
+check = checks(globals(), "{language}")"""
+WRITE = """tokenizer = load_model(BUNDLED).tokenizer
+text = torch.tensor([tokenizer.encode("Once upon a time")])
+print(tokenizer.decode(generate(load(BUNDLED), text, 40)[0].tolist()))"""
+
+
+def notebook(language: Language, part: Callable[[Step, Language], str] = Step.stub) -> dict[str, Any]:
+    """The notebook of all steps, in format 4.5.
+
+    part: what the cell of a step holds, by default its stub.
+    """
+    cells = [
+        markdown(INTRODUCTION.of(language)),
+        code(SETUP.format(where=WHERE.of(language), imports=IMPORTS, language=language)),
+    ]
+    for step in STEPS.values():
+        cells += [
+            markdown(f"## {step.key} {step.title.of(language)}\n\n{step.says.of(language)}"),
+            code(part(step, language)),
+            code(f'check("{step.key}")'),
+            markdown(
+                f"<details><summary>{SOLUTION.of(language)}</summary>\n\n"
+                f"```python\n{step.solution(language)}\n```\n\n</details>"
+            ),
+        ]
+    cells += [markdown(END.of(language)), code(WRITE)]
+    return {
+        "cells": [cell | {"id": f"cell-{number}"} for number, cell in enumerate(cells)],
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def markdown(text: str) -> dict[str, Any]:
+    """A cell to read."""
+    return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
+
+
+def code(text: str) -> dict[str, Any]:
+    """A cell to run."""
+    return {
+        "cell_type": "code",
+        "execution_count": None,
+        "metadata": {},
+        "outputs": [],
+        "source": text.splitlines(keepends=True),
+    }
+
+
+def as_file(document: dict[str, Any]) -> str:
+    """A notebook as Jupyter saves it."""
+    return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
+
+
+def write_notebooks(folder: Path) -> list[Path]:
+    """Write the notebook in each language into a folder; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for language in LANGUAGES:
+        paths.append(folder / NAME.format(language=language))
+        paths[-1].write_text(as_file(notebook(language)), encoding="utf-8", newline="\n")
+    return paths
+
+
+def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], None]:
+    """A function that checks a step, given its key, in this process and prints the verdict.
+
+    names: of the notebook, `globals()`.
+    """
+    checker = Checker()
+
+    def check(key: str) -> None:
+        step = find_step(key)
+        path = cell_of(step, names)
+        for test in step.tests:
+            answer = child.answer(names, test.run, copied(checker.inputs(test)), path)
+            verdict = checker.judge(step, test, answer)
+            if verdict.state != "ok":
+                print(line(step, verdict.state, language))
+                if verdict.state == "wrong":
+                    print(f"\n{explain(verdict, language)}")
+                return
+        print(line(step, "ok", language))
+
+    return check
+
+
+def copied(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Inputs as another process would get them: what is changed in place is not seen by the next test."""
+    buffer = io.BytesIO()
+    torch.save(inputs, buffer)
+    buffer.seek(0)
+    loaded: dict[str, Any] = torch.load(buffer)
+    return loaded
+
+
+def cell_of(step: Step, names: dict[str, Any]) -> str:
+    """The file name that Python gives to the cell with the functions of a step, "" if there are none."""
+    for value in (names[name] for name in step.defines if name in names):
+        for function in (value, *vars(value).values()):
+            if inspect.isfunction(function):
+                return inspect.unwrap(function).__code__.co_filename
+    return ""

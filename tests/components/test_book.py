@@ -1,0 +1,57 @@
+"""The course as a book: contents, steps, numbers, exercises with answers, glossary, in each language."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from components.book import write_books
+from components.i18n.glossary import GLOSSARY
+from gpt.course.command_line import main
+from gpt.course.reference import Reference
+from gpt.course.step import LANGUAGES
+from gpt.course.steps import STEPS
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The text of the book by language; what takes seconds to compute is made up."""
+    folder = tmp_path_factory.mktemp("book")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reference, "long_text", torch.zeros(1, 307, dtype=torch.long))
+        patch.setattr(Reference, "trained", lambda self, batches: [2.5] * 11)
+        assert main(["book", str(folder)], "glassbox course", write_books) == 0
+    return {path.stem.removeprefix("my_gpt."): path.read_text(encoding="utf-8") for path in folder.iterdir()}
+
+
+def test_it_is_there_in_each_language_with_all_steps_and_words(books: dict[str, str]) -> None:
+    assert set(books) == set(LANGUAGES)
+    for language, text in books.items():
+        places = re.findall(r'href="#([\w-]+)"', text)
+        assert places == [f"step-{key}" for key in STEPS] + ["answers", "glossary"]
+        assert all(f'id="{place}"' in text for place in places)
+        assert all(term["says"] in text for term in GLOSSARY[language])
+        assert not re.search(r"\{\w+\}", text[text.index("</style>") :].replace("{self.n_", ""))
+
+
+def test_numbers_are_those_that_the_checks_expect(books: dict[str, str]) -> None:
+    for text in books.values():
+        assert "163,009,536" in text
+        assert "124,412,160" in text
+        assert "2.9957" in text  # ln(20)
+
+
+def test_each_exercise_has_an_answer(books: dict[str, str]) -> None:
+    for text in books.values():
+        steps, answers = text.split('id="answers"')
+        for lesson, answer in zip(steps.split("<article")[1:], answers.split("<h3>")[1:], strict=True):
+            exercises = re.sub(r'<ol type="a">.*?</ol>', "", lesson[lesson.rindex("<h3>") :])
+            assert exercises.count("<li>") == answer.split("</section>")[0].count("<li>") >= 2
+
+
+def test_the_course_alone_has_no_book(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["book", str(tmp_path)])

@@ -1,0 +1,73 @@
+"""The course as a notebook: the committed files are those of the steps, and their cells run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from gpt.course.check import Checker
+from gpt.course.command_line import main
+from gpt.course.notebook import as_file, notebook
+from gpt.course.program import find_step
+from gpt.course.step import LANGUAGES, Language, Step
+from gpt.course.steps import STEPS
+
+FOLDER = Path(__file__).parents[3] / "docs" / "course"
+
+
+def without_long_tests(key: str) -> Step:
+    """A step without the tests that take longer than the default limit allows."""
+    step = find_step(key)
+    return replace(step, tests=tuple(test for test in step.tests if not test.is_long))
+
+
+def test_the_committed_notebooks_are_those_of_the_steps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["notebooks", str(tmp_path)]) == 0
+    written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert {path.name for path in written} == {path.name for path in FOLDER.glob("*.ipynb")}
+    for path in written:
+        assert path.read_text(encoding="utf-8") == (FOLDER / path.name).read_text(encoding="utf-8"), (
+            "run python -m gpt.course notebooks docs/course"
+        )
+
+
+@pytest.fixture(scope="module")
+def checker() -> Checker:
+    return Checker()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_with_the_solutions_every_check_passes_and_the_last_cell_writes(
+    language: Language, checker: Checker, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gpt.course.notebook.Checker", lambda: checker)
+    monkeypatch.setattr("gpt.course.notebook.find_step", without_long_tests)
+    names = {"__name__": "__main__"}
+    for cell in notebook(language, Step.solution)["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    *lines, text = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines[: len(STEPS)]] == ["ok"] * len(STEPS)
+    assert "little girl" in text
+
+
+def test_a_notebook_runs_in_a_kernel_and_shows_gaps_hints_and_lines() -> None:
+    def part(step: Step, language: Language) -> str:
+        if step.key == "3":
+            return step.solution(language).replace("unbiased=False", "unbiased=True")
+        return "def gelu(x):\n    return nothing" if step.key == "4" else step.stub(language)
+
+    document = nbformat.reads(as_file(notebook("en", part)), as_version=4)
+    NotebookClient(document, allow_errors=True, resources={"metadata": {"path": FOLDER}}).execute()
+    cells = [cell for cell in document.cells if cell.cell_type == "code"]
+    found = {cell.source: cell.outputs[0].get("text") for cell in cells if cell.outputs}
+    assert "2 Embeddings" in found['check("2")']
+    assert found['check("2")'].endswith("-\n")
+    assert "Use unbiased=False." in found['check("3")']
+    assert "line 2, NameError: name 'nothing' is not defined\n    return nothing" in found['check("4")']
+    assert cells[-1].outputs[0].ename == "NotImplementedError"
+    assert all(f'check("{key}")' in found for key in STEPS)
