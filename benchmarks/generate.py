@@ -1,4 +1,4 @@
-"""Tokens per second of `generate` with the bundled model, against transformers with the same weights.
+"""Tokens per second of `generate` with the bundled model, against transformers with the same weights, both in fp32.
 
     python benchmarks/generate.py [--rounds 5] [--tokens 128]
 
@@ -39,7 +39,7 @@ def transformers(tokens: int, folder: str) -> float:
 
     from gpt import get_model
 
-    model = GPT2LMHeadModel.from_pretrained(folder).eval()
+    model = GPT2LMHeadModel.from_pretrained(folder, dtype=torch.float32).eval()  # the weights are stored in float16
     ids = torch.tensor([get_model().tokenizer.encode(PROMPT)])
     options = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
     model.generate(ids, max_new_tokens=8, **options)

@@ -1,4 +1,4 @@
-"""The limits of the page, of one visitor and of all together: constants for the code, and `TABLE` for README.md."""
+"""The limits of the page, per visitor and in total: constants for the code, and `TABLE` for docs/hosting.md."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_FILE_BYTES = 2**29  # of all saved files
 
 @dataclass(frozen=True)
 class Limit:
-    """A row of the table. visitor, total: the limit of one visitor, and of all; reached: what happens then."""
+    """A row of the table: the limit per visitor, the limit in total, and what happens when it is reached."""
 
     what: str
     visitor: str
@@ -58,41 +58,41 @@ TABLE = (
         "sessions",
         f"{IDLE_SECONDS / 60:g} minutes without an event",
         f"{MAX_SESSIONS:,}, and {format_bytes(MAX_SESSION_BYTES)}",
-        "the one idle longest is closed; its page brings its text back",
+        "the session idle longest is closed; its page restores the text",
     ),
     Limit(
         "texts being generated",
         "1",
-        f"{MAX_TEXTS} of a model",
-        f"takes turns of {TURN_TOKENS} tokens; who waits sees how many are before",
+        f"{MAX_TEXTS} per model",
+        f"texts take turns of {TURN_TOKENS} tokens; waiting visitors see their position in the queue",
     ),
-    Limit("new tokens of a text", f"{MAX_LENGTH:,}", "", "the text ends"),
-    Limit("replaced texts for undo", f"{MAX_ARCHIVED_DOCUMENTS}", "", "the oldest is forgotten"),
+    Limit("new tokens per text", f"{MAX_LENGTH:,}", "", "the text ends"),
+    Limit("replaced texts kept for undo", f"{MAX_ARCHIVED_DOCUMENTS}", "", "the oldest is deleted"),
     Limit(
         "events",
         "",
-        f"{MAX_CONCURRENT_EVENTS} of a kind at once, {MAX_MODEL_EVENTS} that run a model, {MAX_WAITING_EVENTS} waiting",
-        "waits; then “Queue is full”",
+        f"{MAX_CONCURRENT_EVENTS} per kind at once, {MAX_MODEL_EVENTS} that run a model, {MAX_WAITING_EVENTS} waiting",
+        "the event waits; when the queue is full, it is refused",
     ),
-    Limit("analyses", "1", f"{MAX_CONCURRENT_ANALYSES} at once", "waits"),
-    Limit("measurements of seconds", "", f"{MAX_CONCURRENT_EXPERIMENTS} at once", "waits"),
-    Limit("memory of what is seen inside a model", format_bytes(MAX_VISITOR_BYTES), "", "the beginning is shown"),
-    Limit("memory of a model built in Shapes", format_bytes(MAX_MEMORY_BYTES), "", "refused in a sentence"),
+    Limit("analyses", "1", f"{MAX_CONCURRENT_ANALYSES} at once", "the analysis waits"),
+    Limit("timed experiments", "", f"{MAX_CONCURRENT_EXPERIMENTS} at once", "the experiment waits"),
+    Limit("memory for looking inside a model", format_bytes(MAX_VISITOR_BYTES), "", "only the beginning is shown"),
+    Limit("memory of a model built in Shapes", format_bytes(MAX_MEMORY_BYTES), "", "the model is refused"),
     Limit(
         "trainings",
         f"1 of {TIME_LIMIT_SECONDS / 60:g} minutes",
-        f"one for two cores, {MAX_WAITING} waiting, {MAX_WAITING_OF_OWNER} of one address",
-        "waits, shorter ones first; then refused in a sentence",
+        f"one per two cores, {MAX_WAITING} waiting, {MAX_WAITING_OF_OWNER} per address",
+        "the training waits, shorter ones first; beyond that it is refused",
     ),
-    Limit("trained models that are open", f"{MAX_TRAINED_MODELS}", "", "the oldest is closed"),
+    Limit("open trained models", f"{MAX_TRAINED_MODELS}", "", "the oldest is closed"),
     Limit(
         "models of the hub on a public page",
         "",
-        "those on the server, and those that `--allow` names",
-        "refused with the names there are",
+        "those on the server and those named by `--allow`",
+        "the model is refused, and the available ones are listed",
     ),
-    Limit("calls of agents by MCP", "", f"{MAX_AGENT_CALLS} at once", "waits"),
-    Limit("a call", _megabytes(MAX_BODY_BYTES), "", "status 413"),
+    Limit("MCP calls", "", f"{MAX_AGENT_CALLS} at once", "the call waits"),
+    Limit("size of a call", _megabytes(MAX_BODY_BYTES), "", "status 413"),
     Limit(
         "uploads to a public page",
         _megabytes(MAX_UPLOAD_BYTES),
@@ -111,6 +111,6 @@ TABLE = (
 
 
 def markdown() -> str:
-    """The table as README.md has it."""
-    head = ("| | of one visitor | of all | when it is reached |", "|---|---|---|---|")
+    """Return the table in Markdown, as in docs/hosting.md."""
+    head = ("| Limit | Per visitor | In total | When it is reached |", "|---|---|---|---|")
     return "\n".join((*head, *(f"| {row.what} | {row.visitor} | {row.total} | {row.reached} |" for row in TABLE)))
