@@ -1,9 +1,10 @@
-"""The pictures of README.md, made from the running app.
+"""Take the README's pictures from the running app.
 
-    python docs/pictures.py [--chromium PROGRAM]
+    python docs/pictures.py [--chromium PROGRAM] [--stills]
 
 Starts the app in this process and a headless Chromium beside it, and writes docs/glassbox.webp (typing, then the film
-at several times its speed), docs/playground.png and docs/inside.png. Needs the packages of requirements-dev.txt.
+at several times its speed), docs/playground.png, docs/inside.png and docs/why.png. Needs the packages of
+requirements-dev.txt.
 """
 
 from __future__ import annotations
@@ -27,25 +28,31 @@ FOLDER = Path(__file__).parent
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
 SIZE: ViewportSize = {"width": 960, "height": 640}
 STILL: ViewportSize = {"width": 1280, "height": 800}
+STORY = "prompt=Lily+had+a+cat.+One+day,+the+cat+ran+away.+Lily+looked+for+her&text="
+STILLS = {  # address and what it must show
+    "playground": (f"?{STORY}", "#bars [role=option]"),
+    "inside": (f"?tab=inside&{STORY}", "#flow [data-part=stack]"),
+    "why": (f"?tab=why&{STORY}", "#why-flow path"),
+}
 MAX_BYTES = 3_000_000
 QUALITY = 70
 TYPED = "The little dog was sad. He"
-N_TAKEN = 2  # predicted tokens that are taken by the right arrow
+N_TAKEN = 2  # predicted tokens that are accepted with the right arrow
 KEY_MS, TAKEN_MS, MOVING_MS, REST_MS = 70, 700, 90, 900  # how long a frame is shown
 SETTLES_MS = 600  # after a key
-STEPS = 9  # frames of a beat
-LEFT_OUT = {"ending", "add", "neurons"}  # beats that the moving picture has no time for
+STEPS = 9  # frames per beat
+LEFT_OUT = {"ending", "add", "neurons"}  # beats that would make the moving picture too long
 
 Frames = list[tuple[Image.Image, int]]  # each with its duration in ms
 
 
 def shot(page: Page) -> Image.Image:
-    """What the window shows."""
+    """Return a picture of the window."""
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 
 def typing(page: Page, url: str) -> Frames:
-    """A text is typed, and the tokens that the model predicts are taken."""
+    """Type a text and accept the tokens that the model predicts."""
     page.goto(url)
     page.locator("#bars [role=option]").first.wait_for()
     box = page.locator("#prompt textarea")
@@ -66,7 +73,7 @@ def typing(page: Page, url: str) -> Frames:
 
 
 def film(page: Page) -> Frames:
-    """The film about that text, without the beats LEFT_OUT."""
+    """Play the film of that text, except the beats LEFT_OUT."""
     page.locator("#open-film").click()
     page.locator(".gb-filming").wait_for()
     page.locator(".gb-film-play").click()
@@ -85,36 +92,39 @@ def film(page: Page) -> Frames:
 
 
 def stills(page: Page, url: str) -> None:
-    """The tabs Write and Inside."""
+    """Write the pictures of the tabs Write, Inside and Why?."""
     page.set_viewport_size(STILL)
-    page.goto(url)
-    page.locator("#heatmap .main-svg").first.wait_for()
-    page.wait_for_timeout(SETTLES_MS)
-    shot(page).save(FOLDER / "playground.png", optimize=True)
-    page.goto(f"{url}?tab=inside")
-    page.locator("#flow [data-part=stack]").first.wait_for()
-    page.wait_for_timeout(3 * SETTLES_MS)
-    shot(page).save(FOLDER / "inside.png", optimize=True)
+    for name, (address, shown) in STILLS.items():
+        page.goto(f"{url}{address}")
+        page.locator(shown).first.wait_for()
+        page.wait_for_timeout(5 * SETTLES_MS)
+        shot(page).save(FOLDER / f"{name}.png", optimize=True)
+
+
+def moving(page: Page, url: str) -> None:
+    """Write the moving picture."""
+    (first, shown), *others = [*typing(page, url), *film(page)]
+    path = FOLDER / "glassbox.webp"
+    durations = [shown, *(each for _, each in others)]
+    images = [image for image, _ in others]
+    first.save(path, save_all=True, append_images=images, duration=durations, loop=0, quality=QUALITY, method=6)
+    print(f"{path.name}: {path.stat().st_size:,} bytes, {len(durations)} frames, {sum(durations) / 1000:.0f} s")
+    if path.stat().st_size > MAX_BYTES:
+        raise SystemExit(f"{path.name} is larger than {MAX_BYTES:,} bytes")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chromium", default=os.environ.get("CHROMIUM") or shutil.which("chromium"))
+    parser.add_argument("--stills", action="store_true", help="take only the pictures that don't move")
     args = parser.parse_args()
     _, url, _ = build_app().launch(prevent_thread_lock=True, quiet=True, **launch_options())
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=args.chromium, args=FLAGS)
-        page = browser.new_page(viewport=SIZE)
-        (first, shown), *others = [*typing(page, url), *film(page)]
-        path = FOLDER / "glassbox.webp"
-        durations = [shown, *(each for _, each in others)]
-        images = [image for image, _ in others]
-        first.save(path, save_all=True, append_images=images, duration=durations, loop=0, quality=QUALITY, method=6)
-        print(f"{path.name}: {path.stat().st_size:,} bytes, {len(durations)} frames, {sum(durations) / 1000:.0f} s")
         stills(browser.new_page(), url)
+        if not args.stills:
+            moving(browser.new_page(viewport=SIZE), url)
         browser.close()
-    if path.stat().st_size > MAX_BYTES:
-        raise SystemExit(f"{path.name} is larger than {MAX_BYTES:,} bytes")
 
 
 if __name__ == "__main__":

@@ -1,3 +1,5 @@
+"""README and docs: what they show is what the code does."""
+
 import re
 import subprocess
 from pathlib import Path
@@ -6,15 +8,18 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
+import gpt
 from components.limits import markdown
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in ROOT.glob("docs/*.md")}
+README, API, HOSTING = (ROOT / "README.md").read_text(encoding="utf-8"), PAGES["docs/api.md"], PAGES["docs/hosting.md"]
+PAGES |= {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CONTRIBUTING.md")}
 FRONT = yaml.safe_load(README.split("---")[1])
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
 def test_the_front_matter_is_what_a_space_needs():
@@ -27,38 +32,53 @@ def test_the_front_matter_is_what_a_space_needs():
 
 
 def test_two_commands_do_all_the_set_up():
-    run, test = (block.strip() for block in blocks("bash")[:2])
+    run = blocks(README, "bash")[0].strip()
+    test = blocks(README.partition("<!-- test command -->\n")[2], "bash")[0].strip()
     assert run.endswith("pip install -r requirements.txt && python app.py")
     assert test.endswith("pip install -r requirements-dev.txt && python -m pytest")
     assert "\n" not in run + test
 
 
-EXAMPLES = [block for block in blocks("python") if "gradio_client" not in block]
+EXAMPLES = [
+    pytest.param(code, id=f"{name}-{number}")
+    for name, text in PAGES.items()
+    for number, code in enumerate(blocks(text, "python"))
+    if "gradio_client" not in code
+]
 
 
-@pytest.mark.parametrize("code", EXAMPLES, ids=range(len(EXAMPLES)))
+@pytest.mark.parametrize("code", EXAMPLES)
 def test_the_python_examples_print_what_their_comments_say(code, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    exec(compile(code, "README.md", "exec"), {})
+    exec(compile(code, "example", "exec"), {})
     said = [line.removeprefix("# ") for line in code.splitlines() if line.startswith("# ")]
     assert said
     assert capsys.readouterr().out.splitlines() == said
 
 
 def test_the_api_example_names_every_endpoint_as_it_is():
-    (code,) = (block for block in blocks("python") if "gradio_client" in block)
-    compile(code, "README", "exec")
+    (code,) = blocks(API, "python")
+    compile(code, "docs/api.md", "exec")
     assert set(re.findall(r'api_name="/(\w+)"', code)) == {
         *("generate", "next_token", "tokenize", "attention", "logit_lens", "attribution", "ablate", "loss")
     }
 
 
+def test_the_readme_and_the_page_of_the_api_give_agents_the_same_address():
+    assert blocks(README, "json") == blocks(API, "json")
+
+
 def test_the_table_of_limits_is_that_of_the_code():
-    assert f"<!-- limits -->\n{markdown()}\n<!-- /limits -->" in README
+    assert f"<!-- limits -->\n{markdown()}\n<!-- /limits -->" in HOSTING
+
+
+def test_the_api_reference_has_every_public_name():
+    reference = PAGES["docs/reference.md"]
+    assert [name for name in gpt.__all__ if not re.search(rf"\b{name}\b", reference)] == []
 
 
 def test_every_entry_of_the_tree_exists():
-    tree = re.search(r"## The files\n.*?```\n(.*?)```", README, flags=re.DOTALL).group(1)
+    tree = re.search(r"## The files\n.*?```\n(.*?)```", PAGES["docs/architecture.md"], flags=re.DOTALL).group(1)
     folder, listed = "", []
     for line in filter(str.strip, tree.splitlines()):
         name = line.split()[0]
@@ -69,9 +89,10 @@ def test_every_entry_of_the_tree_exists():
     assert packages <= set(listed)
 
 
-def test_every_link_and_picture_leads_to_a_file():
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
+@pytest.mark.parametrize("name", PAGES)
+def test_every_link_and_picture_leads_to_a_file(name):
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", PAGES[name]):
+        assert (ROOT / name).parent.joinpath(target).exists(), target
 
 
 def test_no_file_is_larger_than_ten_megabytes():

@@ -16,7 +16,7 @@ from components.api.text import TextEndpoints
 from components.page import build_app, launch_options
 from gpt import SamplingParams, generate, get_model
 
-README = Path(__file__).parents[2] / "README.md"
+API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 DOG = "The dog ran to the"
 
 
@@ -249,8 +249,8 @@ def test_eight_at_once_get_what_each_would_get_alone(client):
     assert [job.result(timeout=60) for job in jobs] == alone
 
 
-def test_the_curl_example_of_the_readme_gets_the_three_best_next_tokens(client):
-    (example,) = re.findall(r"```bash\n(url=.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
+def test_the_curl_example_of_the_documentation_gets_the_three_best_next_tokens(client):
+    (example,) = re.findall(r"```bash\n(url=.*?)```", API_PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert "http://127.0.0.1:7860/" in example
     script = example.replace("http://127.0.0.1:7860/", client.src)
     event, data = subprocess.run(["bash", "-c", script], capture_output=True, text=True).stdout.strip().splitlines()

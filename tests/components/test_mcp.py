@@ -23,7 +23,7 @@ from components.page import launch_options
 from components.request_limits import MAX_BODY_BYTES
 from gpt import DEFAULT_MODEL, SamplingParams, generate, get_model
 
-README = Path(__file__).parents[2].joinpath("README.md").read_text(encoding="utf-8")
+API_PAGE = Path(__file__).parents[2].joinpath("docs", "api.md").read_text(encoding="utf-8")
 DOG = "The dog ran to the"
 
 
@@ -135,11 +135,11 @@ def test_what_is_no_message_is_refused(url: str, capfd: pytest.CaptureFixture[st
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_the_readme_shows_the_address_and_a_call_with_its_result(url: str) -> None:
-    [snippet] = re.findall(r"```json\n(.*?)```", README, flags=re.DOTALL)
+def test_the_documentation_shows_the_address_and_a_call_with_its_result(url: str) -> None:
+    [snippet] = re.findall(r"```json\n(.*?)```", API_PAGE, flags=re.DOTALL)
     [server] = json.loads(snippet)["mcpServers"].values()
     assert httpx.URL(server["url"]).path == httpx.URL(url).path
-    [(tool, arguments, result)] = re.findall(r"```text\n(\w+) (\{.*?\})\n(.*?)```", README, flags=re.DOTALL)
+    [(tool, arguments, result)] = re.findall(r"```text\n(\w+) (\{.*?\})\n(.*?)```", API_PAGE, flags=re.DOTALL)
     [answer] = call(url, (tool, json.loads(arguments)))
     assert rounded(text_of(answer)) == rounded(" ".join(result.split()))
 

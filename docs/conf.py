@@ -1,0 +1,41 @@
+"""The documentation site: pip install -r docs/requirements.txt && sphinx-build -W docs build/site"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+project = "Glassbox GPT"
+copyright = "the Glassbox GPT authors, MIT licence"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["requirements.txt"]
+html_theme = "furo"
+html_title = project
+html_show_sphinx = False
+myst_heading_anchors = 3
+default_role = "code"
+add_module_names = False
+python_maximum_signature_line_length = 88
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+napoleon_use_ivar = True
+suppress_warnings = ["myst.header"]
+
+
+def adapt(app: Sphinx, name: str, source: list[str]) -> None:
+    """Begin the first page with README.md, without the header for the hub; links to files outside docs/ become text."""
+    if name == "index":
+        readme = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+        readme = re.sub(r"\]\((?!https?:|docs/|#)", "](../", readme).replace("](docs/", "](")
+        source[0] = f"{readme}\n{source[0]}"
+    source[0] = re.sub(r"(?<!!)\[([^\]]+)\]\(\.\./[^)]+\)", r"\1", source[0])
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", adapt)
