@@ -37,5 +37,23 @@ def adapt(app: Sphinx, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"(?<!!)\[([^\]]+)\]\(\.\./[^)]+\)", r"\1", source[0])
 
 
+def list_names(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Show lines of a docstring such as "layer: its number" as a list; indented sections are napoleon's."""
+    shown: list[str] = []
+    is_item = False
+    for line in lines:
+        named = re.match(r"((?:\w+, )*\w+)(?: \([^)]*\))?: (?=\S)", line)
+        if named:
+            shown += ([] if is_item else [""]) + [f"* **{named[1]}**{line[len(named[1]) :]}"]
+            is_item = True
+        elif is_item and line.strip() and (line.startswith(" ") or not line[0].isupper()):
+            shown.append(f"  {line.strip()}")
+        else:
+            shown += [""] * is_item + [line]
+            is_item = False
+    lines[:] = shown
+
+
 def setup(app: Sphinx) -> None:
     app.connect("source-read", adapt)
+    app.connect("autodoc-process-docstring", list_names, priority=400)  # before napoleon

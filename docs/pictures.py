@@ -30,7 +30,7 @@ SIZE: ViewportSize = {"width": 960, "height": 640}
 STILL: ViewportSize = {"width": 1280, "height": 800}
 STORY = "prompt=Lily+had+a+cat.+One+day,+the+cat+ran+away.+Lily+looked+for+her&text="
 STILLS = {  # address and what it must show
-    "playground": (f"?{STORY}", "#bars [role=option]"),
+    "playground": ("", "#hide-main:not([disabled])"),
     "inside": (f"?tab=inside&{STORY}", "#flow [data-part=stack]"),
     "why": (f"?tab=why&{STORY}", "#why-flow path"),
 }

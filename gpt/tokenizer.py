@@ -91,7 +91,7 @@ class Vocabulary(ABC):
 
 
 class Tokenizer(Vocabulary):
-    """A byte-level BPE vocabulary. "<|endoftext|>" in a text is encoded as characters, never as the control token."""
+    """A byte-level BPE vocabulary. `<|endoftext|>` in a text is encoded as characters, never as the control token."""
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self.encoding = encoding
