@@ -105,8 +105,8 @@ TABLE = (
         format_bytes(MAX_FILE_BYTES),
         "the oldest is deleted",
     ),
-    Limit("short links", "", f"{MAX_SHORT_LINKS:,}, until the server ends", "the oldest is forgotten"),
-    Limit("pages that follow one", f"{MAX_FOLLOWERS}", f"{MAX_CLASSES} are followed at once", "refused in a sentence"),
+    Limit("short links", "", f"{MAX_SHORT_LINKS:,}, until the server stops", "the oldest is deleted"),
+    Limit("pages that follow one", f"{MAX_FOLLOWERS}", f"{MAX_CLASSES} are followed at once", "the page is refused"),
 )
 
 
