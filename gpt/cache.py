@@ -14,11 +14,19 @@ from gpt.layers import attention_scores
 
 
 class KVCache:
-    """Keys and values of every layer, in memory allocated once; an argument of each call of the model.
+    """Keys and values of every layer, in memory allocated once. Pass it to each call of the model.
 
-    k, v: (n_layer, B, kv_heads, max_length, head_size); the first `length` positions are filled, the others undefined.
-    keep_queries: store the queries as well, in q (n_layer, B, n_head, max_length, head_size), so that `attn_weights`
-        can compute the weights of any head at any position without another pass; else q is None.
+    `k` and `v` have shape (n_layer, B, kv_heads, max_length, head_size). The first `length` positions are filled, the
+    others undefined.
+
+    Args:
+        config: Configuration of the model.
+        batch_size: Number of texts.
+        max_length: Number of positions; defaults to the model's context.
+        dtype: Number format of keys and values.
+        device: Device of keys and values.
+        keep_queries: Also store the queries, in `q` (n_layer, B, n_head, max_length, head_size), so that
+            `attn_weights` can compute the weights of any head without another pass.
     """
 
     def __init__(
@@ -44,26 +52,26 @@ class KVCache:
 
     @property
     def kv(self) -> Tensor:
-        """Keys, then values: (n_layer, B, 2 kv_heads, max_length, head_size)."""
+        """Keys, followed by values: (n_layer, B, 2 kv_heads, max_length, head_size)."""
         return self._stored[:, :, -2 * self.config.kv_heads :]
 
     @property
     def k(self) -> Tensor:
-        """Keys."""
+        """Keys: (n_layer, B, kv_heads, max_length, head_size)."""
         return self.kv[:, :, : self.config.kv_heads]
 
     @property
     def v(self) -> Tensor:
-        """Values."""
+        """Values: (n_layer, B, kv_heads, max_length, head_size)."""
         return self.kv[:, :, self.config.kv_heads :]
 
     @property
     def q(self) -> Tensor | None:
-        """Queries, if they are kept."""
+        """Queries: (n_layer, B, n_head, max_length, head_size); None unless they are kept."""
         return self._stored[:, :, : self.config.n_head] if self._keeps_queries else None
 
     def select(self, rows: Tensor) -> None:
-        """Replace the batch by these of its rows, (B',)."""
+        """Keep only these rows of the batch, (B',)."""
         if len(rows) > self._stored.shape[1]:
             self._stored = self._stored[:, rows]
             return
@@ -72,10 +80,10 @@ class KVCache:
         self._stored = self._stored[:, : len(rows)]
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the new positions of one layer, q (B, nh, T, hs), k and v (B, kv_heads, T, hs).
+        """Store the new positions of one layer: q (B, nh, T, hs), k and v (B, kv_heads, T, hs).
 
-        Returns all keys and values so far, (B, kv_heads, S, hs). `length` changes only with `advance`, once every layer
-        has stored its part.
+        Returns all keys and values so far, each (B, kv_heads, S, hs). `length` changes only in `advance`, after every
+        layer has stored its part.
         """
         self.check_room(k.shape[2])
         end, kv = self.length + k.shape[2], self.config.kv_heads
@@ -84,12 +92,12 @@ class KVCache:
         return stored[:, -2 * kv : -kv], stored[:, -kv:]
 
     def append(self, new: Tensor) -> None:
-        """Store one position of every layer: heads of queries, keys and values, (n_layer, heads, hs). For one text."""
+        """Store one position of a single text in every layer: queries, keys and values, (n_layer, heads, hs)."""
         self._stored[:, 0, :, self.length] = new[:, -self._stored.shape[2] :]
         self.advance(1)
 
     def check_room(self, count: int) -> None:
-        """Raise ValueError unless there is room for `count` more positions."""
+        """Raise ValueError unless `count` more positions fit."""
         if self.length + count > self.max_length:
             raise GPTError(
                 "cache.full",
@@ -99,7 +107,7 @@ class KVCache:
             )
 
     def advance(self, count: int) -> None:
-        """Count `count` more positions, stored in every layer."""
+        """Add `count` positions, which every layer has stored, to the length."""
         self.length += count
 
     def crop(self, length: int) -> None:
@@ -109,7 +117,7 @@ class KVCache:
         self.length = length
 
     def fork(self, config: GPTConfig, batch_size: int, max_length: int, length: int | None = None) -> KVCache:
-        """A cache for a batch of texts that all continue from the first `length` positions of this one, or all."""
+        """Return a cache for a batch of texts that all start with the first `length` positions of this one."""
         n = self.length if length is None else length
         other = KVCache(config, batch_size, max_length, dtype=self.k.dtype, device=self.k.device)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
@@ -124,8 +132,8 @@ class KVCache:
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
         """Attention weights of one layer, softmax(q k^T / sqrt(hs) + mask), from what is stored.
 
-        Returns (B, nh, stop - start, stop): the queries from position `start` to before `stop`, by default all. Only
-        for a cache that keeps queries and was filled without a padding mask.
+        Returns (B, nh, stop - start, stop), for the queries from position `start` up to but not including `stop`; by
+        default for all. The cache must keep queries and must have been filled without a padding mask.
         """
         if self.q is None:
             raise GPTError("cache.no_queries", "this cache keeps no queries: make it with keep_queries=True")

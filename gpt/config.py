@@ -28,7 +28,12 @@ MAX_FACTOR = 1e12  # of norm_eps, scales, caps and bases
 class RotaryScaling:
     """How rotary positions are stretched for longer texts, see `gpt.rotary.scale_frequencies`.
 
-    low_freq_factor, high_freq_factor: turns in original_context tokens; of "llama3" only.
+    Attributes:
+        kind: "linear" divides all angles by the factor, "llama3" only those of slow rotations.
+        factor: Ratio of the new context to the original one.
+        low_freq_factor: Rotations within original_context below which an angle is stretched fully; "llama3" only.
+        high_freq_factor: Rotations within original_context above which an angle is kept; "llama3" only.
+        original_context: Context of the model before stretching, in tokens.
     """
 
     kind: Literal["linear", "llama3"]
@@ -47,7 +52,7 @@ class RotaryScaling:
 
     @classmethod
     def of(cls, value: object) -> RotaryScaling | None:
-        """Itself, None, or what a dictionary says, as in JSON. Raises ValueError for anything else."""
+        """Coerce None, a RotaryScaling or its JSON dictionary. Raises ValueError for anything else."""
         if value is None or isinstance(value, RotaryScaling):
             return value
         if not isinstance(value, dict) or not {"kind", "factor"} <= set(value) <= {each.name for each in fields(cls)}:
@@ -61,40 +66,49 @@ class RotaryScaling:
 
 @dataclass(frozen=True)
 class GPTConfig:
-    """Hyperparameters of a decoder-only model, named as in nanoGPT; the defaults are GPT-2 small without dropout.
+    """Hyperparameters of a decoder-only model, named as in nanoGPT. The defaults are GPT-2 small without dropout.
 
-    vocab_size: rows of the token embedding.
-    block_size: maximum length of a text, in tokens.
-    n_layer, n_head, n_embd: blocks, heads per block, width of the residual stream.
-    n_ff: width inside the feed-forward part; None means 4 x n_embd.
-    dropout: probability, used in training mode only.
-    bias: False removes every bias, those of LayerNorm too. qkv_bias (the query, key and value projections), proj_bias
-        (attention's output) and mlp_bias (feed-forward) say otherwise for their part; None is as `bias`.
-    head_bias: the output head has a bias, which GPT-2's has not.
-    tie_weights: the output head shares the token embedding's matrix.
-    activation: between the two feed-forward layers; GPT-2 has "gelu_tanh".
-    position: "learned" (GPT-2: a vector per position) or "rotary" (see `gpt.rotary`).
+    Attributes:
+        vocab_size: Rows of the token embedding.
+        block_size: Maximum length of a text, in tokens.
+        n_layer: Number of blocks.
+        n_head: Attention heads per block.
+        n_embd: Width of the residual stream.
+        n_ff: Width inside the feed-forward part; defaults to 4 x n_embd.
+        dropout: Probability of dropout, used in training mode only.
+        bias: Whether linear layers and LayerNorm have biases.
+        qkv_bias: Overrides bias for the query, key and value projections.
+        head_bias: Whether the output head has a bias; GPT-2 has none.
+        tie_weights: Whether the output head shares the token embedding's matrix.
+        activation: Function between the two feed-forward layers; "gelu_tanh" in GPT-2.
+        position: "learned", a vector per position as in GPT-2, or "rotary", see `gpt.rotary`.
+        norm: "layer", or "rms" without mean and bias.
+        norm_eps: Number added to the variance or the mean square.
+        proj_bias: Overrides bias for attention's output projection.
+        mlp_bias: Overrides bias for the feed-forward layers.
+        n_kv_head: Key and value heads, each shared by n_head / n_kv_head query heads; defaults to n_head.
+        head_dim: Width of one head; defaults to n_embd / n_head.
+        qk_norm: RMSNorm of queries and keys before the rotation. True normalises each head separately, "full" all
+            heads together.
+        attn_scale: Factor on the product of query and key; defaults to 1 / sqrt(head width).
+        gated: Whether the activation of another linear layer multiplies the neurons (GLU, arXiv 2002.05202).
+        parallel: Whether attention and feed-forward read the same input.
+        post_norm: Whether the outputs of attention and feed-forward are normalised before they are added.
+        embedding_scale: Factor on the token embeddings.
+        rotary_base: Base of the rotary angles.
+        rotary_share: Share of each head that is rotated.
+        rotary_scaling: How the angles are stretched for longer texts.
+        window: Number of tokens that a layer attends to, including the newest; defaults to all.
+        full_layers: Layers without the window.
+        window_rotary_base: Base of the angles in layers with a window, unscaled; defaults to the rotation of the
+            other layers.
+        attn_softcap: Cap of the scores after scaling and before the mask, cap * tanh(x / cap); off by default.
+        logit_softcap: Cap of the logits by the same formula; off by default.
+        pre_norm: Whether the inputs of attention and feed-forward are normalised.
+        unrotated_layers: Layers without rotary positions.
 
-    What later models changed:
-    norm: "layer" or "rms" (no mean, no bias). norm_eps: added to the variance or the mean square.
-    n_kv_head: heads of keys and values, each shared by n_head / n_kv_head query heads; None is one for each.
-    head_dim: width of one head; None means n_embd / n_head.
-    qk_norm: an RMSNorm of queries and keys, before the rotation. True normalises each head on its own, "full" all
-        heads together.
-    attn_scale: factor on the product of query and key; None means 1 / sqrt(head width).
-    attn_softcap, logit_softcap: limit of the scores (after scaling, before the mask) and of the logits, each
-        cap * tanh(x / cap); None is no limit.
-    gated: the activation of another linear layer multiplies the neurons (GLU, arXiv 2002.05202).
-    parallel: attention and feed-forward read the same input and are added together.
-    pre_norm: a norm before attention and before feed-forward.
-    post_norm: a norm after attention and after feed-forward, before they are added.
-    embedding_scale: factor on the token embeddings.
-    rotary_base, rotary_share, rotary_scaling: the base of the angles, the share of each head that is rotated, and how
-        the angles are stretched. unrotated_layers: those without rotary positions.
-    window: tokens that a layer sees, the newest included; None is all. full_layers: those without the window.
-        window_rotary_base: the base in layers with a window, unscaled; None is the same rotation in all.
-
-    Raises ValueError, naming the value and the limit, for an invalid combination.
+    Raises:
+        ValueError: For an invalid combination; the message names the value and the limit.
     """
 
     vocab_size: int = 50257

@@ -9,11 +9,14 @@ MAX_QUOTED_CHARS = 40  # of an invalid value
 
 
 class GPTError(ValueError):
-    """An error that can be said in other languages.
+    """An error whose message can be translated.
 
-    key: names the sentence for translations. sentence: in English, with placeholders as of `str.format`, which the
-    values fill. Values that are not numbers, strings, None or errors are stored as strings, so that every error can be
-    pickled.
+    Values other than numbers, strings, None and errors are stored as strings, so that every error can be pickled.
+
+    Args:
+        key: Name of the sentence in translations.
+        sentence: English sentence with placeholders for `str.format`.
+        values: Values of the placeholders.
     """
 
     def __init__(self, key: str, sentence: str, /, **values: object) -> None:

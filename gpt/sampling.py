@@ -65,7 +65,7 @@ class SamplingParams:
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:
-    """The same settings, with a fresh random seed where seed is None. Raises ValueError for what is no settings."""
+    """Return the same settings, with a fresh random seed if seed is None. Raises ValueError for another type."""
     if not isinstance(params, SamplingParams):
         raise GPTError("sampling.params", "params must be SamplingParams(...), not {type}", type=type(params))
     return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
@@ -78,8 +78,11 @@ StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_
 class Stages:
     """The next-token distribution after each stage: float32 on the CPU, (vocab_size,), summing to 1.
 
-    A stage that is off equals the one before it; `final` is the last. kept: (vocab_size,), True for the
-    tokens that no stage removed. entropy: of `final`, in bits.
+    A stage that is off equals the one before it; `final` is the last.
+
+    Attributes:
+        kept: (vocab_size,), True for the tokens that no stage removed.
+        entropy: Entropy of `final`, in bits.
     """
 
     raw: Tensor
@@ -94,10 +97,15 @@ class Stages:
 
 
 def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> Stages:
-    """The distribution after each stage, from logits (vocab_size,).
+    """Return the distribution after each stage.
 
-    previous_ids: penalised by the repetition penalty, each id once. A logit may be -inf (never drawn).
-    Raises ValueError for +inf, NaN, nothing but -inf, and ids outside the vocabulary.
+    Args:
+        logits: (vocab_size,); a token with -inf is never drawn.
+        params: Settings of the stages.
+        previous_ids: Tokens that the repetition penalty applies to, each once.
+
+    Raises:
+        ValueError: For +inf, NaN, only -inf, and ids outside the vocabulary.
     """
     rows = stage_logits(logits, params, previous_ids)
     probs = [softmax(rows[0])]

@@ -32,11 +32,14 @@ def no_chat_template() -> GPTError:
 class Vocabulary(ABC):
     """The interface of every model's tokenizer.
 
-    n_vocab: number of ids. eot_id: id of the end-of-text token, None without one.
-    eot_ids: ids that end a generation. special_ids: ids of control tokens, which no text is encoded to.
-    prefix_ids: control tokens that the model expects before every text, such as Gemma's <bos>.
-    unknown_id: id of what stands for a character or word that the vocabulary lacks, None without one.
-    strips_space: whether a space is put before a text when it is encoded, and removed when it is decoded.
+    Attributes:
+        n_vocab: Number of ids.
+        eot_id: Id of the end-of-text token; None without one.
+        eot_ids: Ids that end a generation.
+        special_ids: Ids of control tokens, which no text is encoded to.
+        prefix_ids: Control tokens that the model expects before every text, such as Gemma's <bos>.
+        unknown_id: Id that replaces characters or words missing from the vocabulary; None without one.
+        strips_space: Whether encoding adds a space before a text, and decoding removes it.
     """
 
     n_vocab: int
@@ -49,10 +52,10 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text, without `prefix_ids`."""
+        """Return the token ids of a text, without `prefix_ids`."""
 
     def encode_continuation(self, text: str) -> list[int]:
-        """Token ids of a text that follows another one: as `encode`, with no space put before it."""
+        """Return the token ids of a text that follows another one: like `encode`, without adding a space."""
         return self.encode(text)
 
     @property
@@ -61,33 +64,40 @@ class Vocabulary(ABC):
         return False
 
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """Token ids of a chat, up to where the assistant begins to answer.
+        """Return the token ids of a chat, up to where the assistant begins to answer.
 
-        messages: {"role", "content"}, of the roles "user", "assistant" and "system" where the template knows it.
-        Names of control tokens in them are encoded as characters. Raises ValueError without a template, for what it
-        refuses, and if it fails.
+        Args:
+            messages: {"role", "content"} each, with the role "user", "assistant" or, if the template supports it,
+                "system". Names of control tokens in the contents are encoded as characters.
+
+        Raises:
+            ValueError: Without a template, and if the template refuses the messages or fails.
         """
         raise no_chat_template()
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
-        """What the tokens before and after a user's message read, control tokens by their names.
+        """Return the text of the tokens before and after a user's message, with control tokens by name.
 
-        first: of the first message; otherwise of one after an answer, from the end of the assistant's turn on. Raises
-        ValueError as `encode_chat`.
+        Args:
+            first: Whether the message is the first of the chat. For a later one, the text starts with the end of the
+                assistant's turn.
+
+        Raises:
+            ValueError: As in `encode_chat`.
         """
         raise no_chat_template()
 
     def encode_message(self, text: str, *, first: bool = True) -> list[int]:
-        """Token ids of a user's message in its `chat_frame`."""
+        """Return the token ids of a user's message in its `chat_frame`."""
         raise no_chat_template()
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:
-        """Text of some ids, with the names of control tokens; undecodable bytes become U+FFFD."""
+        """Return the text of some ids, with control tokens by name; undecodable bytes become U+FFFD."""
 
     @abstractmethod
     def token_bytes(self, token_id: int) -> bytes:
-        """Bytes of one token, not necessarily whole characters. Raises ValueError for an id that does not exist."""
+        """Return the bytes of one token, which may be part of a character. Raises ValueError for an unknown id."""
 
 
 class Tokenizer(Vocabulary):
@@ -287,5 +297,5 @@ def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
 
 @cache
 def gpt2_tokenizer() -> Tokenizer:
-    """GPT-2's vocabulary of 50,257 tokens, from the package's own file. Every call returns the same object."""
+    """Return GPT-2's vocabulary of 50,257 tokens, which is bundled. Every call returns the same object."""
     return load_vocabulary(GPT2_VOCABULARY)

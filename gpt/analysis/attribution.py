@@ -33,14 +33,19 @@ from gpt.trace import Trace, for_query_heads
 
 @dataclass(frozen=True)
 class Attribution:
-    """Contributions to a logit, or to the difference of two; they sum to `total`, up to rounding.
+    """Contributions to a logit, or to the difference of two logits. They sum to `total`, up to rounding.
 
-    embedding, position: of the token at the position; position is 0 where positions are rotary or dropped.
-    heads: (n_layer, n_head), through each head's slice of c_proj. attn_bias: (n_layer,), the bias of c_proj, and that
-    of a norm after attention. mlp: (n_layer,), feed-forward parts, biases included. norm_bias: the biases of the final
-    norm and of the head. scale: by which the final norm divided. logit: before a cap, from the traced final state,
-    which a model in half or int8 has rounded. hooks: what the hooks of an edited pass add beyond the changes of the
-    other parts, such as a vector added to the residual stream; 0 without hooks.
+    Attributes:
+        embedding: Contribution of the token embedding.
+        position: Contribution of the position embedding; 0 if positions are rotary or dropped.
+        heads: (n_layer, n_head), the contribution of each head through its slice of c_proj.
+        attn_bias: (n_layer,), the bias of c_proj and of a norm after attention.
+        mlp: (n_layer,), the feed-forward parts, including biases.
+        norm_bias: The biases of the final norm and of the head.
+        scale: Number by which the final norm divided.
+        logit: The logit before a cap, from the traced final state, which a model in half or int8 has rounded.
+        hooks: What the hooks of an edited pass add beyond the changes of the other parts, such as a vector added to
+            the residual stream; 0 without hooks.
     """
 
     embedding: float

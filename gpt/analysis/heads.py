@@ -61,16 +61,17 @@ def normalize_rows(weights: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """Scores of every head, each (n_layer, n_head), 0 to 1: mean weight on the positions that define the role.
+    """Scores of every head, each (n_layer, n_head) from 0 to 1: the mean weight on the positions that define a role.
 
-    previous_token: weight on the token before; mean over all positions but the first.
-    first_token: weight on the first token of the text; mean over all positions but the first.
-    same_token: weight on earlier tokens with the same id ("duplicate token heads"; Wang et al. 2022, arXiv
-        2211.00593); mean over the positions whose token occurred before.
-    induction: weight on the tokens right after an earlier token with the same id, the present token left out
-        (Olsson et al. 2022, arXiv 2209.11895); mean over the positions that have one.
+    A score is NaN if the text has no position at which it can be measured.
 
-    A score is NaN where the text has no position to measure it at.
+    Attributes:
+        previous_token: Weight on the previous token; mean over all positions but the first.
+        first_token: Weight on the first token of the text; mean over all positions but the first.
+        same_token: Weight on earlier tokens with the same id ("duplicate token heads"; Wang et al. 2022, arXiv
+            2211.00593); mean over the positions whose token occurred before.
+        induction: Weight on the tokens right after an earlier token with the same id, without the current token
+            (Olsson et al. 2022, arXiv 2209.11895); mean over the positions that have one.
     """
 
     previous_token: Tensor

@@ -26,10 +26,16 @@ LENS_POINTS: tuple[LensPoint, ...] = ("resid_mid", "resid_post")
 
 @dataclass(frozen=True)
 class Lens:
-    """The prediction of every layer at N positions; each tensor is (n_layer, 2, N), the 2 in the order of LENS_POINTS.
+    """The prediction of every layer at N positions.
 
-    token: the most likely next token. probability: its probability. entropy: of the distribution, bits.
-    chosen_probability, chosen_rank (1 = best): of the `chosen` tokens, None without them.
+    Each tensor has shape (n_layer, 2, N); the 2 stands for "after attention" and "after the feed-forward part".
+
+    Attributes:
+        token: The most likely next token.
+        probability: Its probability.
+        entropy: Entropy of the distribution, in bits.
+        chosen_probability: Probability of the `chosen` tokens; None without them.
+        chosen_rank: Rank of the `chosen` tokens, where 1 is the most likely; None without them.
     """
 
     token: Tensor

@@ -27,8 +27,11 @@ from gpt.trace import Trace
 class PatchSweep:
     """The result of `patch_sweep`.
 
-    recovered: (n_layer, T), the logit difference with one layer and position patched; 0 as corrupted, 1 as clean.
-    clean, corrupted: logit of the answer minus logit of the other token, after the last position of each text.
+    Attributes:
+        recovered: (n_layer, T), the logit difference after patching one layer and position, scaled so that 0 is the
+            corrupted run and 1 the clean one.
+        clean: Logit of the answer minus logit of the other token at the end of the clean text.
+        corrupted: The same at the end of the corrupted text.
     """
 
     recovered: Tensor

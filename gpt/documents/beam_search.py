@@ -27,10 +27,15 @@ Outcome = Literal["kept", "pruned", "finished"]
 class Candidate:
     """One possible continuation of a beam by one token.
 
-    number: index in `BeamSearch.candidates`. parent: number of the candidate before it, None right after the
-    document. depth: 1 for the first new token. log_probability: of this token, nats; total: of all new tokens.
-    score: total / depth^length_penalty, by which finished texts are compared.
-    outcome: "kept" is continued, "finished" is a complete text, "pruned" is dropped.
+    Attributes:
+        number: Index in `BeamSearch.candidates`.
+        parent: Number of the preceding candidate; None directly after the document.
+        token_id: The token.
+        depth: Number of new tokens so far; 1 for the first.
+        log_probability: Log-probability of this token, in nats.
+        total: Log-probability of all new tokens, in nats.
+        score: total / depth^length_penalty, by which finished texts are compared.
+        outcome: "kept" is continued, "finished" is a complete text, "pruned" is dropped.
     """
 
     number: int
@@ -45,7 +50,13 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Beam:
-    """A finished text. ids: its new tokens, end-of-text included. candidate: number of the last token's candidate."""
+    """A finished text.
+
+    Attributes:
+        ids: Its new tokens, including end-of-text.
+        score: Its score, see `Candidate`.
+        candidate: Number of the last token's candidate.
+    """
 
     ids: tuple[int, ...]
     score: float
@@ -53,12 +64,19 @@ class Beam:
 
 
 class BeamSearch:
-    """A search from the end of a document, which it does not change; each step extends every beam by one token.
+    """A search from the end of a document, which stays unchanged. Each step extends every beam by one token.
 
-    width: number of beams, 1 to MAX_WIDTH. length_penalty: above 0 favours longer texts, below 0 shorter ones.
-    candidates: of all steps, 2 x width per step, each after its parent.
-    finished: the best finished texts so far, at most `width`, best first. done: whether the search has ended.
-    Raises ValueError for arguments out of range and for a full document.
+    `candidates` lists the candidates of all steps, 2 x width per step, each after its parent; `finished` the best
+    finished texts so far, at most `width`, best first. `done` is True when the search has ended.
+
+    Args:
+        document: The text to continue.
+        width: Number of beams, 1 to 32.
+        max_new_tokens: Maximum number of new tokens.
+        length_penalty: Above 0 favours longer texts, below 0 shorter ones.
+
+    Raises:
+        ValueError: For arguments out of range and for a full document.
     """
 
     def __init__(self, document: Generation, width: int, max_new_tokens: int, *, length_penalty: float = 1.0) -> None:
@@ -79,13 +97,13 @@ class BeamSearch:
 
     @property
     def best(self) -> Beam:
-        """The best finished text. Raises ValueError while there is none."""
+        """The best finished text. Raises ValueError if no text is finished yet."""
         if not self.finished:
             raise GPTError("beam.none_finished", "no beam is finished yet")
         return self.finished[0]
 
     def run(self) -> Beam:
-        """Run all steps."""
+        """Run all steps and return the best text."""
         for _ in self.steps():
             pass
         return self.best
@@ -140,7 +158,7 @@ class BeamSearch:
         return new
 
     def release(self) -> None:
-        """Return the memory of the beams of a search that will not go on."""
+        """Free the memory of the beams of a search that will not continue."""
         self._cache = None
 
     def ids(self, number: int) -> tuple[int, ...]:

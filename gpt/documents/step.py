@@ -20,10 +20,15 @@ FinishReason = Literal["end_of_text", "max_new_tokens", "context_full", "stopped
 class Step:
     """One generated token.
 
-    text: the characters that it completes; "" for a part of a character and for end-of-text.
-    probability, rank (1 = best), entropy (bits): of the raw softmax before sampling.
-    position: index in the text, prompt and dropped tokens included. draw: the uniform number that selected it.
-    finish_reason: None until the last step.
+    Attributes:
+        token_id: The drawn token.
+        text: Characters that the token completes; "" for part of a character and for end-of-text.
+        probability: Probability of the token in the raw softmax, before sampling.
+        rank: Rank of the token in the raw softmax; 1 is the most probable.
+        entropy: Entropy of the raw softmax, in bits.
+        position: Index in the text, counting the prompt and dropped tokens.
+        draw: Uniform number that selected the token.
+        finish_reason: Why the text ends; None until the last step.
     """
 
     token_id: int
