@@ -1,4 +1,4 @@
-"""Differences from reference implementations, as a table for the README: python -m benchmarks.parity
+"""Differences from reference implementations, as a table for docs/benchmarks.md: python -m benchmarks.parity
 
 The weights are random, nothing is downloaded. The second column is the reference implementation, the last the largest
 absolute difference.
