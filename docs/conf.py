@@ -34,6 +34,7 @@ def adapt(app: Sphinx, name: str, source: list[str]) -> None:
         readme = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
         readme = re.sub(r"\]\((?!https?:|docs/|#)", "](../", readme).replace("](docs/", "](")
         source[0] = f"{readme}\n{source[0]}"
+    source[0] = source[0].replace("](../README.md)", "](index.md)")
     source[0] = re.sub(r"(?<!!)\[([^\]]+)\]\(\.\./[^)]+\)", r"\1", source[0])
 
 
