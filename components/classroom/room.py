@@ -117,6 +117,7 @@ class Room:
     ) -> None:
         self.session, self.renderer, self.touch, self.private = session, renderer, touch, private
         self.code = hashlib.sha256(session.id.encode()).hexdigest()[:10]  # the same after a restart
+        self.is_closed = False
         self.pages: dict[str, float] = {}
         self.mirrors: dict[tuple[Language, bool], Mirror] = {}
         with _lock:
@@ -126,6 +127,7 @@ class Room:
 
     def close(self) -> None:
         """From now on nobody follows."""
+        self.is_closed = True
         with _lock:
             _rooms.pop(self.code, None)
 
@@ -143,7 +145,7 @@ class Room:
         key = language, numbers
         mirror = self.mirrors.setdefault(key, Mirror(self.session, language, numbers, self.private))
         end = time.monotonic() + WAIT_SECONDS
-        while time.monotonic() < end:
+        while time.monotonic() < end and not self.is_closed:
             await mirror.draw(self.renderer)
             if found := mirror.newer(seen):
                 return found

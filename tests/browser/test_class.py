@@ -67,6 +67,11 @@ def test_a_page_follows_the_teacher_reaches_nothing_of_it_and_goes_on_alone_from
     bar(other).get_by_role("button", name="重新跟随").click()
     expect(tab(other, "原因")).to_have_attribute("aria-selected", "true")
     expect(other.locator("#dock [role=option]").last).to_have_text(re.compile("red"))
+    open_more(page)
+    page.get_by_role("button", name="For a class").click()
+    page.locator("#class-dialog").get_by_role("button", name="Stop", exact=True).click()
+    expect(bar(other)).to_contain_text("老师已停止共享")
+    expect(other).not_to_have_url(re.compile("follow="))
 
 
 def test_the_stops_of_a_link_are_stepped_by_keys_through_the_film_and_on(page, site):

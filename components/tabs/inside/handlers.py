@@ -109,6 +109,7 @@ def play_film(session: Session, sent: dict[str, Any]) -> None:
     beat = sent.get("beat")
     if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat
+        session.change(InsideState, film_played=beat or "")
     if beat is None:
         session.change(InsideState, film_plays=False)
 

@@ -24,7 +24,7 @@ class InsideState:
     of the One head part at the last selection there. closer: the layer and head under the pointer in the overview.
     flow_rows: number of tokens in the flow, one of FLOW_ROWS. skeleton_of: the model whose skeleton is shown instead of
     the full model. reading: number of tokens of a long forward pass in progress. film_plays: whether the film was
-    opened by a click; a link opens it paused.
+    opened by a click; a link opens it paused. film_played: the beat that the page played to last.
     """
 
     part: Part = "machine"
@@ -36,6 +36,7 @@ class InsideState:
     attention_view: AttentionView = "weights"
     reading: int = 0
     film_plays: bool = False
+    film_played: str = ""
     recording: Recording | None = None
     overview: HeadOverview | None = None
     skeleton: SkeletonPass | None = None

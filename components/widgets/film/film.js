@@ -7,7 +7,7 @@ import { isFollowing } from "../runtime.js";
 import { beatAt } from "./time.js";
 
 /** @typedef {import("./paint.js").Film} Film */
-/** @typedef {{film?: Film | null, beat?: string | null, words?: Record<string, string>}} Shown */
+/** @typedef {{film?: Film | null, beat?: string | null, played?: string, words?: Record<string, string>}} Shown */
 
 const NARROW = 700; // px of the stage
 const TELL_MS = 300; // a beat that is shown for less is not told to the server
@@ -34,7 +34,6 @@ export function createFilm(root, host, onClose) {
   let told = ""; // the beat that was shown last
   let known = ""; // the beat of the server
   let until = 0; // time at which it pauses
-  /** @type {Set<string>} */ const asked = new Set(); // beats that the server was told, and has not named since
   /** @type {number | undefined} */ let frame;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let telling;
 
@@ -87,10 +86,7 @@ export function createFilm(root, host, onClose) {
     told = name;
     clearTimeout(telling);
     if (isFollowing()) return;
-    telling = setTimeout(() => {
-      asked.add(name);
-      host.send({ beat: name });
-    }, TELL_MS);
+    telling = setTimeout(() => host.send({ beat: name }), TELL_MS);
     if (name === "written" && film.draw.writes) host.send({}, "input");
   }
 
@@ -124,7 +120,10 @@ export function createFilm(root, host, onClose) {
   /** Shows the next beat, or the one before; returns whether there is one. @param {number} by */
   function step(by) {
     const beat = at().beat + by;
-    if (!film || !film.beats[beat]) return false;
+    if (!film || !film.beats[beat]) {
+      clearTimeout(telling); // another stop may be on its way
+      return false;
+    }
     go(beat);
     render();
     return true;
@@ -135,9 +134,9 @@ export function createFilm(root, host, onClose) {
     time = isPlaying ? starts[beat] : starts[beat + 1] - 0.01; // paused: with everything in its place
   }
 
-  /** Plays the beat that another link, or the page that is followed, has opened. @param {string} name */
-  function jump(name) {
-    if (asked.has(name)) return name === told && asked.clear();
+  /** Plays the beat that another link, or the page that is followed, has opened. @param {string} name @param {string} played */
+  function jump(name, played) {
+    if (name === played && !isFollowing()) return;
     const beat = film?.beats.findIndex((each) => each.name === name) ?? -1;
     if (name === known || beat < 0) return;
     time = still.matches ? starts[beat + 1] - 0.01 : starts[beat];
@@ -162,8 +161,8 @@ export function createFilm(root, host, onClose) {
     onClose(part);
   }
 
-  /** @param {Film} shown @param {string} beat */
-  function open(shown, beat) {
+  /** @param {Film} shown @param {string} beat @param {string} played */
+  function open(shown, beat, played) {
     const isFirst = !film;
     film = shown;
     starts = film.beats.reduce((sums, { seconds }) => [...sums, sums[sums.length - 1] + seconds], [0]);
@@ -176,7 +175,7 @@ export function createFilm(root, host, onClose) {
     }
     range.setAttribute("aria-label", film.controls.scrub);
     stage.setAttribute("aria-label", film.controls.name);
-    if (!isFirst) jump(beat);
+    if (!isFirst) jump(beat, played);
     known = beat;
     if (!isFirst) return show();
     holder.hidden = false;
@@ -186,7 +185,6 @@ export function createFilm(root, host, onClose) {
     stage.tabIndex = 0;
     stage.scrollLeft = 0;
     told = beat;
-    asked.clear();
     isPlaying = !still.matches && film.plays && !isFollowing(); // a link opens it paused
     go(film.beats.findIndex(({ name }) => name === beat));
     play(isPlaying);
@@ -231,12 +229,12 @@ export function createFilm(root, host, onClose) {
     isOpen: () => film !== null,
 
     /** Opens, goes on with newer numbers, or closes. @param {Shown} data */
-    update({ film: shown, beat, words: captions = {} }) {
+    update({ film: shown, beat, played = "", words: captions = {} }) {
       words = captions;
       if (!shown || !beat) {
         isClosed = false;
         if (film) leave();
-      } else if (!isClosed) open(shown, beat);
+      } else if (!isClosed) open(shown, beat, played);
     },
     destroy: () => document.removeEventListener("keydown", onKey),
   };

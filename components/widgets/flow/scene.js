@@ -45,6 +45,7 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {string} [keys]  help for the keyboard
  * @property {import("../film/paint.js").Film | null} [film]  what plays in the picture
  * @property {string | null} [beat]  its open beat
+ * @property {string} [played]  the beat that this page played to last, as far as the server knows
  *
  * @typedef {{heights: number[], tops: number[]}} Rows  px
  *

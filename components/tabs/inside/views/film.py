@@ -206,4 +206,5 @@ def film_inputs(s: Snapshot) -> Any:
     state = s.state(InsideState)
     throughput = s.throughput and s.throughput.seed
     settings = s.settings.sampling()
-    return s.film, state.film_plays, state.position_trace, state.stories, settings, throughput, s.text
+    played = state.film_plays, state.film_played
+    return s.film, played, state.position_trace, state.stories, settings, throughput, s.text

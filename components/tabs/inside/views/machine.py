@@ -39,7 +39,8 @@ def flow_of_model(s: Snapshot, scene: Scene) -> Data:
     offered = next(n for n in FLOW_ROWS if n != state.flow_rows) if length > FLOW_ROWS[0] else None
     if not shows_skeleton(s):
         beat = None if s.film is None else beat_named(s.film)
-        return flow(scene, rows) | {"offered_rows": offered, "film": film(s, scene, rows), "beat": beat}
+        shown = {"offered_rows": offered, "film": film(s, scene, rows), "beat": beat, "played": state.film_played}
+        return flow(scene, rows) | shown
     skeleton = state.skeleton
     if skeleton is None or skeleton.recording is not scene.recording:
         return {}
