@@ -109,7 +109,7 @@ def stages_labels(scene: Scene) -> dict[str, str]:
         "capped": ["scaled", "scaled.says", "scale"] * (config.attn_softcap is not None),
         "rotary": ["q.says", "k.says"] * config.is_rotated(scene.layer),
         "window": ["masked.says"] * (config.window_of(scene.layer) is not None),
-        "ahead": ["masked.says"] * scene.recording.looks_ahead(scene.layer),
+        "ahead": ["masked.says", "hint", "kept"] * scene.recording.looks_ahead(scene.layer),
     }
     for variant, names in variants.items():
         labels |= {name: labels[f"{name}.{variant}"] for name in names}
