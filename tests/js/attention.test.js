@@ -39,6 +39,7 @@ const packed = {
   scale: 1 / Math.sqrt(hs),
   cap: null,
   window: null,
+  ahead: false,
   queries: side,
   keys: side,
   q: vectors(queries),
@@ -65,6 +66,13 @@ test("every stage follows from the one before", () => {
     }
     near([0, 1, 2].reduce((sum, j) => sum + (stages.weights.at(i, j) || 0), 0), 1);
   }
+});
+
+test("without a mask nothing is hidden", () => {
+  const { stages, hidden } = unpack({ ...packed, ahead: true, weights: grid(() => 1 / 3) });
+  assert.equal(hidden(0, 2), null);
+  near(stages.masked.at(0, 2), score(0, 2));
+  near(stages.weights.at(0, 2), 1 / 3);
 });
 
 test("a cap is in the score, not in the product before it", () => {

@@ -137,6 +137,10 @@ class Recording:
         stop = self.length if stop is None else stop
         return self._buffers.cache.attn_weights(layer, start=start, stop=stop)[0].cpu()
 
+    def looks_ahead(self, layer: int) -> bool:
+        """Whether a layer lets tokens attend to later ones, as a program without a mask does."""
+        return self.length > 1 and bool(self.attn_weights(layer, 0, 2)[:, 0, 1].any())
+
     def attention_trace(self, start: int = 0, stop: int | None = None) -> Trace:
         """attn_weights and attn_v of the queries from `start` to before `stop`, as `gpt.analysis.heads` reads them;
         weights are computed on access."""

@@ -13,6 +13,7 @@ import { decimal, small } from "../numbers.js";
  * @property {number} scale  factor on the product of query and key
  * @property {number | null} cap  limit of a score, reached by cap * tanh(score / cap); null for none
  * @property {number | null} window  tokens that the layer sees, null for all
+ * @property {boolean} ahead  whether a query sees later keys
  * @property {Side} queries
  * @property {Side} keys
  * @property {Vectors} q
@@ -60,13 +61,13 @@ export function fullScale(rows, columns, at, weights) {
 
 /** @param {Packed} packed @returns {Unpacked} */
 export function unpack(packed) {
-  const { head_size, scale: factor, cap, window, queries, keys } = packed;
+  const { head_size, scale: factor, cap, window, ahead, queries, keys } = packed;
   const [n, m] = [queries.tokens.length, keys.tokens.length];
   const [scaled, weights, sums] = [packed.scaled, packed.weights, packed.sums].map(floats);
   const scores = cap === null ? scaled : scaled.map((score) => cap * Math.tanh(score / cap));
   const hidden = (/** @type {number} */ i, /** @type {number} */ j) => {
     const back = queries.start + i - (keys.start + j);
-    if (back < 0) return "later";
+    if (back < 0) return ahead ? null : "later";
     return window !== null && back >= window ? "far" : null;
   };
 

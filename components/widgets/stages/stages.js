@@ -167,11 +167,11 @@ function mount(root, host) {
   }
 
   /** @param {Stages} of */
-  function drawMap({ map, total, queries, keys }) {
+  function drawMap({ map, ahead, total, queries, keys }) {
     mapBox.hidden = !map;
     if (!map) return;
     const levels = bytes(map.levels);
-    const at = (/** @type {number} */ i, /** @type {number} */ j) => (j > i ? NaN : Math.sqrt(levels[i * map.side + j] / 255));
+    const at = (/** @type {number} */ i, /** @type {number} */ j) => (j > i && !ahead ? NaN : Math.sqrt(levels[i * map.side + j] / 255));
     const image = numbersPicture({ rows: map.side, columns: map.side, at, scale: 1, signed: false }, mapTo(root, colour()));
     const ctx = sizedContext(mapCanvas, MAP_EDGE, MAP_EDGE);
     ctx.imageSmoothingEnabled = false;

@@ -19,6 +19,8 @@ from components.widgets.lines import FULL, seen_cells
 from gpt import Generation, GPTConfig, Tokenizer
 from gpt.analysis.heads import value_weighted
 from gpt.analysis.rollout import rollout
+from gpt.course.learner import open_broken
+from gpt.course.reference import Reference
 from gpt.model import GPT
 from tests.components.tabs.inside_session import Inside, document_of, random_document, trace_of, unpacked
 from tests.conftest import make_twins, randomized
@@ -205,3 +207,17 @@ def test_a_stored_trace_is_that_of_a_whole_pass(twins: tuple[Any, Generation]) -
     torch.testing.assert_close(
         value_weighted(model, recording.attention_trace(), 1), value_weighted(model, whole, 1), atol=1e-5, rtol=1e-5
     )
+
+
+def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() -> None:
+    reference = Reference()
+    document = Generation(open_broken("no-mask", reference), reference.idx[0].tolist())
+    document.read()
+    inside, n = one_head(document, 2), len(document.ids)
+    content = inside.shown("stages")
+    weights, scaled = (unpacked(content[name], "<f4", n, n) for name in ("weights", "scaled"))
+    assert content["ahead"]
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(np.exp(scaled - unpacked(content["sums"], "<f4", n, 1)), weights, atol=1e-4)
+    assert content["labels"]["masked.says"] == "No mask here: every token also sees those that come later."
+    assert "also goes to later tokens" in inside.shown("lines")["text"]

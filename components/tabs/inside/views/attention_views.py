@@ -99,6 +99,8 @@ def _sentence(s: Snapshot, scene: Scene, own: np.ndarray, keys: slice) -> str:
         text = t(f"lines.says.{view}", language, **named)
     else:
         text = t("lines.nothing", language, **named)
+    if scene.recording.looks_ahead(scene.layer):
+        text += t("lines.ahead", language)
     rollout = rollout_of(s, scene)
     if view == "rollout" and rollout is not None and not rollout.is_complete:
         text += t("lines.more", language, layers=rollout.n_layers, n=scene.config.n_layer)

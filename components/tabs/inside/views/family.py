@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from components.i18n import Language, t
 from components.labels import decimal
+from components.tabs.inside.views.scene import Scene
 from gpt import GPTConfig
 
 
-def family_sentence(config: GPTConfig, layer: int, language: Language) -> str:
+def family_sentence(scene: Scene, language: Language) -> str:
     """In what a model differs from GPT-2, as far as the picture of a layer shows it; empty for GPT-2."""
+    config, layer = scene.config, scene.layer
     window = config.window_of(layer)
     found = {
+        "ahead": scene.recording.looks_ahead(layer),
         "rotary": config.is_rotated(layer),
         "unrotated": layer in config.unrotated_layers and config.position == "rotary",
         "rms": config.norm == "rms",

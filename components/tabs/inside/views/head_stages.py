@@ -27,6 +27,7 @@ MAP_SIDE = 96  # maximum pixels of the thumbnail of a longer text
 def head_stages(s: Snapshot, scene: Scene) -> Data:
     """The data of the widget for the selected head."""
     recording, config, position = scene.recording, scene.config, scene.position
+    ahead = recording.looks_ahead(scene.layer)
     queries, keys = shown_windows(s, scene)
     vectors, key = recording.head(scene.layer, scene.head), scene.key
     scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before a cap
@@ -42,6 +43,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
         "scale": config.score_scale,
         "cap": config.attn_softcap,
         "window": config.window_of(scene.layer),
+        "ahead": ahead,
         "total": recording.length,
         "queries": side(scene, queries),
         "keys": side(scene, keys),
@@ -53,7 +55,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
         "z": shorts(vectors.z[queries]),
         "scaled": floats(scaled),
         "weights": floats(vectors.weights[queries, keys]),
-        "sums": floats(log_sums(vectors.scores, queries, config.window_of(scene.layer))),
+        "sums": floats(log_sums(vectors.scores, queries, config.window_of(scene.layer), ahead=ahead)),
         "map": _map(vectors) if recording.length > SIDE else None,
         "text": _sentence(scene, vectors, queries, keys),
         "labels": stages_labels(scene),
@@ -85,14 +87,14 @@ def side(scene: Scene, rows: slice) -> Data:
     return {"start": rows.start, "tokens": scene.tokens(rows)}
 
 
-def log_sums(scores: np.ndarray, queries: slice, window: int | None = None) -> np.ndarray:
+def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, ahead: bool = False) -> np.ndarray:
     """(n,): log of the sum of exp(score) over the keys that each query sees; weight = exp(score - log_sum).
 
-    scores: (T, T). window: of the layer, see `GPTConfig.window_of`.
+    scores: (T, T). window: of the layer, see `GPTConfig.window_of`. ahead: whether a query sees later keys.
     """
     scores = scores[queries].astype(np.float64)
     ends, keys = np.arange(queries.start, queries.start + len(scores))[:, None], np.arange(scores.shape[1])
-    seen = (keys <= ends) & (keys > (-1 if window is None else ends - window))
+    seen = (ahead | (keys <= ends)) & (keys > (-1 if window is None else ends - window))
     scores = np.where(seen, scores, -math.inf)
     largest = scores.max(axis=1)
     return (largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1))).astype(np.float32)
@@ -107,6 +109,7 @@ def stages_labels(scene: Scene) -> dict[str, str]:
         "capped": ["scaled", "scaled.says", "scale"] * (config.attn_softcap is not None),
         "rotary": ["q.says", "k.says"] * config.is_rotated(scene.layer),
         "window": ["masked.says"] * (config.window_of(scene.layer) is not None),
+        "ahead": ["masked.says", "hint", "kept"] * scene.recording.looks_ahead(scene.layer),
     }
     for variant, names in variants.items():
         labels |= {name: labels[f"{name}.{variant}"] for name in names}
@@ -127,7 +130,8 @@ def _map(vectors: HeadVectors) -> Data:
 
 def _sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: slice) -> str:
     position = scene.position
-    row = vectors.weights[position, : position + 1]
+    seen = None if scene.recording.looks_ahead(scene.layer) else position + 1
+    row = vectors.weights[position, :seen]
     text = t(
         "stages.says",
         scene.language,

@@ -29,7 +29,7 @@ def flow_lead(s: Snapshot, scene: Scene) -> Data:
 
 def family(s: Snapshot, scene: Scene) -> Data:
     """In what the model differs from GPT-2."""
-    return {"text": "" if shows_skeleton(s) else family_sentence(scene.config, scene.layer, s.language)}
+    return {"text": "" if shows_skeleton(s) else family_sentence(scene, s.language)}
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
