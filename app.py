@@ -7,6 +7,7 @@ import atexit
 import gc
 import logging
 import os
+import runpy
 import shlex
 import signal
 import sys
@@ -14,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,17 +32,35 @@ CLUSTER_SECONDS = 90.0  # that the start waits for a cluster
 SEND_SECONDS = 0.5  # for the last updates of a text to be sent
 CLOSE_SECONDS = 1  # for connections to end
 TRIM_SECONDS = 30.0  # between two times that memory which texts and analyses have freed is returned to the system
+# Programs besides the page and the course, `python -m gpt.training`; also `glassbox training` where it is installed.
+COMMANDS = ("gpt.training", "gpt.training.poems", "gpt.models.checkpoints", "gpt.experiments.scaling")
 _log = logging.getLogger("app")
 
 
 def main() -> int:
     """Start the page and serve it until interrupted or terminated; 1 with a sentence if that cannot be."""
     if sys.argv[1:2] == ["course"]:
-        from components.book import write_books
         from gpt.course.command_line import main as run_course
 
+        write_books = None
+        if find_spec("gradio") is not None:
+            from components.book import write_books
+
         return run_course(sys.argv[2:], f"{Path(sys.argv[0]).name} course", write_books)
+    for module in COMMANDS:
+        if sys.argv[1:2] == [module.partition(".")[2]]:
+            del sys.argv[1]
+            runpy.run_module(module, run_name="__main__")
+            return 0
     arguments = parse_arguments()
+    if arguments.version:
+        from gpt import __version__
+
+        print(f"Glassbox GPT {__version__}")
+        return 0
+    if find_spec("gradio") is None:
+        print("The page needs gradio and other packages: pip install 'glassbox-gpt[app]'", file=sys.stderr)
+        return 1
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     if not arguments.mcp:
         sys.modules["mcp"] = None  # type: ignore[assignment]  # gradio would import it, which takes 0.4 s
@@ -185,10 +205,15 @@ def parse_arguments() -> argparse.Namespace:
     from GRADIO_SERVER_NAME."""
     parser = argparse.ArgumentParser(
         description="Type a prompt, watch a GPT write, look at every number on the way.",
-        epilog="%(prog)s course --help: build your own GPT, checked step by step",
+        epilog="Also: "
+        + ", ".join(f"%(prog)s {module.partition('.')[2]}" for module in COMMANDS)
+        + ", each with --help",
     )
-    parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
-    parser.add_argument("--port", type=port, default=os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT"))
+    parser.add_argument("--version", action="store_true", help="print the version")
+    host_help = "address to listen on; default 127.0.0.1, which only this computer can open; 0.0.0.0: all networks"
+    parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"), help=host_help)
+    port_default = os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT")
+    parser.add_argument("--port", type=port, default=port_default, help="default: the first free one from 7860 to 7959")
     parser.add_argument("--model", help="which model opens first: a name, a path, or owner/name on the hub")
     parser.add_argument("--n-head", type=int, help="how many heads, for a checkpoint that does not say it")
     parser.add_argument(

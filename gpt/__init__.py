@@ -21,6 +21,8 @@ from gpt.sampling import SamplingParams, Stages, distribution, with_seed
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer
 from gpt.trace import LayerTrace, Trace
 
+__version__ = "0.1.0"
+
 __all__ = [
     "DEFAULT_MODEL",
     "GPT",
