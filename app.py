@@ -10,6 +10,7 @@ import os
 import runpy
 import shlex
 import signal
+import socket
 import sys
 import threading
 import time
@@ -68,7 +69,6 @@ def main() -> int:
     from components.logs import start_logging
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
-    from gpt.models.hub import HubUnreachable
     from gpt.models.memory import limit_arenas
     from gpt.models.registry import configure, get_model, trim_models
     from gpt.models.sources import DEFAULT_MODEL, MODELS
@@ -77,6 +77,7 @@ def main() -> int:
     if arguments.log or is_public(arguments):
         start_logging()
     try:
+        check_address(arguments.host)
         configure(
             memory=None if arguments.memory is None else int(arguments.memory * 1e9),
             precision=arguments.precision,
@@ -90,13 +91,8 @@ def main() -> int:
             options["course"] = Path(arguments.course)
         if arguments.visitor_memory is not None:
             options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
-        try:
-            hints = {name: getattr(arguments, name) for name in ("n_head", "activation", "attn_scale", "names")}
-            app = build_app(model, **hints, **options)
-        except HubUnreachable as problem:
-            print(problem, file=sys.stderr)
-            model = DEFAULT_MODEL
-            app = build_app(**options)
+        hints = {name: getattr(arguments, name) for name in ("n_head", "activation", "attn_scale", "names")}
+        app = build_app(model, **hints, **options)
         try:
             with redirect_stdout(sys.stderr):  # gradio prints where its MCP server is
                 app.launch(
@@ -265,6 +261,15 @@ def is_public(arguments: argparse.Namespace) -> bool:
     """Whether others can open the page. The person at this computer alone may load any checkpoint they have."""
     local = arguments.host in ("127.0.0.1", "localhost", "::1")
     return arguments.public or arguments.share or not local or "SPACE_ID" in os.environ
+
+
+def check_address(host: str) -> None:
+    """Raise OSError unless this computer can listen on an address."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host.strip("[]"), 0), family=family).close()
+    except OSError:
+        raise OSError(f"this computer has no address {host}: choose another with --host") from None
 
 
 def positive(text: str) -> float:

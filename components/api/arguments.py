@@ -54,7 +54,7 @@ def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str
 def check_scored_length(n: int) -> None:
     """Raise ValueError for too few or too many tokens to score."""
     if n < 2:
-        raise PageError("loss.error.one")
+        raise PageError("loss.error.one" if n else "loss.error.empty")
     if n > MAX_SCORED_TOKENS:
         raise PageError("loss.error.tokens", n=f"{n:,}", limit=f"{MAX_SCORED_TOKENS:,}")
 

@@ -50,6 +50,7 @@ def _describe(endpoint: BlockFunction) -> None:
         component.api_info()["additional_description"] = description
     hint = get_type_hints(function)["return"]
     schema = python_type_to_json_schema(get_args(hint)[0] if inspect.isgeneratorfunction(function) else hint)
+    returns = returns or [""]  # without docstrings, under python -OO
     for component, description in zip(_components(endpoint.outputs), returns, strict=True):
         component.label = description
         component.api_info().update(schema, description=description)

@@ -109,6 +109,7 @@ def test_the_loss_is_the_cross_entropy_of_the_model() -> None:
         ("ablate", {"prompt": DOG, "mlp_layers": [True]}, "a layer is named by its number, not True"),
         ("ablate", {"prompt": DOG, "mlp_layers": [0], "k": 0}, "k must be"),
         ("loss", {"text": "a"}, "a single token"),
+        ("loss", {"text": ""}, "There is no text"),
         ("loss", {"text": "a " * 5000}, "the limit here is 4,096"),
         ("loss", {"text": None}, "text must be text"),
         ("loss", {"text": DOG, "model": "gpt9"}, "there is no model"),
