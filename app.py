@@ -74,10 +74,10 @@ def main() -> int:
     from gpt.models.sources import DEFAULT_MODEL, MODELS
 
     limit_arenas()
-    if arguments.log or is_public(arguments):
-        start_logging()
     try:
         check_address(arguments.host)
+        if arguments.log or is_public(arguments):
+            start_logging()
         configure(
             memory=None if arguments.memory is None else int(arguments.memory * 1e9),
             precision=arguments.precision,

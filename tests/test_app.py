@@ -128,15 +128,6 @@ def test_an_address_of_another_computer_is_named_as_the_reason(refusal):
     assert "this computer has no address 192.0.2.1: choose another with --host" in refusal("--host", "192.0.2.1")
 
 
-def test_it_starts_without_docstrings():
-    process = start("--no-mcp", PORT=str(free_port()), PYTHONOPTIMIZE="2")
-    try:
-        assert process.stdout.readline().startswith("Glassbox GPT is ready")
-    finally:
-        process.terminate()
-        process.communicate(timeout=60)
-
-
 @pytest.mark.parametrize(
     ("arguments", "environment", "public"),
     [

@@ -126,7 +126,7 @@ class RunFolder:
 
     def save_best(self, model: GPT, tokenizer: Vocabulary) -> None:
         """Write the model in half precision, with its vocabulary."""
-        save_model(self.best, model, tokenizer)
+        save_model(self.best, model, tokenizer, dtype=torch.float16, overwrite=True)
 
     def save_snapshot(self, step: int, model: GPT, tokenizer: Vocabulary) -> None:
         """Write a small copy of the weights after `step` updates."""

@@ -1,3 +1,4 @@
+import inspect
 import json
 import math
 import re
@@ -5,6 +6,7 @@ import subprocess
 from itertools import pairwise
 from pathlib import Path
 
+import gradio as gr
 import httpx
 import pytest
 import torch
@@ -12,9 +14,10 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 
 from components.api.analysis import AnalysisEndpoints
+from components.api.registration import register_endpoints
 from components.api.text import TextEndpoints
 from components.page import build_app, launch_options
-from gpt import SamplingParams, generate, get_model
+from gpt import DEFAULT_MODEL, SamplingParams, generate, get_model
 
 API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 DOG = "The dog ran to the"
@@ -70,6 +73,15 @@ def test_generate_answers_the_messages_of_a_chat(client, chat_model):
     steps = generate(get_model(chat_model), messages, SamplingParams(temperature=0), 8)
     expected = "".join(step.text for step in steps)
     assert stream(client, messages=messages, max_new_tokens=8, temperature=0, model=chat_model)[-1] == expected
+
+
+def test_the_endpoints_need_no_docstrings(monkeypatch):
+    for kind in (TextEndpoints, AnalysisEndpoints):
+        for endpoint in vars(kind).values():
+            if inspect.isfunction(endpoint):
+                monkeypatch.setattr(endpoint, "__doc__", None)  # as under python -OO
+    with gr.Blocks() as page:
+        register_endpoints(page, DEFAULT_MODEL)
 
 
 def test_the_defaults_are_those_that_are_documented(client):
