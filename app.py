@@ -102,7 +102,7 @@ def main() -> int:
                     prevent_thread_lock=True,
                     quiet=True,
                     mcp_server=arguments.mcp,
-                    **launch_options(uploads=options["uploads"]),
+                    **launch_options(uploads=options["uploads"], api_key=arguments.api_key),
                 )
         except OSError:
             ports = f"port {arguments.port} of {arguments.host} is" if arguments.port else "ports 7860 to 7959 are"
@@ -238,6 +238,9 @@ def parse_arguments() -> argparse.Namespace:
     course_help = "with the program of your own GPT, see gpt.course; default: my-gpt; not on a public page or a cluster"
     parser.add_argument("--course", metavar="FOLDER", default="my-gpt", help=course_help)
     parser.add_argument("--no-mcp", dest="mcp", action="store_false", help="offer agents no tools (MCP)")
+    key_help = "that calls of the API and of agents must send, as Authorization: Bearer KEY; also from GLASSBOX_API_KEY"
+    key = os.environ.get("GLASSBOX_API_KEY") or None
+    parser.add_argument("--api-key", metavar="KEY", default=key, help=key_help)
     parser.add_argument("--share", action="store_true", help="also make a public link")
     public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"
     parser.add_argument("--public", action="store_true", help=public_help)

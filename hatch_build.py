@@ -17,7 +17,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PACKAGE = "glassbox_gpt"
-REWRITTEN = (".py", ".json", ".md")
+REWRITTEN = (".py", ".json", ".md", ".ipynb")
 LEFT_OUT = ("__pycache__", "types.d.ts")
 SNAPSHOTS = "assets/training/*.safetensors"  # of the recorded training; `gpt.training` writes them again
 

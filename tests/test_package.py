@@ -93,11 +93,11 @@ def test_it_writes_the_same_text_under_its_own_name(elsewhere: dict[str, object]
 def test_its_commands_are_those_of_the_checkout(installed: Path, elsewhere: dict[str, object]) -> None:
     glassbox = installed / "bin" / "glassbox"
     assert run(sys.executable, glassbox, "--version", **elsewhere) == f"Glassbox GPT {gpt.__version__}\n"
-    for module in ("training", "course"):
-        here = run(sys.executable, "-m", f"gpt.{module}", "--help", cwd=ROOT, env=os.environ | {"COLUMNS": "500"})
-        there = run(sys.executable, "-m", f"glassbox_gpt.{module}", "--help", **elsewhere)
-        assert there.replace("glassbox_gpt.", "gpt.").split() == here.split()
-        assert run(sys.executable, glassbox, module, "--help", **elsewhere) == there
+    here = run(sys.executable, "-m", "gpt.training", "--help", cwd=ROOT, env=os.environ | {"COLUMNS": "500"})
+    there = run(sys.executable, "-m", "glassbox_gpt.training", "--help", **elsewhere)
+    assert there.replace("glassbox_gpt.", "gpt.").split() == here.split()
+    assert run(sys.executable, glassbox, "training", "--help", **elsewhere) == there
+    assert "glassbox course" in run(sys.executable, glassbox, "course", "--help", **elsewhere)
 
 
 def test_the_page_is_served(page: str) -> None:

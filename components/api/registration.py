@@ -26,6 +26,7 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
     """
     text, analysis = TextEndpoints(default_model), AnalysisEndpoints(default_model)
     functions: dict[Callable[..., Any], Queue] = {
+        text.list_models: "analysis",
         text.generate: "model",
         text.next_token: "model",
         text.tokenize: "model",
@@ -33,6 +34,8 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
         analysis.logit_lens: "analysis",
         analysis.attribution: "analysis",
         analysis.ablate: "analysis",
+        analysis.hidden_state: "analysis",
+        analysis.patch: "analysis",
         analysis.loss: "analysis",
     }
     for function, queue in functions.items():
