@@ -19,7 +19,7 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import DeployedModel
 from gpt.inference.engine import MAX_TEXTS, Engine
-from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, half_dtype, multiplications_per_token, pack
+from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, half_dtype, has_float32, multiplications_per_token, pack
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import Text, ids_of
@@ -142,7 +142,7 @@ def can_pack(precision: Precision, device: torch.device) -> bool:
 
     On ZeroGPU they are not, because the model is copied to the GPU.
     """
-    kernels = precision != "fp32" or torch.backends.mkldnn.is_available()
+    kernels = precision != "fp32" or has_float32()
     return device.type == "cpu" and kernels and not on_zero_gpu()
 
 
