@@ -7,13 +7,16 @@ import atexit
 import gc
 import logging
 import os
+import runpy
 import shlex
 import signal
+import socket
 import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -30,17 +33,35 @@ CLUSTER_SECONDS = 90.0  # that the start waits for a cluster
 SEND_SECONDS = 0.5  # for the last updates of a text to be sent
 CLOSE_SECONDS = 1  # for connections to end
 TRIM_SECONDS = 30.0  # between two times that memory which texts and analyses have freed is returned to the system
+# Programs besides the page and the course, `python -m gpt.training`; also `glassbox training` where it is installed.
+COMMANDS = ("gpt.training", "gpt.training.poems", "gpt.models.checkpoints", "gpt.experiments.scaling")
 _log = logging.getLogger("app")
 
 
 def main() -> int:
     """Start the page and serve it until interrupted or terminated; 1 with a sentence if that cannot be."""
     if sys.argv[1:2] == ["course"]:
-        from components.book import write_books
         from gpt.course.command_line import main as run_course
 
+        write_books = None
+        if find_spec("gradio") is not None:
+            from components.book import write_books
+
         return run_course(sys.argv[2:], f"{Path(sys.argv[0]).name} course", write_books)
+    for module in COMMANDS:
+        if sys.argv[1:2] == [module.partition(".")[2]]:
+            del sys.argv[1]
+            runpy.run_module(module, run_name="__main__")
+            return 0
     arguments = parse_arguments()
+    if arguments.version:
+        from gpt import __version__
+
+        print(f"Glassbox GPT {__version__}")
+        return 0
+    if find_spec("gradio") is None:
+        print("The page needs gradio and other packages: pip install 'glassbox-gpt[app]'", file=sys.stderr)
+        return 1
     gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
     if not arguments.mcp:
         sys.modules["mcp"] = None  # type: ignore[assignment]  # gradio would import it, which takes 0.4 s
@@ -48,15 +69,15 @@ def main() -> int:
     from components.logs import start_logging
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
-    from gpt.models.hub import HubUnreachable
     from gpt.models.memory import limit_arenas
     from gpt.models.registry import configure, get_model, trim_models
     from gpt.models.sources import DEFAULT_MODEL, MODELS
 
     limit_arenas()
-    if arguments.log or is_public(arguments):
-        start_logging()
     try:
+        check_address(arguments.host)
+        if arguments.log or is_public(arguments):
+            start_logging()
         configure(
             memory=None if arguments.memory is None else int(arguments.memory * 1e9),
             precision=arguments.precision,
@@ -70,13 +91,8 @@ def main() -> int:
             options["course"] = Path(arguments.course)
         if arguments.visitor_memory is not None:
             options["visitor_memory"] = int(arguments.visitor_memory * 1e9)
-        try:
-            hints = {name: getattr(arguments, name) for name in ("n_head", "activation", "attn_scale", "names")}
-            app = build_app(model, **hints, **options)
-        except HubUnreachable as problem:
-            print(problem, file=sys.stderr)
-            model = DEFAULT_MODEL
-            app = build_app(**options)
+        hints = {name: getattr(arguments, name) for name in ("n_head", "activation", "attn_scale", "names")}
+        app = build_app(model, **hints, **options)
         try:
             with redirect_stdout(sys.stderr):  # gradio prints where its MCP server is
                 app.launch(
@@ -86,7 +102,7 @@ def main() -> int:
                     prevent_thread_lock=True,
                     quiet=True,
                     mcp_server=arguments.mcp,
-                    **launch_options(uploads=options["uploads"]),
+                    **launch_options(uploads=options["uploads"], api_key=arguments.api_key),
                 )
         except OSError:
             ports = f"port {arguments.port} of {arguments.host} is" if arguments.port else "ports 7860 to 7959 are"
@@ -185,10 +201,15 @@ def parse_arguments() -> argparse.Namespace:
     from GRADIO_SERVER_NAME."""
     parser = argparse.ArgumentParser(
         description="Type a prompt, watch a GPT write, look at every number on the way.",
-        epilog="%(prog)s course --help: build your own GPT, checked step by step",
+        epilog="Also: "
+        + ", ".join(f"%(prog)s {module.partition('.')[2]}" for module in COMMANDS)
+        + ", each with --help",
     )
-    parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"))
-    parser.add_argument("--port", type=port, default=os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT"))
+    parser.add_argument("--version", action="store_true", help="print the version")
+    host_help = "address to listen on; default 127.0.0.1, which only this computer can open; 0.0.0.0: all networks"
+    parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"), help=host_help)
+    port_default = os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT")
+    parser.add_argument("--port", type=port, default=port_default, help="default: the first free one from 7860 to 7959")
     parser.add_argument("--model", help="which model opens first: a name, a path, or owner/name on the hub")
     parser.add_argument("--n-head", type=int, help="how many heads, for a checkpoint that does not say it")
     parser.add_argument(
@@ -217,6 +238,9 @@ def parse_arguments() -> argparse.Namespace:
     course_help = "with the program of your own GPT, see gpt.course; default: my-gpt; not on a public page or a cluster"
     parser.add_argument("--course", metavar="FOLDER", default="my-gpt", help=course_help)
     parser.add_argument("--no-mcp", dest="mcp", action="store_false", help="offer agents no tools (MCP)")
+    key_help = "that calls of the API and of agents must send, as Authorization: Bearer KEY; also from GLASSBOX_API_KEY"
+    key = os.environ.get("GLASSBOX_API_KEY") or None
+    parser.add_argument("--api-key", metavar="KEY", default=key, help=key_help)
     parser.add_argument("--share", action="store_true", help="also make a public link")
     public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"
     parser.add_argument("--public", action="store_true", help=public_help)
@@ -240,6 +264,15 @@ def is_public(arguments: argparse.Namespace) -> bool:
     """Whether others can open the page. The person at this computer alone may load any checkpoint they have."""
     local = arguments.host in ("127.0.0.1", "localhost", "::1")
     return arguments.public or arguments.share or not local or "SPACE_ID" in os.environ
+
+
+def check_address(host: str) -> None:
+    """Raise OSError unless this computer can listen on an address."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host.strip("[]"), 0), family=family).close()
+    except OSError:
+        raise OSError(f"this computer has no address {host}: choose another with --host") from None
 
 
 def positive(text: str) -> float:

@@ -251,7 +251,7 @@ def prepare(folder: Path, engines: list[str], shape: str) -> None:
         return prepare_family(folder, shape)
     torch.manual_seed(0)
     model = GPT(PRESETS["gpt2"]).eval()
-    save_hugging_face(folder / "hf", model, gpt2_or_ids(model.config.vocab_size))
+    save_hugging_face(model, folder / "hf", gpt2_or_ids(model.config.vocab_size))
     for name in engines:
         library, precision = name.split("-")
         if library == "ctranslate2":

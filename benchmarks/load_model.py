@@ -47,9 +47,9 @@ def write_gpt2(folder: Path) -> list[Path]:
     from gpt.presets import PRESETS
 
     model, vocabulary = GPT(PRESETS["gpt2"]), gpt2_or_ids(50257)
-    save_hugging_face(folder / "hugging-face-fp32", model, vocabulary)
+    save_hugging_face(model, folder / "hugging-face-fp32", vocabulary)
     save_model(folder / "ours-fp32", model, vocabulary, dtype=torch.float32)
-    save_model(folder / "ours-fp16", model, vocabulary)
+    save_model(folder / "ours-fp16", model, vocabulary, dtype=torch.float16)
     return sorted(folder.iterdir())
 
 

@@ -12,8 +12,10 @@ import traceback
 from datetime import datetime, timezone
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
-LOGGERS = ("app", "components", "gpt")
+import gpt.errors
+
+FOLDERS = (Path(gpt.errors.__file__).parent, Path(__file__).parent)
+LOGGERS = ("app", __name__.rpartition(".")[0], gpt.errors.__name__.rpartition(".")[0])
 
 
 class JSONLines(logging.Formatter):
@@ -36,11 +38,11 @@ def start_logging() -> None:
 
 
 def place_of(problem: BaseException) -> str:
-    """File and line of this program, relative to its folder, in which an exception was raised; "" for none."""
-    frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if is_own(Path(frame.filename))]
-    return f"{Path(frames[-1].filename).relative_to(ROOT).as_posix()}:{frames[-1].lineno}" if frames else ""
-
-
-def is_own(path: Path) -> bool:
-    """Whether a file belongs to this program."""
-    return path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0].removesuffix(".py") in LOGGERS
+    """File and line of this program in which an exception was raised, as "gpt/model.py:12"; "" for none."""
+    places = [
+        f"{path.relative_to(folder.parent).as_posix()}:{frame.lineno}"
+        for frame in traceback.extract_tb(problem.__traceback__)
+        for folder in FOLDERS
+        if (path := Path(frame.filename)).is_relative_to(folder)
+    ]
+    return places[-1] if places else ""

@@ -9,6 +9,7 @@ from typing import Any
 import gradio as gr
 from starlette.middleware import Middleware
 
+from components.agent_answers import AgentAnswers
 from components.api.registration import register_endpoints
 from components.assets import HEAD, ON_OPEN, ROUTES
 from components.classroom.handlers import wire_class
@@ -175,10 +176,12 @@ def public_name(model: str) -> str:
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
 
 
-def launch_options(*, uploads: bool = False) -> dict[str, Any]:
-    """Options for `launch` that every start of the page needs. uploads: as for `build_app`."""
+def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict[str, Any]:
+    """Options for `launch` that every start of the page needs. uploads: as for `build_app`. api_key: what calls of the
+    API and of agents must bring; None lets everybody call."""
     middleware = [
-        Middleware(RequestLimits, uploads=uploads),
+        Middleware(RequestLimits, uploads=uploads, api_key=api_key),
+        Middleware(AgentAnswers),
         Middleware(LingeringStream),
         Middleware(SmallSessions),
         Middleware(FirstScreen, head=f"{HEAD}<style>{CSS}</style>"),

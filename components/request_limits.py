@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import hmac
 import inspect
 import json
 from collections.abc import Mapping
@@ -57,11 +58,13 @@ class RequestLimits:
     """Closes the routes that the page does not use; rejects calls with too large a body, and calls of what does not
     exist or with other arguments. Further calls of agents than MAX_AGENT_CALLS wait.
 
-    uploads: whether files of any size and number may be uploaded; otherwise texts, within limits.
+    uploads: whether files of any size and number may be uploaded; otherwise texts, within limits. api_key: without the
+    header "Authorization: Bearer KEY", calls of endpoints and of agents are refused; the page needs none.
     """
 
-    def __init__(self, app: ASGIApp, *, uploads: bool = False) -> None:
+    def __init__(self, app: ASGIApp, *, uploads: bool = False, api_key: str | None = None) -> None:
         self.app, self.uploads, self._agents = app, uploads, asyncio.Semaphore(MAX_AGENT_CALLS)
+        self._key = None if api_key is None else f"Bearer {api_key}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope.get("path", "").rstrip("/")
@@ -88,12 +91,18 @@ class RequestLimits:
             refusal: Refusal | None = Refusal(413, f"a call may have at most {MAX_BODY_BYTES:,} bytes")
         elif any(name == b"content-type" and b"json" not in value for name, value in scope["headers"]):
             refusal = Refusal(415, "a call needs the header Content-Type: application/json")
+        elif self._key is not None and not self._has_key(scope) and _is_call(scope, route, body):
+            refusal = Refusal(401, "this address needs a key: send the header Authorization: Bearer KEY")
         else:
             refusal = _refusal(scope["app"].get_blocks(), route, name, body)
         if refusal:
             await refusal.send(scope, receive, send)
         else:
             await self.app(scope, _replay(without_surrogates(body or b""), receive), send)
+
+    def _has_key(self, scope: Scope) -> bool:
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        return hmac.compare_digest(given, self._key or b"")
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on an upload within the limits, if there is room for it."""
@@ -139,6 +148,17 @@ class RequestLimits:
                 await send({"type": "http.response.body"})
         if unknown:
             await Refusal(404, "there is no call with this event_id").send(scope, receive, send)
+
+
+def _is_call(scope: Scope, route: str, body: bytes) -> bool:
+    """Whether a request calls an endpoint or a tool; otherwise it is an event of the page."""
+    if route != _JOIN:
+        return True
+    try:
+        function = scope["app"].get_blocks().fns.get(json.loads(body)["fn_index"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return True
+    return function is None or function.api_visibility == "public"
 
 
 def _is_open(path: str) -> bool:

@@ -15,6 +15,8 @@ from gpt import load_model, save_model
 
 def fine_tune(text: str, out: Path, *, model: str = "stories", steps: int = 100, batch_size: int = 8) -> list[float]:
     """Train all weights of a model on a text and save it; the loss of every step, in nats per token."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise FileExistsError(f"{out} exists already: choose a new folder")
     loaded = load_model(model, trainable=True)
     ids = torch.tensor(loaded.tokenizer.encode(text), device=loaded.device)
     length = min(loaded.model.config.block_size, len(ids) - 1, 128)

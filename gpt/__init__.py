@@ -10,16 +10,19 @@ from gpt.documents.generation import Generation
 from gpt.documents.prompt import encode_prompt
 from gpt.documents.step import FinishReason, Step
 from gpt.edits import Edits, Hook, Patch
+from gpt.errors import GPTError
 from gpt.generate import generate, generate_batch, generate_greedy
 from gpt.model import GPT
-from gpt.models.checkpoints import save_model
-from gpt.models.loading import LoadedModel
+from gpt.models.checkpoints import save_hugging_face, save_model
+from gpt.models.loading import LoadedModel, Tokens
 from gpt.models.registry import add_model, add_upload, get_model, list_models
 from gpt.models.sources import DEFAULT_MODEL, load_model
 from gpt.presets import PRESETS
 from gpt.sampling import SamplingParams, Stages, distribution, with_seed
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer
 from gpt.trace import LayerTrace, Trace
+
+__version__ = "0.1.0"
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -29,6 +32,7 @@ __all__ = [
     "Edits",
     "FinishReason",
     "GPTConfig",
+    "GPTError",
     "Generation",
     "Hook",
     "KVCache",
@@ -39,6 +43,7 @@ __all__ = [
     "Stages",
     "Step",
     "Tokenizer",
+    "Tokens",
     "Trace",
     "add_model",
     "add_upload",
@@ -52,6 +57,7 @@ __all__ = [
     "list_models",
     "load_model",
     "logit_lens",
+    "save_hugging_face",
     "save_model",
     "trace_text",
     "with_seed",

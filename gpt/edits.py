@@ -9,7 +9,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from gpt.checks import check_choice, check_head, check_layer, check_switch, is_integer, is_number
+from gpt.checks import check_choice, check_head, check_layer, check_position, check_switch, is_integer, is_number
 from gpt.config import Activation, GPTConfig
 from gpt.errors import GPTError, quoted
 
@@ -238,6 +238,12 @@ class Edits:
                     shape=shape,
                     n=config.n_embd,
                 )
+
+    def check_text(self, n: int) -> None:
+        """Raise ValueError for a patch or a hook at a position beyond a text of n tokens."""
+        for position in (*(patch.position for patch in self.patches), *(hook.position for hook in self.hooks)):
+            if position is not None:
+                check_position(position, n)
 
     def fitting(self, config: GPTConfig) -> Edits:
         """The edits without those that `check` refuses for this model."""

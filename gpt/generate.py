@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Literal
 
 import torch
@@ -17,17 +16,16 @@ from gpt.documents.step import Step
 from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.engine import MAX_TEXTS
+from gpt.inputs import AnyModel
 from gpt.model import GPT
-from gpt.models.loading import LoadedModel
-from gpt.models.registry import get_model, list_models
-from gpt.models.sources import load_model
+from gpt.models.registry import as_loaded
 from gpt.sampling import SamplingParams, with_seed
 
 DEFAULT_PARAMS = SamplingParams()
 
 
 def generate(
-    model: LoadedModel | str | Path,
+    model: AnyModel,
     prompt: Prompt,
     params: SamplingParams = DEFAULT_PARAMS,
     max_new_tokens: int = 64,
@@ -37,7 +35,7 @@ def generate(
 ) -> Iterator[Step]:
     """Continue a prompt: yields one Step per token, each after one forward pass.
 
-    model: a loaded model, a name, or a path, which is loaded at each call.
+    model: a loaded model, a name, a path, which is loaded at each call, or a GPT, whose tokens are written as numbers.
     prompt: text, token ids, or the messages of a chat, {"role", "content"}, for a model with a chat template.
     on_full: "stop" ends where the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
         "crop" goes on, from the last block_size tokens each time, and takes prompts of any length.
@@ -57,7 +55,7 @@ def generate(
 
 
 def generate_batch(
-    model: LoadedModel | str | Path,
+    model: AnyModel,
     prompts: Sequence[Prompt],
     params: SamplingParams = DEFAULT_PARAMS,
     max_new_tokens: int = 64,
@@ -87,16 +85,3 @@ def generate_greedy(model: GPT, idx: Tensor, max_new_tokens: int) -> Tensor:
         next_token = logits.argmax(dim=-1, keepdim=True)  # (B, 1)
         idx = torch.cat((idx, next_token), dim=1)
     return idx
-
-
-def as_loaded(model: LoadedModel | str | Path) -> LoadedModel:
-    """The model itself if it is loaded, the shared one of a name of `list_models`, else that of `load_model`."""
-    if isinstance(model, LoadedModel):
-        return model
-    if not isinstance(model, (str, Path)):
-        raise GPTError(
-            "model.not_loaded",
-            "give a model as a name, a path, or the result of load_model or get_model, not as {type}",
-            type=type(model),
-        )
-    return get_model(model) if model in list_models() else load_model(model)

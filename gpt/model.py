@@ -147,7 +147,8 @@ class CausalSelfAttention(nn.Module):
             k, v = ctx.record(self.layer, "attn_k", k), ctx.record(self.layer, "attn_v", v)
         is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # the kernel has no cap
         y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
-        return y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
+        y = y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
+        return ctx.record(self.layer, "head_out", y)
 
     def eager_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
         """softmax(q k^T / sqrt(hs) + mask) v, step by step; traces and hooks get the weights.
@@ -247,11 +248,12 @@ class TransformerBlock(nn.Module):
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
         ctx = ctx or ForwardContext.of_text(self.config, x)
         resid_pre = ctx.hook(self.layer, "resid_pre", x)
-        x = self.attn(self.ln_1(resid_pre), ctx)
+        x = self.attn(ctx.record(self.layer, "ln_1", self.ln_1(resid_pre)), ctx)
         x = x if self.ln_1_post is None else self.ln_1_post(x)
         resid_mid = resid_pre + ctx.hook(self.layer, "attn_out", x)
         resid_mid = ctx.hook(self.layer, "resid_mid", resid_mid)
-        x = self.mlp(self.ln_2(resid_pre if self.config.parallel else resid_mid), ctx)
+        x = self.ln_2(resid_pre if self.config.parallel else resid_mid)
+        x = self.mlp(ctx.record(self.layer, "ln_2", x), ctx)
         x = x if self.ln_2_post is None else self.ln_2_post(x)
         return ctx.hook(self.layer, "resid_post", resid_mid + ctx.hook(self.layer, "mlp_out", x))
 
@@ -333,9 +335,11 @@ class GPT(nn.Module):
         edits: Edits | None = None,
     ) -> Tensor:
         """Logits of the next token at each position: (B, T) ids -> (B, T, vocab_size). Arguments: `hidden_states`."""
-        return self.logits(
-            self.hidden_states(idx, attention_mask=attention_mask, cache=cache, trace=trace, edits=edits)
-        )
+        states = self.hidden_states(idx, attention_mask=attention_mask, cache=cache, trace=trace, edits=edits)
+        logits = self.logits(states)
+        if trace is not None:
+            trace.record(None, "logits", logits)
+        return logits
 
     def logits(self, states: Tensor) -> Tensor:
         """Apply the head to states after the final norm, and the cap of the logits: (..., C) -> (..., vocab_size)."""
@@ -374,6 +378,8 @@ class GPT(nn.Module):
             )
         if edits is not None:
             edits.check(self.config)
+            if cache is None:
+                edits.check_text(S)
         if trace is not None:
             trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap)
         positions = torch.arange(start, S, device=idx.device)  # (T,)

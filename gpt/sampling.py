@@ -32,7 +32,7 @@ class SamplingParams:
     """Settings of the stages and the seed of the draw; None turns a stage off.
 
     temperature: divides the logits; above 1 flattens, below 1 sharpens the distribution, 0 is greedy.
-    top_k: keeps the k most likely tokens.
+    top_k: keeps the k most likely tokens; 0 becomes None.
     top_p: keeps the smallest set of most likely tokens with at least this probability (arXiv 1904.09751).
     min_p: keeps tokens at least this fraction as likely as the most likely one (arXiv 2407.01082).
     repetition_penalty: above 1 lowers the logits of tokens that occurred before (arXiv 1909.05858).
@@ -51,7 +51,8 @@ class SamplingParams:
     def __post_init__(self) -> None:
         check_number("temperature", self.temperature, 0)
         if self.top_k is not None:
-            check_integer("top_k", self.top_k, 1)
+            check_integer("top_k", self.top_k, 0)
+            object.__setattr__(self, "top_k", self.top_k or None)
         if self.top_p is not None and not (is_number(self.top_p) and 0 < self.top_p <= 1):
             raise GPTError(
                 "sampling.top_p", "top_p must be a number above 0 and at most 1, not {value!r}", value=self.top_p

@@ -16,7 +16,7 @@ import huggingface_hub
 import pytest
 
 import app
-from gpt.models.registry import add_model, get_model, remove_model
+from gpt.models.registry import remove_model
 from gpt.models.sources import DEFAULT_MODEL
 
 ROOT = Path(__file__).parent.parent
@@ -71,7 +71,8 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
         assert str(ROOT) not in page
         tools = httpx.get(f"http://127.0.0.1:{port}/gradio_api/mcp/schema").json()
         assert {tool["name"] for tool in tools} == {
-            *("generate", "next_token", "tokenize", "attention", "logit_lens", "attribution", "ablate", "loss")
+            *("generate", "next_token", "tokenize", "attention", "logit_lens", "attribution", "ablate", "loss"),
+            *("hidden_state", "patch", "list_models"),
         }
         url = f"http://127.0.0.1:{port}/gradio_api/call/v2/generate"
         body = {"prompt": "Once upon a time", "temperature": 0}
@@ -124,6 +125,10 @@ def test_a_used_port_is_one_clear_line(refusal):
         )
 
 
+def test_an_address_of_another_computer_is_named_as_the_reason(refusal):
+    assert "this computer has no address 192.0.2.1: choose another with --host" in refusal("--host", "192.0.2.1")
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "public"),
     [
@@ -162,33 +167,29 @@ def test_an_unknown_model_is_one_clear_line(refusal):
     assert "no-such-model" in refusal("--model", "no-such-model")
 
 
-def test_without_a_network_it_says_so_and_goes_on_with_the_bundled_model(monkeypatch, capsys):
-    built = []
-
-    def build_app(model=DEFAULT_MODEL, **options):
-        get_model(add_model(model))
-        built.append(model)
-        return SimpleNamespace(
-            launch=lambda **options: None,
-            local_url="here",
-            server_port=7860,
-            share_url=None,
-            mcp_server=False,
-            mcp_error="the package mcp is missing",
-            block_thread=lambda: None,
-        )
-
-    monkeypatch.setattr("components.page.build_app", build_app)
-    monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)
+def test_a_model_that_cannot_be_fetched_is_replaced_by_no_other(refusal, monkeypatch):
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(sys, "argv", ["app.py", "--model", "someone/model"])
     try:
-        assert app.main() == 0
+        assert "connect to the internet" in refusal("--model", "someone/model")
     finally:
         remove_model("someone/model")
+
+
+def test_without_the_package_mcp_it_says_that_agents_get_no_tools(monkeypatch, capsys):
+    page = SimpleNamespace(
+        launch=lambda **options: None,
+        local_url="here",
+        server_port=7860,
+        share_url=None,
+        mcp_server=False,
+        mcp_error="the package mcp is missing",
+        block_thread=lambda: None,
+    )
+    monkeypatch.setattr("components.page.build_app", lambda *given, **options: page)
+    monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)
+    monkeypatch.setattr(sys, "argv", ["app.py"])
+    assert app.main() == 0
     said = capsys.readouterr()
-    assert built == [DEFAULT_MODEL]
-    assert "connect to the internet" in said.err
     assert "Agents get no tools. the package mcp is missing" in said.err
     assert said.out == "Glassbox GPT is ready: here\n"
 

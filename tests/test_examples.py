@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from components.state.session import Session
 from components.tabs.playground.upload import open_upload
 from examples.fine_tune import fine_tune
@@ -11,6 +13,12 @@ from gpt import SamplingParams, generate, load_model
 from gpt.models.registry import remove_model
 
 RHYME = "Twinkle, twinkle, little star, how I wonder what you are! Up above the world so high. "
+
+
+def test_fine_tuning_into_what_exists_is_refused_before_it_begins(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(FileExistsError):
+        fine_tune(RHYME, tmp_path / "out", model="no such model")
 
 
 def test_a_model_fine_tuned_on_a_text_opens_in_the_page_and_writes_it(tmp_path: Path) -> None:

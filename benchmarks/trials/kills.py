@@ -86,7 +86,7 @@ def download(folder: Path, chance: random.Random) -> None:
     """The app is killed while it downloads a model, and started again."""
     files, bundled = folder / "files", load_model(BUNDLED, device="cpu")
     config = GPTConfig(vocab_size=bundled.tokenizer.n_vocab, block_size=16, n_layer=2, n_head=2, n_embd=64)
-    save_hugging_face(files, GPT(config, generator=torch.Generator().manual_seed(0)), bundled.tokenizer)
+    save_hugging_face(GPT(config, generator=torch.Generator().manual_seed(0)), files, bundled.tokenizer)
     write_gpt2_files(bundled.tokenizer, files)
     hub = HalfHub({file.name: file.read_bytes() for file in files.iterdir()})
     threading.Thread(target=hub.serve_forever, daemon=True).start()

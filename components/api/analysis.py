@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager
 
 from components.api.arguments import (
@@ -14,7 +15,15 @@ from components.api.arguments import (
     checked_token_id,
     read,
 )
-from components.api.results import Ablation, Contributions, HeadWeights, LogitLens, TextLoss
+from components.api.results import (
+    Ablation,
+    Contributions,
+    HeadWeights,
+    HiddenState,
+    LogitLens,
+    PatchedLogits,
+    TextLoss,
+)
 from components.errors import PageError
 from components.labels import token_text
 from components.next_tokens import best
@@ -22,11 +31,15 @@ from components.state.settings import checked_number
 from gpt import Edits, Generation, LoadedModel, Trace, encode_prompt, logit_lens
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
+from gpt.analysis.patching import patch_sweep
 from gpt.analysis.predictions import kl_bits
 from gpt.analysis.tracing import trace_window
+from gpt.edits import check_patchable
 from gpt.experiments.text_loss import score_text
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import prompt_ids
+
+MAX_PATCHED_TOKENS = 64  # of each text: a sweep makes a pass for each layer and position
 
 
 class AnalysisEndpoints(Endpoints):
@@ -177,6 +190,74 @@ class AnalysisEndpoints(Endpoints):
             "kl_bits": bits.item(),
         }
 
+    def hidden_state(
+        self, prompt: str, layer: int, position: int = -1, name: str = "resid_post", model: str = ""
+    ) -> HiddenState:
+        """The residual stream, or what is added to it, at one position. Prompt and layer are required.
+
+        Parameters:
+            prompt: text to read; an empty one is the token that stands before every text
+            layer: counts from 0
+            position: of the token, from 0; -1 is the last one of the prompt
+            name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            token, and values: n_embd numbers
+        """
+        check_patchable(name)
+        loaded = self.find_model(model)
+        layer = int(checked_number("layer", layer, 0, loaded.model.config.n_layer - 1))
+        ids = encode_prompt(loaded, checked_text("prompt", prompt))
+        place = checked_position(position, len(ids))
+        with _threads(loaded):
+            trace = trace_window(loaded.model, ids, place, place + 1)
+        return {
+            "token": token_text(loaded.tokenizer, ids[place]),
+            "values": trace[f"layers.{layer}.{name}"][0, 0].float().tolist(),
+        }
+
+    def patch(
+        self,
+        clean: str,
+        corrupted: str,
+        answer: int | None = None,
+        other: int | None = None,
+        name: str = "resid_pre",
+        model: str = "",
+    ) -> PatchedLogits:
+        """Which activations of one text bring its prediction back in another: activation patching. Both are required.
+
+        Parameters:
+            clean: a text
+            corrupted: a text of as many tokens, with another prediction
+            answer: the id of the token that follows the clean text; null is the one that the model predicts
+            other: the id of the token that follows the corrupted text; null is the one that the model predicts
+            name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            recovered[layer][position], 0 as corrupted and 1 as clean; both logit differences, tokens and texts
+        """
+        loaded = self.find_model(model)
+        texts = [encode_prompt(loaded, checked_text(*each)) for each in (("clean", clean), ("corrupted", corrupted))]
+        if (longest := max(map(len, texts))) > MAX_PATCHED_TOKENS:
+            raise PageError("error.patch_too_long", n=longest, limit=MAX_PATCHED_TOKENS)
+        with _threads(loaded):
+            chosen = [
+                _chosen(loaded, trace_window(loaded.model, ids, len(ids) - 1, len(ids)), token)
+                for ids, token in zip(texts, (answer, other), strict=True)
+            ]
+            found = patch_sweep(loaded, texts[0], texts[1], chosen[0], chosen[1], name=name)
+        written = [[token_text(loaded.tokenizer, i) for i in ids] for ids in (*texts, chosen)]
+        return {
+            "clean_tokens": written[0],
+            "corrupted_tokens": written[1],
+            "answer": written[2][0],
+            "other": written[2][1],
+            "clean": found.clean,
+            "corrupted": found.corrupted,
+            "recovered": found.recovered.tolist(),
+        }
+
     def loss(self, text: str, model: str = "") -> TextLoss:
         """How well a model predicts a text: loss, perplexity, bits per byte. Only the text is required.
 
@@ -200,6 +281,7 @@ class AnalysisEndpoints(Endpoints):
                     "token_id": token_id,
                     "token": token_text(loaded.tokenizer, token_id),
                     "probability": token.probability,
+                    "log_probability": -token.surprisal * math.log(2),
                     "rank": token.rank,
                     "surprisal": token.surprisal,
                     "entropy": token.entropy,

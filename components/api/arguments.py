@@ -51,10 +51,15 @@ def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str
     return messages
 
 
+def checked_texts(name: str, value: object) -> list[str]:
+    """The texts of a list without empty ones, None for none. Raises ValueError for anything else."""
+    return [text for each in _checked_list(name, value) if (text := checked_text(name, each))]
+
+
 def check_scored_length(n: int) -> None:
     """Raise ValueError for too few or too many tokens to score."""
     if n < 2:
-        raise PageError("loss.error.one")
+        raise PageError("loss.error.one" if n else "loss.error.empty")
     if n > MAX_SCORED_TOKENS:
         raise PageError("loss.error.tokens", n=f"{n:,}", limit=f"{MAX_SCORED_TOKENS:,}")
 

@@ -26,6 +26,7 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
     """
     text, analysis = TextEndpoints(default_model), AnalysisEndpoints(default_model)
     functions: dict[Callable[..., Any], Queue] = {
+        text.list_models: "analysis",
         text.generate: "model",
         text.next_token: "model",
         text.tokenize: "model",
@@ -33,6 +34,8 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
         analysis.logit_lens: "analysis",
         analysis.attribution: "analysis",
         analysis.ablate: "analysis",
+        analysis.hidden_state: "analysis",
+        analysis.patch: "analysis",
         analysis.loss: "analysis",
     }
     for function, queue in functions.items():
@@ -50,6 +53,7 @@ def _describe(endpoint: BlockFunction) -> None:
         component.api_info()["additional_description"] = description
     hint = get_type_hints(function)["return"]
     schema = python_type_to_json_schema(get_args(hint)[0] if inspect.isgeneratorfunction(function) else hint)
+    returns = returns or [""]  # without docstrings, under python -OO
     for component, description in zip(_components(endpoint.outputs), returns, strict=True):
         component.label = description
         component.api_info().update(schema, description=description)

@@ -5,6 +5,35 @@ from __future__ import annotations
 from typing import TypedDict
 
 
+class ListedModel(TypedDict):
+    """A model of the page's list. title: for people; is_default: whether "" stands for it; is_loaded: in memory."""
+
+    name: str
+    title: str
+    is_default: bool
+    is_loaded: bool
+
+
+class HiddenState(TypedDict):
+    """An activation of the residual stream at one position, n_embd numbers."""
+
+    token: str
+    values: list[float]
+
+
+class PatchedLogits(TypedDict):
+    """recovered[layer][position]: share of the logit difference, answer minus other, that one clean activation brings
+    back to the corrupted text; 0 as corrupted, 1 as clean. clean, corrupted: the differences."""
+
+    clean_tokens: list[str]
+    corrupted_tokens: list[str]
+    answer: str
+    other: str
+    clean: float
+    corrupted: float
+    recovered: list[list[float]]
+
+
 class Tokens(TypedDict):
     """A text as token ids, and the text of each."""
 
@@ -13,12 +42,13 @@ class Tokens(TypedDict):
 
 
 class NextToken(TypedDict):
-    """A token with its probability after the settings and before them."""
+    """A token with its probability after the settings and before them, and the natural logarithm of the latter."""
 
     token_id: int
     token: str
     probability: float
     raw_probability: float
+    log_probability: float
 
 
 class HeadWeights(TypedDict):
@@ -81,11 +111,13 @@ class Ablation(TypedDict):
 
 
 class ScoredToken(TypedDict):
-    """A token of a text by the prediction before it. rank: 1 is the best; surprisal, entropy: bits."""
+    """A token of a text by the prediction before it. rank: 1 is the best; surprisal, entropy: bits; log_probability:
+    nats."""
 
     token_id: int
     token: str
     probability: float
+    log_probability: float
     rank: int
     surprisal: float
     entropy: float

@@ -138,7 +138,8 @@ def _read(name: str) -> str:
 
 
 def _screen(s: Snapshot, tabs: Sequence[str]) -> str:
-    waiting = f'<p class="first-waiting">{_text("status.page", s.language)}</p>'
+    moved = escape(t("status.moved", s.language, path="{path}"))
+    waiting = f'<p class="first-waiting" data-moved="{moved}">{_text("status.page", s.language)}</p>'
     content = f'<div class="first-content">{_card(s)}{_cards(s.language)}</div>'
     steps = escape(json.dumps(writing_steps(s), ensure_ascii=False))
     return f'<div class="first-page" data-steps="{steps}">{_frame(s, tabs)}{waiting}{content}</div>'

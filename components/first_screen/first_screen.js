@@ -26,10 +26,14 @@
   screen.classList.toggle("dark", theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
   const isElsewhere = [...query.keys()].some((name) => name !== "lang" && !name.startsWith("__"));
   const isBack = read("sessionStorage", "glassbox-session") !== null;
-  const isFrame = isElsewhere || isBack; // another text, or another tab
+  const path = location.pathname.replace(/\/$/, "");
+  const isMoved = new URL(window.gradio_config.root).pathname.replace(/\/$/, "") !== path;
+  const isFrame = isElsewhere || isBack || isMoved; // another text, or another tab; or the page will not be drawn
   screen.classList.toggle("first-is-frame", isFrame);
   screen.lang = template.dataset.language ?? "";
   screen.append(template.content);
+  const waiting = /** @type {HTMLElement} */ (screen.querySelector(".first-waiting"));
+  if (isMoved) waiting.textContent = (waiting.dataset.moved ?? "").replaceAll("{path}", path);
 
   const words = /** @type {HTMLElement[]} */ ([...screen.querySelectorAll(isFrame ? "[data-same='#generate']" : "[data-same]")]);
   /** @param {Event} event */

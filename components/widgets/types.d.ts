@@ -2,6 +2,8 @@
 
 declare global {
   interface Window {
+    /** Of gradio; root: the address under which its server believes the page to be. */
+    gradio_config: { root: string };
     /** What the page's HTML calls; before the scripts have loaded, the calls wait. */
     glassbox: {
       /** By the script of a gr.HTML. */

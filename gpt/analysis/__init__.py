@@ -1,5 +1,7 @@
 """Pure functions of a trace, a model and token ids. Each takes one text and leaves the model unchanged.
 
+Where a function takes a model, give one that is loaded, its name, or a GPT; where it takes a trace, a text will do.
+
     gpt.analysis.heads              attention weights, the roles of heads, and how well a model copies
     gpt.analysis.rollout            attention rollout
     gpt.analysis.lens               logit lens: the prediction after each layer
@@ -14,3 +16,39 @@
 
 Results are float32, or float64 for a model in float64.
 """
+
+from gpt.analysis.attribution import (
+    Attribution,
+    NeuronAttribution,
+    direct_logit_attribution,
+    neuron_logit_attribution,
+)
+from gpt.analysis.heads import CopyingHeads, HeadRoles, copying_heads, copying_scores, head_roles
+from gpt.analysis.lens import Lens, logit_lens
+from gpt.analysis.patching import PatchSweep, patch_from, patch_sweep
+from gpt.analysis.predictions import kl_bits
+from gpt.analysis.rollout import rollout
+from gpt.analysis.saliency import input_x_gradient, leave_one_out
+from gpt.analysis.tracing import trace_text
+
+__all__ = [
+    "Attribution",
+    "CopyingHeads",
+    "HeadRoles",
+    "Lens",
+    "NeuronAttribution",
+    "PatchSweep",
+    "copying_heads",
+    "copying_scores",
+    "direct_logit_attribution",
+    "head_roles",
+    "input_x_gradient",
+    "kl_bits",
+    "leave_one_out",
+    "logit_lens",
+    "neuron_logit_attribution",
+    "patch_from",
+    "patch_sweep",
+    "rollout",
+    "trace_text",
+]

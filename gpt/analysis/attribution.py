@@ -22,10 +22,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from gpt.analysis.tracing import check_traced, single_sequence, to_float32
+from gpt.analysis.tracing import single_sequence, to_float32, traced, traced_position
 from gpt.checks import check_layer, check_token_id
 from gpt.edits import Edits
 from gpt.errors import GPTError
+from gpt.inputs import AnyModel, Text, gpt_of
 from gpt.layers import LayerNorm, RMSNorm
 from gpt.model import GPT, TransformerBlock
 from gpt.trace import Trace, for_query_heads
@@ -80,13 +81,24 @@ class NeuronAttribution:
 
 @torch.inference_mode()
 def direct_logit_attribution(
-    model: GPT, trace: Trace, position: int, token: int, *, against: int | None = None, edits: Edits | None = None
+    model: AnyModel,
+    trace: Trace | Text,
+    position: int = -1,
+    token: int | None = None,
+    *,
+    against: int | None = None,
+    edits: Edits | None = None,
 ) -> Attribution:
     """Contributions to the logit of `token` after a position, minus those to the logit of `against`, before any cap.
 
-    edits: of the traced pass. Raises ValueError for a position or an id that does not exist, and for a position with
-    a patch, whose logits are not the sum of the components; what hooks add is a part of its own.
+    trace: of a pass, or a text, which is read. position: negative ones count from the end. token: None is the most
+    likely one. edits: of the traced pass. Raises ValueError for a position or an id that does not exist, and for a
+    position with a patch, whose logits are not the sum of the components; what hooks add is a part of its own.
     """
+    model, trace = gpt_of(model), traced(model, trace)
+    position = traced_position(trace, position)
+    if token is None:
+        token = int(model.logits(trace.final_norm[0, position]).argmax())
     contribution, scale = contribution_to_logit(model, trace, position, token, against)
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if edits is not None and any(patch.position == S - T + position for patch in edits.patches):
@@ -126,8 +138,8 @@ def direct_logit_attribution(
 
 @torch.inference_mode()
 def neuron_logit_attribution(
-    model: GPT,
-    trace: Trace,
+    model: AnyModel,
+    trace: Trace | Text,
     position: int,
     token: int,
     layer: int,
@@ -140,6 +152,8 @@ def neuron_logit_attribution(
     edits: Of the traced pass. A hook on mlp_out changes what the neurons add together, and is not counted here.
     Raises ValueError for a layer, position or id that does not exist.
     """
+    model, trace = gpt_of(model), traced(model, trace)
+    position = traced_position(trace, position)
     check_layer(layer, len(trace.layers))
     contribution, _ = contribution_to_logit(model, trace, position, token, against)
     post = single_sequence(trace.layers[layer].mlp_post)[position]
@@ -153,9 +167,8 @@ def contribution_to_logit(
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """Return a function from summands of the final stream (..., C) to their contributions (...), and the norm's scale.
 
-    Raises ValueError for a position or an id that does not exist.
+    Raises ValueError for an id that does not exist.
     """
-    check_traced(trace, position)
     for each in (token, against):
         if each is not None:
             check_token_id(each, model.config.vocab_size)

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from gpt.analysis.tracing import single_sequence, to_float32
+from gpt.analysis.tracing import single_sequence, to_float32, trace_text, traced
 from gpt.checks import check_layer
 from gpt.config import GPTConfig
 from gpt.errors import GPTError
-from gpt.model import GPT
+from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.trace import Trace, for_query_heads
 
 N_SEQUENCES = 8
@@ -29,12 +29,13 @@ def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
 
 
 @torch.inference_mode()
-def value_weighted(model: GPT, trace: Trace, layer: int) -> Tensor:
+def value_weighted(model: AnyModel, trace: Trace | Text, layer: int) -> Tensor:
     """(nh, T, S): norm of the vector that a head adds at each query from each key, |w_ts v_s W_h|.
 
     W_h is the head's slice of c_proj. Unlike the weight, it is 0 where the value vector is 0.
     Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.
     """
+    model, trace = gpt_of(model), traced(model, trace)
     check_layer(layer, len(trace.layers))
     weights = single_sequence(trace.layers[layer].attn_weights)
     v = for_query_heads(single_sequence(trace.layers[layer].attn_v), len(weights))  # (nh, S, hs)
@@ -81,8 +82,14 @@ class HeadRoles:
 
 
 @torch.inference_mode()
-def head_roles(trace: Trace, ids: Sequence[int]) -> HeadRoles:
-    """Scores of all heads on one text. Raises ValueError where ids are not as many as the positions of the trace."""
+def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
+    """Scores of all heads on one text, of which there may be a trace instead of a model that reads it.
+
+    Raises ValueError where the trace is not of as many tokens.
+    """
+    if not isinstance(trace, Trace):
+        ids = ids_of(trace, ids)
+        trace = trace_text(trace, ids)
     T, S = trace.layers[0].attn_weights.shape[-2:]
     if not T == S == len(ids):
         raise GPTError(
@@ -186,12 +193,12 @@ class CopyingScores:
 
 
 @torch.inference_mode()
-def copying_scores(model: GPT, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingScores:
+def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingScores:
     """Measure all heads on N_SEQUENCES sequences of `length` random tokens, twice.
 
     start: an id in front of each, such as end-of-text. Source of the scores: Olsson et al. (2022), arXiv 2209.11895.
     """
-    generator = torch.Generator().manual_seed(seed)
+    model, generator = gpt_of(model), torch.Generator().manual_seed(seed)
     roles, losses = [], []
     for _ in range(N_SEQUENCES):
         ids = repeated_random_ids(model.config, generator, length=length, start=start)
@@ -206,7 +213,7 @@ def copying_scores(model: GPT, start: int | None = None, length: int = 50, *, se
     )
 
 
-def copying_heads(model: GPT, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
+def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
     """The heads that copy, measured as in `copying_scores`."""
     return best_heads(copying_scores(model, start, length, seed=seed))
 

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from gpt.analysis.predictions import log_probabilities
-from gpt.analysis.tracing import check_traced, single_sequence, to_float32
+from gpt.analysis.tracing import single_sequence, to_float32, traced, traced_position
 from gpt.checks import check_choice, check_layer, check_token_id
 from gpt.errors import GPTError
+from gpt.inputs import AnyModel, Text, gpt_of
 from gpt.model import GPT
 from gpt.sampling import entropy_bits, rank_of
 from gpt.trace import Trace
@@ -55,21 +56,22 @@ class TopTokens:
 
 @torch.inference_mode()
 def logit_lens(
-    model: GPT,
-    trace: Trace,
+    model: AnyModel,
+    trace: Trace | Text,
     *,
     positions: Sequence[int] | None = None,
     chosen: int | Sequence[int] | None = None,
 ) -> Lens:
     """Apply the final norm and the head to the residual stream at LENS_POINTS of each layer.
 
-    positions: None for all. chosen: an id, or one for each of the positions, such as the token that follows it.
+    trace: Of a pass, or a text, which is read.
+    positions: None for all; negative ones count from the end.
+    chosen: An id, or one for each of the positions, such as the token that follows it.
     The head is applied to 2 x n_layer x N states. Raises ValueError for a position or an id that does not exist.
     """
+    model, trace = gpt_of(model), traced(model, trace)
     T, device = trace.final_norm.shape[1], trace.final_norm.device
-    positions = list(range(T) if positions is None else positions)
-    for position in positions:
-        check_traced(trace, position)
+    positions = [traced_position(trace, position) for position in (range(T) if positions is None else positions)]
     chosen_ids = _chosen_ids(model, chosen, len(positions))
     ids = None if chosen_ids is None else torch.tensor(chosen_ids * 2, device=device)
     weight = to_float32(model.lm_head.weight)
@@ -84,10 +86,13 @@ def logit_lens(
 
 
 @torch.inference_mode()
-def lens_top_tokens(model: GPT, trace: Trace, layer: int, point: LensPoint, position: int, k: int = 10) -> TopTokens:
+def lens_top_tokens(
+    model: AnyModel, trace: Trace | Text, layer: int, point: LensPoint, position: int = -1, k: int = 10
+) -> TopTokens:
     """The k most likely tokens at one layer and position of the lens; fewer where the vocabulary is smaller."""
+    model, trace = gpt_of(model), traced(model, trace)
     check_layer(layer, len(trace.layers))
-    check_traced(trace, position)
+    position = traced_position(trace, position)
     check_choice("point", point, LENS_POINTS)
     state = single_sequence(getattr(trace.layers[layer], point))[position]
     ((_, log_p),) = log_probabilities(model, model.ln_f.formula(state)[None])  # (1, vocab_size)

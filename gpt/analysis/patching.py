@@ -6,7 +6,6 @@ Sources: Meng et al., "Locating and Editing Factual Associations in GPT" (2022),
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +17,7 @@ from gpt.background import Progress
 from gpt.checks import check_layer, check_position, check_token_id
 from gpt.edits import Edits, Patch, check_patchable
 from gpt.errors import GPTError
+from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.layers import softcap
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -39,12 +39,13 @@ class PatchSweep:
     corrupted: float
 
 
-def patch_from(model: GPT, ids: Sequence[int], name: str, layer: int, position: int) -> Patch:
-    """The activation of one name, layer and position in a pass over `ids`, as a patch for the same place.
+def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int) -> Patch:
+    """The activation of one name, layer and position in a pass over a text, as a patch for the same place.
 
     Raises ValueError for a name, token, layer or position that does not exist.
     """
     check_patchable(name)
+    model, ids = gpt_of(model), ids_of(model, text)
     if not 0 < len(ids) <= model.config.block_size:
         raise GPTError(
             "patch.text_length",
@@ -54,8 +55,6 @@ def patch_from(model: GPT, ids: Sequence[int], name: str, layer: int, position: 
         )
     check_position(position, len(ids))
     check_layer(layer, model.config.n_layer)
-    for token in ids:
-        check_token_id(token, model.config.vocab_size)
     trace = _ActivationTrace(layer, name)
     with torch.inference_mode():
         model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace)
@@ -85,9 +84,9 @@ def is_patch_of_model(model: GPT, patch: Patch) -> bool:
 
 @torch.inference_mode()
 def patch_sweep(
-    model: GPT,
-    clean: Sequence[int],
-    corrupted: Sequence[int],
+    model: AnyModel,
+    clean: Text,
+    corrupted: Text,
     answer: int,
     other: int,
     *,
@@ -96,12 +95,13 @@ def patch_sweep(
 ) -> PatchSweep:
     """Patch the named activation, one of PATCHABLE, at each layer and position in turn.
 
-    clean, corrupted: ids of two texts of the same length. answer: the token that follows the clean text; other: the
+    clean, corrupted: two texts of as many tokens. answer: the token that follows the clean text; other: the
     one that follows the corrupted text. Positions before the first difference recover nothing and are skipped.
     progress: called with (passes done, passes in total).
     Raises ValueError where the lengths differ, or both texts give the same logit difference.
     """
     check_patchable(name)
+    model, clean, corrupted = gpt_of(model), ids_of(model, clean), ids_of(model, corrupted)
     T = len(clean)
     if T != len(corrupted):
         raise GPTError(

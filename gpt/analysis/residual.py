@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.analysis.attribution import final_norm_scale, written_by_neurons
-from gpt.analysis.tracing import check_traced, single_sequence, to_float32
+from gpt.analysis.tracing import single_sequence, to_float32, traced_position
 from gpt.checks import check_layer
 from gpt.model import GPT
 from gpt.trace import Trace
@@ -85,7 +85,7 @@ def strongest_neurons(
     (2022), arXiv 2203.14680. Raises ValueError for a layer or position that was not traced.
     """
     check_layer(layer, len(trace.layers))
-    check_traced(trace, position)
+    position = traced_position(trace, position)
     traced, block = trace.layers[layer], model.blocks[layer]
     pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)
     written, _ = written_by_neurons(block, post)  # (n_ff, C), by an activation of 1

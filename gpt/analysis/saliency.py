@@ -14,17 +14,19 @@ from gpt.cache import KVCache
 from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.errors import GPTError
+from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT
 
 
 @torch.inference_mode(False)
 @torch.enable_grad()
-def input_x_gradient(model: GPT, ids: Sequence[int], token: int) -> Tensor:
+def input_x_gradient(model: AnyModel, text: Text, token: int) -> Tensor:
     """(T,) nats, signed: the dot product of each token embedding and the gradient of log p(`token` comes next).
 
     First-order estimate of the decrease of log p if that embedding were 0.
     Shrikumar et al., "Not Just a Black Box" (2016), arXiv 1605.01713.
     """
+    model, ids = gpt_of(model), ids_of(model, text)
     check_token_id(token, model.config.vocab_size)
     trace = trace_text(model, ids)
     stream = trace.layers[0].resid_pre[0].clone().requires_grad_()  # (T, C): embedding + position
@@ -36,7 +38,7 @@ def input_x_gradient(model: GPT, ids: Sequence[int], token: int) -> Tensor:
 
 
 def leave_one_out(
-    model: GPT, ids: Sequence[int], token: int, positions: Sequence[int], edits: Edits | None = None
+    model: AnyModel, text: Text, token: int, positions: Sequence[int], edits: Edits | None = None
 ) -> Iterator[Tensor]:
     """Decrease of log p(`token` comes next) when the token at one position is left out.
 
@@ -44,6 +46,7 @@ def leave_one_out(
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
     Raises ValueError for a text of fewer than two tokens and a position that does not exist.
     """
+    model, ids = gpt_of(model), ids_of(model, text)
     check_token_id(token, model.config.vocab_size)
     found = logits_without_each(model, ids, [(), *((position,) for position in positions)], edits)
     whole, *parts = (logits.log_softmax(dim=-1)[:, token] for logits in found)

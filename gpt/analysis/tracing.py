@@ -9,18 +9,31 @@ from torch import Tensor
 
 from gpt.edits import Edits
 from gpt.errors import GPTError
+from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
 from gpt.trace import Trace
 
 MAX_BATCH_TOKENS = 2048  # of one pass over several variants of a text
 
 
-@torch.inference_mode()
-def trace_text(model: GPT, ids: Sequence[int], edits: Edits | None = None) -> Trace:
-    """Trace of one pass over a text, without the head."""
-    trace = Trace()
-    model.hidden_states(torch.tensor([list(ids)], device=model.device), trace=trace, edits=edits)
+def trace_text(
+    model: AnyModel, text: Text, edits: Edits | None = None, *, full: bool = False, gradients: bool = False
+) -> Trace:
+    """Trace of one pass over a text.
+
+    full, gradients: as for `Trace`; without either, the pass ends before the head.
+    Raises ValueError as `gpt.inputs.ids_of`, and for a text longer than the context.
+    """
+    gpt, trace = gpt_of(model), Trace(full=full, gradients=gradients)
+    idx = torch.tensor([ids_of(model, text)], device=gpt.device)
+    with torch.inference_mode(not gradients), torch.set_grad_enabled(gradients):
+        (gpt if full or gradients else gpt.hidden_states)(idx, trace=trace, edits=edits)
     return trace
+
+
+def traced(model: AnyModel, source: Trace | Text) -> Trace:
+    """The trace itself, or that of a text."""
+    return source if isinstance(source, Trace) else trace_text(model, source)
 
 
 @torch.inference_mode()
@@ -59,13 +72,17 @@ def single_sequence(x: Tensor) -> Tensor:
     return to_float32(x[0])
 
 
-def check_traced(trace: Trace, position: int) -> None:
-    """Raise ValueError for a position that is not in the trace; 0 is its first."""
+def traced_position(trace: Trace, position: int) -> int:
+    """Return a position of a trace, from 0; negative ones count from its end.
+
+    Raises ValueError for one that is not in the trace.
+    """
     T = trace.final_norm.shape[1]
-    if not 0 <= position < T:
+    if not -T <= position < T:
         raise GPTError(
             "position.not_traced",
             "position {position} was not traced: the trace has positions 0 to {last}",
             position=position,
             last=T - 1,
         )
+    return position % T

@@ -147,7 +147,7 @@ class Reference:
         """A folder with the short model as transformers writes a GPT-2."""
         self._temporary = TemporaryDirectory(prefix="glassbox-course-")
         folder = Path(self._temporary.name) / "gpt2"
-        save_hugging_face(folder, self.short, self.loaded.tokenizer)
+        save_hugging_face(self.short, folder, self.loaded.tokenizer)
         return str(folder)
 
     @property

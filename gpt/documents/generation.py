@@ -34,8 +34,9 @@ from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost, DeployedModel
 from gpt.inference.zero_gpu import on_gpu, on_zero_gpu
+from gpt.inputs import AnyModel
 from gpt.models.loading import LoadedModel, gpu_copy
-from gpt.models.registry import get_model
+from gpt.models.registry import as_loaded, get_model
 from gpt.sampling import SamplingParams, with_seed
 
 READ_SECONDS = 2.0  # that a replica has to read a text
@@ -60,14 +61,14 @@ class Generation(Document):
 
     def __init__(
         self,
-        loaded: LoadedModel,
+        model: AnyModel,
         prompt: Prompt,
         *,
         edits: Edits | None = None,
         dropped: Sequence[int] = (),
         max_branch_bytes: int = MAX_BRANCH_BYTES,
     ) -> None:
-        self.loaded, self.edits = loaded, edits
+        self.loaded, self.edits = loaded, edits = as_loaded(model), edits
         self._cache = DocumentCache(loaded.engine, edits, max_branch_bytes)
         ids = encode_prompt(loaded, prompt)
         tree = TokenTree.from_ids(ids)

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpt.errors import GPTError, quoted
-from gpt.models.loading import LoadedModel
-from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids, start_ids
+from gpt.inputs import AnyModel, ids_of, with_tokenizer
+from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids
 
 Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 
-def encode_prompt(loaded: LoadedModel, prompt: Prompt) -> list[int]:
+def encode_prompt(model: AnyModel, prompt: Prompt) -> list[int]:
     """Token ids of a prompt, checked; see `Generation`."""
-    tokenizer, block_size = loaded.tokenizer, loaded.model.config.block_size
-    ids = token_ids(tokenizer, prompt) or start_ids(tokenizer)
-    if not ids:
-        raise GPTError(
-            "prompt.empty", "this vocabulary has no end-of-text token to start from: the prompt must not be empty"
-        )
-    check_prompt_length(len(ids), block_size)
+    gpt, tokenizer = with_tokenizer(model)
+    ids = ids_of(model, token_ids(tokenizer, prompt))
+    check_prompt_length(len(ids), gpt.config.block_size)
     for token_id in ids:
         tokenizer.token_bytes(token_id)  # raises for an id that does not exist
     return ids

@@ -12,6 +12,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Literal
 
 import torch
@@ -316,6 +317,34 @@ def check_packing(packing: Packing) -> None:
         )
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
         raise GPTError("precision.int8_cpu", "precision int8 needs an x86 CPU: choose fp32 or half")
+    if packing == "int8" and not works(Int8Linear):
+        raise GPTError(
+            "precision.int8_torch",
+            "torch {version} lacks the operators of precision int8: choose fp32 or half",
+            version=torch.__version__,
+        )
+
+
+def has_float32() -> bool:
+    """Return whether oneDNN multiplies packed float32 matrices here; otherwise they stay nn.Linear."""
+    return torch.backends.mkldnn.is_available() and works(OneDNNLinear, torch.float32)
+
+
+@lru_cache
+def works(kind: type[PackedLinear], *arguments: Any) -> bool:
+    """Try a kind of layer once: its operators are private, and another version of torch may lack or change them.
+
+    Warns if it does not work; what is used instead is slower.
+    """
+    try:
+        layer = _rebuild(kind, torch.eye(8), torch.ones(8), *arguments)
+        found = layer.product(torch.ones(2, 8)) + layer.unpack()[0].sum()
+        reason = "" if torch.allclose(found, torch.full((2, 8), 3.0), atol=0.1) else "wrong result"
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+    if reason:
+        warnings.warn(f"{kind.__name__} does not work with torch {torch.__version__} ({reason})", stacklevel=2)
+    return not reason
 
 
 def multiplications_per_token(model: nn.Module) -> int:
@@ -334,13 +363,15 @@ def quantize_rows(weight: Tensor) -> Tensor:
 
 def half_dtype() -> torch.dtype:
     """Return the 16-bit format of weights on this CPU: bfloat16 if oneDNN has it, else float16 if fbgemm does."""
-    has_float16 = "fbgemm" in torch.backends.quantized.supported_engines
-    return torch.float16 if has_float16 and not has_bfloat16() else torch.bfloat16
+    if has_bfloat16() or "fbgemm" not in torch.backends.quantized.supported_engines or not works(Float16Linear):
+        return torch.bfloat16
+    return torch.float16
 
 
 def has_bfloat16() -> bool:
     """Return whether oneDNN multiplies bfloat16 on this CPU."""
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    return bool(supported()) and works(OneDNNLinear, torch.bfloat16)
 
 
 def has_vnni() -> bool:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 from weakref import WeakKeyDictionary
 
 import torch
+from torch import Tensor
 
-from gpt.checks import check_choice
+from gpt.analysis.tracing import trace_text
+from gpt.checks import check_choice, is_integer
+from gpt.edits import Edits
 from gpt.errors import GPTError
 from gpt.inference.cluster import DeployedModel
 from gpt.inference.engine import MAX_TEXTS, Engine
-from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, half_dtype, multiplications_per_token, pack
+from gpt.inference.packed_linear import SMALL_WEIGHT, freeze, half_dtype, has_float32, multiplications_per_token, pack
 from gpt.inference.threads import release_threads, threads_for
 from gpt.inference.zero_gpu import on_zero_gpu
+from gpt.inputs import Text, ids_of
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint
 from gpt.models.memory import return_free_memory
 from gpt.tokenizer import Vocabulary
+from gpt.trace import Trace
 
 Precision = Literal["fp32", "half", "int8"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfloat16, "int8": torch.int8}
@@ -29,6 +35,17 @@ DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfl
 _engine_lock = threading.Lock()  # since Python 3.12, cached_property does not lock
 GPU_DEVICE = "cuda"  # of ZeroGPU
 _copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
+
+
+class Tokens(NamedTuple):
+    """A batch of texts: `model(tokens.idx, attention_mask=tokens.attention_mask)`.
+
+    idx: (B, T) token ids, shorter texts padded with 0 on the left. attention_mask: (B, T), 1 for tokens of the text and
+    0 for padding.
+    """
+
+    idx: Tensor
+    attention_mask: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +72,19 @@ class LoadedModel:
             return self.precision
         dtype = half_dtype() if can_pack("half", self.device) else DTYPES["half"]
         return f"half ({str(dtype).removeprefix('torch.')})"
+
+    def to_tokens(self, texts: Text | Sequence[Text]) -> Tokens:
+        """Token ids of a text or of several, on the device of the model. Raises ValueError as `gpt.inputs.ids_of`."""
+        single = isinstance(texts, str | Tensor) or all(is_integer(each) for each in texts)
+        rows = [ids_of(self, text) for text in ([texts] if single else texts)]  # type: ignore[arg-type]
+        T = max(map(len, rows))
+        padded = [[0] * (T - len(row)) + row for row in rows]
+        mask = [[0] * (T - len(row)) + [1] * len(row) for row in rows]
+        return Tokens(torch.tensor(padded, device=self.device), torch.tensor(mask, device=self.device))
+
+    def trace(self, text: Text, edits: Edits | None = None, *, gradients: bool = False) -> Trace:
+        """Every activation of a pass over a text, with norms, head outputs and logits; arguments as for `Trace`."""
+        return trace_text(self, text, edits, full=True, gradients=gradients)
 
     @property
     def engine(self) -> Engine:
@@ -112,7 +142,7 @@ def can_pack(precision: Precision, device: torch.device) -> bool:
 
     On ZeroGPU they are not, because the model is copied to the GPU.
     """
-    kernels = precision != "fp32" or torch.backends.mkldnn.is_available()
+    kernels = precision != "fp32" or has_float32()
     return device.type == "cpu" and kernels and not on_zero_gpu()
 
 

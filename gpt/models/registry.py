@@ -27,6 +27,7 @@ from gpt.errors import GPTError
 from gpt.inference.cluster import Cluster
 from gpt.inference.engine import Engine
 from gpt.inference.zero_gpu import on_zero_gpu
+from gpt.inputs import AnyModel, named, with_tokenizer
 from gpt.model import GPT
 from gpt.models.checkpoints import AttnScale, Hints, weight_files
 from gpt.models.checkpoints.untrusted import not_readable
@@ -41,7 +42,7 @@ from gpt.models.loading import (
     memory_of,
 )
 from gpt.models.memory import format_bytes, free_memory, return_free_memory
-from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source
+from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Source, find_source, load_model
 
 _log = logging.getLogger(__name__)
 
@@ -212,11 +213,7 @@ class Registry:
                 self._forget(name)
 
     def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
-        """The shared model of that name, loaded on first use. It is in use while the result is referenced.
-
-        progress: called in the caller's thread, while it waits, with the bytes downloaded and their total.
-        Raises ValueError if there is no such model or it cannot be loaded.
-        """
+        """See `get_model`."""
         with self._lock:
             source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
@@ -365,7 +362,6 @@ def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
 _shared = Registry()
 configure = _shared.configure
 list_models = _shared.names
-get_model = _shared.get
 models_in_memory = _shared.in_memory
 trim_models = _shared.trim
 float32_copy = _shared.float32_copy
@@ -378,13 +374,34 @@ given_options = _shared.given_options
 memory_of_listed = _shared.memory_of_listed
 
 
-def _shared_model(name: str) -> LoadedModel:
-    return _shared.get(name)
+def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
+    """The shared model of a name of `list_models`, loaded on first use. It is in use while the result is referenced.
+
+    progress: called in the caller's thread, while it waits, with the bytes downloaded and their total.
+    Raises ValueError if there is no such model or it cannot be loaded.
+    """
+    return _shared.get(name, progress)
+
+
+def as_loaded(model: AnyModel) -> LoadedModel:
+    """The model itself if it is loaded, the shared one of a name of `list_models`, else that of `load_model`.
+
+    A GPT gets the vocabulary `TokenNumbers`. Raises ValueError for anything else.
+    """
+    if isinstance(model, LoadedModel):
+        return model
+    if isinstance(model, (str, Path)):
+        return get_model(str(model)) if str(model) in list_models() else load_model(model)
+    gpt, tokenizer = with_tokenizer(model)
+    return LoadedModel("GPT", gpt, tokenizer, gpt.device, "fp32")
+
+
+named.append(as_loaded)
 
 
 def _reduce(loaded: LoadedModel) -> Any:
     """Copying or pickling a shared model gives the shared model of that name."""
-    return (_shared_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(replace(loaded), 4)
+    return (get_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(replace(loaded), 4)
 
 
 copyreg.pickle(LoadedModel, _reduce)

@@ -8,17 +8,18 @@ The text is UTF-8; a line <|endoftext|> ends each story. The folder of --out get
 weights so far (best/, with a model card at the end), a log with its curve, samples, and last.pt, from which a
 run that was stopped or killed can be resumed:
 
-    python -m gpt.training stories.txt --out runs/stories --resume
+    python -m gpt.training --out runs/stories --resume
 
 Under torchrun several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-With --snapshots N a run keeps N small copies of its weights and measures them, as the Train tab shows of one.
+With --snapshots N a run keeps N small copies of its weights and measures them, as the recorded training in the tab
+Learn.
 
 The bundled model was trained on stories with the defaults and --compile --every 200; its card has a second part.
 
-Beyond requirements.txt, stories need the package tokenizers, and the curve matplotlib.
+The curve needs the package matplotlib.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from gpt.models.sources import load_model
 from gpt.training.model_card import CardText, write_card, write_snapshot_card
 from gpt.training.process import join_processes
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
-from gpt.training.run_folder import FolderRun
+from gpt.training.run_folder import FolderRun, RunFolder
 
 EVERY = 250  # steps between two evaluations
 SHAKESPEARE_CARD = CardText(
@@ -53,8 +54,8 @@ SHAKESPEARE_CARD = CardText(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code: 0, 1 after an error printed as a sentence, 128 + signal after a stop."""
-    options = parse_options(arguments)
     try:
+        options = parse_options(arguments)
         recipe = chosen_recipe(options)
         with StopSignal() as stop, join_processes(recipe.precision) as process:
             if process.is_first and importlib.util.find_spec("matplotlib") is None:
@@ -66,12 +67,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 characters=not options.text,
                 begin_with=begin_with(options.init_from),
                 resume=options.resume or options.card,
+                options=kept_options(options),
             )
             if not options.card and not run.train(
                 process, every=options.every, snapshots=options.snapshots, compiled=options.compile, stop=stop
             ):
                 if process.is_first:
-                    print(f"stopped; the same command with --resume continues in {options.out}", file=sys.stderr)
+                    print(f"stopped; --out {options.out} --resume continues", file=sys.stderr)
                 return 128 + (stop.number or signal.SIGTERM)
         if process.is_first:
             command = repeat_command(options, process.world_size)
@@ -120,12 +122,21 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of a command line; ends the program with a sentence where there is no text, or two."""
     parser = make_parser()
     options = parser.parse_args(arguments)
+    if options.resume or options.card:
+        parser.set_defaults(**RunFolder(options.out).options())
+        options = parser.parse_args(arguments)
     options.preset = options.preset or default_preset(options)
     if options.preset in (None, "stories") and not options.text and not options.characters:
         parser.error("a file of stories, --characters FILE or --preset shakespeare-cpu says what to train on")
     if not options.text and options.vocab_size is not None:
         parser.error("--vocab-size is for stories: here the vocabulary is the characters of the text")
     return options
+
+
+def kept_options(options: argparse.Namespace) -> dict[str, object]:
+    """The options with which a run is resumed, as JSON holds them."""
+    kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume", "card")}
+    return {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in kept.items()}
 
 
 def default_preset(options: argparse.Namespace) -> str | None:

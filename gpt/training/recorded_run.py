@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,7 @@ from gpt.training.live_run import Evaluation, RunProgress
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
+MADE_HERE = Path("stories-small", "snapshots")  # where the command of the card writes them
 EXAMPLE = 2 * " cold spoon bird door blue tree king"
 APPEARED = 0.5  # the induction score of a head that copies
 
@@ -87,8 +89,16 @@ def _first_again(ids: list[int]) -> int:
 
 @lru_cache(maxsize=1)
 def bundled_recording() -> RecordedRun | None:
-    """The recorded training in the assets, read once; None where its files are not there."""
-    try:
-        return RecordedRun(ASSETS)
-    except (OSError, ValueError):
-        return None
+    """The recorded training in the assets, or the one that `recording_command` wrote here, read once; None without."""
+    for folder in (ASSETS, MADE_HERE):
+        try:
+            return RecordedRun(folder)
+        except (OSError, ValueError):
+            pass
+    return None
+
+
+def recording_command() -> str:
+    """The command that makes the recording, as its card in the assets states it."""
+    card = (ASSETS / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"^python -m .*", card, flags=re.MULTILINE)[-1]

@@ -1,6 +1,7 @@
 """A training run that writes to a folder and shows its progress on the terminal.
 
 vocab.tiktoken   the vocabulary; characters.json for one of characters
+options.json     the options of the command that began it
 last.pt          the state to resume from: weights, optimizers, step, recipe
 log.csv          a row per evaluation; curve.png is its plot, where matplotlib is installed
 samples.txt      texts of the model at each evaluation
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import json
 import os
 import pickle
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -75,9 +77,15 @@ class RunFolder:
                 path=self.path,
             )
 
-    def begin(self, tokenizer: Vocabulary) -> None:
-        """Create the folder, with the vocabulary and an empty log."""
+    def options(self) -> dict[str, Any]:
+        """The options of the command that began the run; {} where they were not kept."""
+        path = self.path / "options.json"
+        return read_json(path, dict) if path.is_file() else {}
+
+    def begin(self, tokenizer: Vocabulary, options: Mapping[str, object]) -> None:
+        """Create the folder, with the options of the command, the vocabulary and an empty log."""
         self.path.mkdir(parents=True, exist_ok=True)
+        (self.path / "options.json").write_text(json.dumps(options, indent=1) + "\n", encoding="utf-8")
         write_vocabulary(tokenizer, self.path)
         self._write_log([])
 
@@ -118,7 +126,7 @@ class RunFolder:
 
     def save_best(self, model: GPT, tokenizer: Vocabulary) -> None:
         """Write the model in half precision, with its vocabulary."""
-        save_model(self.best, model, tokenizer)
+        save_model(self.best, model, tokenizer, dtype=torch.float16, overwrite=True)
 
     def save_snapshot(self, step: int, model: GPT, tokenizer: Vocabulary) -> None:
         """Write a small copy of the weights after `step` updates."""
@@ -179,7 +187,7 @@ class FolderRun:
 
     text: a file of stories; with `characters`, any text, a token for each character, or None for Shakespeare's.
     begin_with: the model whose weights and vocabulary the run begins with; None: random weights. Stories need a
-        vocabulary with an end-of-text token, a run on characters one without.
+        vocabulary with an end-of-text token, a run on characters one without. options: of the command, kept to resume.
     Raises ValueError for an invalid text, folder, recipe or vocabulary; then nothing is written.
     """
 
@@ -192,7 +200,9 @@ class FolderRun:
         characters: bool = False,
         begin_with: LoadedModel | None = None,
         resume: bool = False,
+        options: Mapping[str, object] | None = None,
     ) -> None:
+        self.options = options or {}
         self.recipe, self.folder, self.begin_with = recipe, RunFolder(out), begin_with
         self.saved = self.folder.load() if resume else None
         if self.saved is None:
@@ -248,7 +258,7 @@ class FolderRun:
             trainer.load(self.saved)
         process.barrier()  # until every process has checked the folder
         if process.is_first and self.saved is None:
-            self.folder.begin(self.corpus.tokenizer)
+            self.folder.begin(self.corpus.tokenizer, self.options)
             self.save(trainer)
         steps = snapshot_steps(recipe.steps, snapshots) if process.is_first else ()
         if trainer.step in steps:

@@ -76,6 +76,15 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(page.locator("html")).to_have_attribute("lang", "zh")
 
 
+def test_a_page_under_a_path_that_the_app_does_not_know_says_so(browser, site):
+    visitor = browser.new_page()
+    visitor.route("**/lab/**", lambda route: route.continue_(url=route.request.url.replace("/lab/", "/")))
+    visitor.goto(f"{site}lab/?lang=en")
+    expect(visitor.locator("#first-screen")).to_contain_text("GRADIO_ROOT_PATH=/lab")
+    expect(visitor.locator("#first-screen textarea")).to_be_hidden()
+    visitor.close()
+
+
 def test_the_first_screen_is_there_before_gradio_in_the_language_of_the_browser(browser, site):
     visitor = browser.new_page(locale="zh-CN")
     visitor.route("**/assets/*.js", lambda route: route.abort())

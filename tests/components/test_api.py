@@ -1,3 +1,4 @@
+import inspect
 import json
 import math
 import re
@@ -5,6 +6,7 @@ import subprocess
 from itertools import pairwise
 from pathlib import Path
 
+import gradio as gr
 import httpx
 import pytest
 import torch
@@ -12,9 +14,10 @@ from gradio_client import Client
 from gradio_client.exceptions import AppError
 
 from components.api.analysis import AnalysisEndpoints
+from components.api.registration import register_endpoints
 from components.api.text import TextEndpoints
 from components.page import build_app, launch_options
-from gpt import SamplingParams, generate, get_model
+from gpt import DEFAULT_MODEL, SamplingParams, generate, get_model, list_models
 
 API_PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 DOG = "The dog ran to the"
@@ -59,6 +62,29 @@ def test_generate_goes_on_past_a_full_context_where_it_is_asked_to(client):
     assert stream(client, **arguments, on_full="crop")[-1] == "".join(step.text for step in steps)
 
 
+def test_generate_ends_before_a_stop_text_and_can_send_only_what_is_new(client):
+    arguments = {"prompt": "Once upon a time", "max_new_tokens": 30, "temperature": 0}
+    whole = stream(client, **arguments)[-1]
+    at = whole.index(" named Lily")
+    texts = stream(client, **arguments, stop=["never", "med Li", ""])
+    assert texts[-1] == whole[: at + 3]
+    assert all(texts[-1].startswith(text) for text in texts)
+    for stop in (None, ["med Li"]):
+        deltas = stream(client, **arguments, stop=stop, delta=True)
+        assert "".join(deltas) == (whole if stop is None else whole[: at + 3])
+
+
+def test_a_seed_of_null_is_another_each_time(client):
+    texts = {stream(client, "Lily", 16, 1.5, seed=None)[-1] for _ in range(3)}
+    assert len(texts) > 1
+
+
+def test_the_list_of_models_has_the_names_that_are_taken(client):
+    found = ask(client, api_name="/list_models")
+    assert [each["name"] for each in found] == list_models()
+    assert [each["name"] for each in found if each["is_default"]] == [DEFAULT_MODEL]
+
+
 def test_every_seed_fixes_the_draw_zero_too(client):
     texts = {seed: [stream(client, "Lily", 8, 1.5, seed=seed)[-1] for _ in range(2)] for seed in (0, 1, 2**40)}
     assert all(a == b for a, b in texts.values())
@@ -70,6 +96,15 @@ def test_generate_answers_the_messages_of_a_chat(client, chat_model):
     steps = generate(get_model(chat_model), messages, SamplingParams(temperature=0), 8)
     expected = "".join(step.text for step in steps)
     assert stream(client, messages=messages, max_new_tokens=8, temperature=0, model=chat_model)[-1] == expected
+
+
+def test_the_endpoints_need_no_docstrings(monkeypatch):
+    for kind in (TextEndpoints, AnalysisEndpoints):
+        for endpoint in vars(kind).values():
+            if inspect.isfunction(endpoint):
+                monkeypatch.setattr(endpoint, "__doc__", None)  # as under python -OO
+    with gr.Blocks() as page:
+        register_endpoints(page, DEFAULT_MODEL)
 
 
 def test_the_defaults_are_those_that_are_documented(client):
@@ -90,6 +125,8 @@ def test_the_defaults_are_those_that_are_documented(client):
         "model": "",
         "on_full": "stop",
         "messages": None,
+        "stop": None,
+        "delta": False,
     }
     assert found["/next_token"] == {
         "prompt": None,
@@ -107,7 +144,11 @@ def test_the_defaults_are_those_that_are_documented(client):
     parts = {"heads": None, "attn_layers": None, "mlp_layers": None}
     assert found["/ablate"] == {"prompt": None, **parts, "k": 20, "model": ""}
     assert found["/loss"] == {"text": None, "model": ""}
-    assert len(found) == 8
+    assert found["/hidden_state"] == {"prompt": None, "layer": None, "position": -1, "name": "resid_post", "model": ""}
+    tokens = {"answer": None, "other": None, "name": "resid_pre"}
+    assert found["/patch"] == {"clean": None, "corrupted": None, **tokens, "model": ""}
+    assert found["/list_models"] == {}
+    assert len(found) == 11
 
 
 def test_every_parameter_and_every_returned_value_is_described(client):
@@ -127,10 +168,11 @@ def test_next_token_is_sorted_and_equals_the_models_own_softmax(client):
         logits = loaded.model(torch.tensor([loaded.tokenizer.encode(DOG)]))[0, -1]
     p = logits.softmax(dim=0)
     assert len(rows) == 50
-    assert set(rows[0]) == {"token_id", "token", "probability", "raw_probability"}
+    assert set(rows[0]) == {"token_id", "token", "probability", "raw_probability", "log_probability"}
     assert [row["probability"] for row in rows] == sorted((row["probability"] for row in rows), reverse=True)
     for row in rows:
         assert row["raw_probability"] == pytest.approx(p[row["token_id"]].item(), rel=1e-4)
+        assert math.exp(row["log_probability"]) == pytest.approx(row["raw_probability"], rel=1e-4)
         assert row["token"] == loaded.tokenizer.decode([row["token_id"]])
 
 
@@ -189,7 +231,7 @@ REFUSED = [
     ("/generate", {"prompt": "a", "min_p": 2}, "min_p"),
     ("/generate", {"prompt": "a", "repetition_penalty": 0}, "repetition_penalty"),
     ("/generate", {"prompt": "a", "seed": -1}, "seed"),
-    ("/generate", {"prompt": "a", "seed": None}, "seed"),
+    ("/generate", {"prompt": "a", "seed": 1.5}, "seed"),
     ("/generate", {"prompt": "a", "on_full": "slide"}, "on_full must be one of stop, crop"),
     ("/generate", {"prompt": "a", "on_full": "crop", "max_new_tokens": 513}, "between 1 and 512"),
     ("/generate", {"messages": [{"role": "user", "content": "a"}]}, "has no chat template"),
@@ -260,7 +302,7 @@ def test_the_curl_example_of_the_documentation_gets_the_three_best_next_tokens(c
 
 def test_half_a_surrogate_pair_that_only_raw_json_can_send_becomes_a_replacement_character(client):
     address = f"{client.src}gradio_api/call"
-    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop", None]}
+    body = {"data": ["\ud800 lone", 4, 0, 0, 1, 0, 1, 0, "", "stop", None, None, False]}
     posted = httpx.post(f"{address}/generate", content=json.dumps(body), headers={"Content-Type": "application/json"})
     events = httpx.get(f"{address}/generate/{posted.json()['event_id']}", timeout=60).text
     assert "event: complete" in events

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from components.api.analysis import AnalysisEndpoints
 from gpt import Edits, get_model
+from gpt.analysis import patch_sweep
 
 DOG = "The dog ran to the"
 ENDPOINTS = AnalysisEndpoints("stories")
@@ -79,6 +80,24 @@ def test_ablate_gives_the_best_tokens_of_both_predictions(parts: dict[str, Any],
     assert found["kl_bits"] == pytest.approx(bits, rel=1e-3)
 
 
+def test_a_hidden_state_is_that_of_the_trace() -> None:
+    trace = get_model().trace(DOG)
+    for name, position in (("resid_post", -1), ("mlp_out", 2)):
+        found = ENDPOINTS.hidden_state(DOG, 3, position, name)
+        assert found["values"] == pytest.approx(trace[f"layers.3.{name}"][0, position].tolist(), abs=1e-4)
+    assert ENDPOINTS.hidden_state(DOG, 3)["token"] == " the"
+
+
+def test_patching_gives_the_sweep_between_what_the_model_predicts() -> None:
+    clean, corrupted = "Lily had a cat. Her", "Lily had a dog. Her"
+    answer, other = (int(logits(text)[-1].argmax()) for text in (clean, "Once upon a time there was"))
+    found = ENDPOINTS.patch(clean, corrupted, answer, other)
+    sweep = patch_sweep("stories", clean, corrupted, answer, other)
+    assert found["recovered"] == pytest.approx(sweep.recovered.numpy(), abs=1e-4)
+    assert (found["clean"], found["corrupted"]) == pytest.approx((sweep.clean, sweep.corrupted), abs=1e-4)
+    assert "".join(found["clean_tokens"]) == clean
+
+
 def test_the_loss_is_the_cross_entropy_of_the_model() -> None:
     ids = get_model().tokenizer.encode(DOG)
     found = ENDPOINTS.loss(DOG)
@@ -108,7 +127,12 @@ def test_the_loss_is_the_cross_entropy_of_the_model() -> None:
         ("ablate", {"prompt": DOG, "attn_layers": [8]}, "layer 8 does not exist"),
         ("ablate", {"prompt": DOG, "mlp_layers": [True]}, "a layer is named by its number, not True"),
         ("ablate", {"prompt": DOG, "mlp_layers": [0], "k": 0}, "k must be"),
+        ("hidden_state", {"prompt": DOG, "layer": 0, "name": "attn_q"}, "can be patched, not 'attn_q'"),
+        ("hidden_state", {"prompt": DOG, "layer": 8}, "layer must be a whole number between 0 and 7"),
+        ("patch", {"clean": DOG, "corrupted": "Once"}, "must have the same number of tokens"),
+        ("patch", {"clean": "a " * 80, "corrupted": "b"}, "at most 64 tokens"),
         ("loss", {"text": "a"}, "a single token"),
+        ("loss", {"text": ""}, "There is no text"),
         ("loss", {"text": "a " * 5000}, "the limit here is 4,096"),
         ("loss", {"text": None}, "text must be text"),
         ("loss", {"text": DOG, "model": "gpt9"}, "there is no model"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 import re
@@ -21,7 +20,7 @@ from components.api.registration import register_endpoints
 from components.events import NO_PROGRESS
 from components.page import launch_options
 from components.request_limits import MAX_BODY_BYTES
-from gpt import DEFAULT_MODEL, SamplingParams, generate, get_model
+from gpt import DEFAULT_MODEL, SamplingParams, __version__, generate, get_model
 
 API_PAGE = Path(__file__).parents[2].joinpath("docs", "api.md").read_text(encoding="utf-8")
 DOG = "The dog ran to the"
@@ -71,6 +70,9 @@ CALLS: dict[str, dict[str, Any]] = {
     "logit_lens": {"prompt": DOG, "token_id": None},
     "attribution": {"prompt": DOG},
     "ablate": {"prompt": DOG, "heads": [[6, 0]], "k": 2},
+    "hidden_state": {"prompt": DOG, "layer": 2},
+    "patch": {"clean": "Lily had a cat. Her", "corrupted": "Lily had a dog. Her"},
+    "list_models": {},
     "loss": {"text": DOG},
 }
 
@@ -81,6 +83,8 @@ def test_every_endpoint_and_no_event_of_the_page_is_a_tool_described_with_all_ar
     for tool in found.values():
         assert tool.description is not None
         assert "Returns: " in tool.description
+        assert tool.annotations is not None
+        assert (tool.annotations.readOnlyHint, tool.annotations.destructiveHint) == (True, False)
         for argument in tool.inputSchema["properties"].values():
             assert len(argument["description"].split()) > 1
 
@@ -89,18 +93,29 @@ def test_every_tool_answers_also_at_once(url: str) -> None:
     answers = dict(zip(CALLS, call(url, *CALLS.items()), strict=True))
     assert [name for name, answer in answers.items() if answer.isError] == []
     steps = generate(DEFAULT_MODEL, DOG, SamplingParams(temperature=0), 4)
-    assert text_of(answers.pop("generate")) == "".join(step.text for step in steps)
-    found = {name: ast.literal_eval(text_of(answer)) for name, answer in answers.items()}
+    written = answers.pop("generate")
+    assert text_of(written) == "".join(step.text for step in steps)
+    assert written.structuredContent == {"result": text_of(written)}
+    found = {name: json.loads(text_of(answer)) for name, answer in answers.items()}
+    for name, answer in answers.items():
+        value = found[name]
+        assert answer.structuredContent == (value if isinstance(value, dict) else {"result": value})
     assert "".join(found["tokenize"]["tokens"]) == DOG
     assert found["logit_lens"]["chosen"] == found["next_token"][0]["token"]
+
+
+def test_the_server_states_our_version(url: str) -> None:
+    async def version() -> str:
+        async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
+            return (await session.initialize()).serverInfo.version
+
+    assert asyncio.run(version()) == __version__
 
 
 def test_more_calls_at_once_than_the_server_has_threads_are_answered(url: str) -> None:
     answers = call(url, *[("tokenize", {"text": str(n)}) for n in range(60)])
     tokenizer = get_model().tokenizer
-    assert [ast.literal_eval(text_of(answer))["ids"] for answer in answers] == [
-        tokenizer.encode(str(n)) for n in range(60)
-    ]
+    assert [json.loads(text_of(answer))["ids"] for answer in answers] == [tokenizer.encode(str(n)) for n in range(60)]
 
 
 def test_the_older_transport_whose_calls_are_not_counted_is_closed(url: str) -> None:

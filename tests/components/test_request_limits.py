@@ -240,3 +240,24 @@ def test_only_a_trusted_proxy_says_where_a_visitor_is(address: str, claimed: str
             assert client.get(here, headers={"X-Forwarded-For": claimed}).text == host
     finally:
         page.close()
+
+
+def test_calls_need_the_key_of_the_host_and_events_of_the_page_none() -> None:
+    with gr.Blocks() as page:
+        gr.api(shout, api_name="shout")
+        gr.Button().click(print, api_visibility="private")
+    limits = Middleware(RequestLimits, api_key="secret")
+    _, url, _ = page.launch(prevent_thread_lock=True, quiet=True, ssr_mode=False, app_kwargs={"middleware": [limits]})
+    event = {"data": ["a", 2], "fn_index": 0, "session_hash": "a"}
+    bodies = {"call/v2/shout": {"text": "a"}, "run/shout": {"data": ["a", 2]}, "queue/join": event, "mcp": {}}
+    try:
+        for path, body in bodies.items():
+            for headers in ({}, {"Authorization": "Bearer other"}, {"Authorization": "secret"}):
+                answer = httpx.post(f"{url}gradio_api/{path}", json=body, headers=headers)
+                assert (answer.status_code, "Authorization: Bearer KEY" in answer.text) == (401, True)
+        given = {"Authorization": "Bearer secret"}
+        assert Client(url, headers=given, verbose=False).predict("a", 2, api_name="/shout") == "AA"
+        press = {"data": [], "fn_index": 1, "session_hash": "a"}
+        assert httpx.post(f"{url}gradio_api/queue/join", json=press).status_code == 200
+    finally:
+        page.close()

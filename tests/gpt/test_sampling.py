@@ -208,7 +208,7 @@ def test_logits_are_unchanged_and_may_have_any_float_dtype():
     ("name", "value"),
     [
         *(("temperature", value) for value in (-0.1, math.inf, math.nan, None, "1", True, 10**400)),
-        *(("top_k", value) for value in (0, -1, 2.0, "5", True)),
+        *(("top_k", value) for value in (-1, 2.0, "5", True)),
         *(("top_p", value) for value in (0, -0.1, 1.01, math.nan, "0.9", True)),
         *(("min_p", value) for value in (-0.01, 1.01, math.nan, "0", False)),
         *(("repetition_penalty", value) for value in (0, -1, math.inf, math.nan, "1", True)),
@@ -218,6 +218,10 @@ def test_logits_are_unchanged_and_may_have_any_float_dtype():
 def test_a_setting_out_of_range_is_refused_with_name_and_value(name, value):
     with pytest.raises(ValueError, match=f"^{name} must be .*, not {value!r}$"):
         SamplingParams(**{name: value})
+
+
+def test_a_top_k_of_0_is_off_as_in_the_api():
+    assert SamplingParams(top_k=0) == SamplingParams()
 
 
 def test_settings_at_their_limits_are_accepted():

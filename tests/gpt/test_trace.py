@@ -12,9 +12,10 @@ import torch
 from torch.testing import assert_close
 
 from gpt.cache import KVCache
+from gpt.edits import Edits
 from gpt.layers import ACTIVATIONS
 from gpt.model import GPT
-from gpt.trace import LayerTrace, Trace
+from gpt.trace import FULL, NOT_RECORDED, LayerTrace, Trace, for_query_heads
 
 B, T, C, NH, S = 2, 7, 24, 4, 11  # four tokens are in the cache already
 
@@ -58,6 +59,8 @@ def test_a_trace_without_attention_records_everything_else(traced):
     model(idx, trace=less)
     for mine, whole in zip(less.layers, trace.layers, strict=True):
         for field in fields(mine):
+            if field.name in FULL:
+                continue
             if field.name in ("attn_q", "attn_k", "attn_v", "attn_weights"):
                 with pytest.raises(ValueError, match=f"{field.name} was not recorded"):
                     getattr(mine, field.name)
@@ -77,14 +80,20 @@ def test_reading_a_trace_before_a_pass_raises():
 
 @torch.inference_mode()
 def test_every_activation_has_its_documented_shape(model):
-    cache, trace = KVCache(model.config, batch_size=B), Trace()
+    cache, trace = KVCache(model.config, batch_size=B), Trace(full=True)
     idx = torch.randint(61, (B, S))
     model(idx[:, : S - T], cache=cache)
     model(idx[:, S - T :], cache=cache, trace=trace)
     config, stream = model.config, (B, T, C)
     per_query, per_key = (B, NH, T, config.head_size), (B, config.kv_heads, S, config.head_size)
-    shapes = dict.fromkeys(("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post"), stream)
-    shapes |= {"attn_q": per_query, "attn_k": per_key, "attn_v": per_key, "attn_weights": (B, NH, T, S)}
+    shapes = dict.fromkeys(("resid_pre", "ln_1", "ln_2", "attn_out", "resid_mid", "mlp_out", "resid_post"), stream)
+    shapes |= {
+        "attn_q": per_query,
+        "head_out": per_query,
+        "attn_k": per_key,
+        "attn_v": per_key,
+        "attn_weights": (B, NH, T, S),
+    }
     shapes |= dict.fromkeys(("mlp_pre", "mlp_post", *(["mlp_up"] if config.gated else [])), (B, T, config.ff_size))
     assert set(shapes) | {"mlp_up", "score_scale", "score_cap"} == {field.name for field in fields(LayerTrace)}
     assert len(trace.layers) == 3
@@ -92,6 +101,7 @@ def test_every_activation_has_its_documented_shape(model):
         assert {name: tuple(getattr(layer, name).shape) for name in shapes} == shapes
         assert layer.attn_scores.shape == (B, NH, T, S)
     assert trace.token_embedding.shape == trace.final_norm.shape == stream
+    assert trace.logits.shape == (B, T, model.config.vocab_size)
 
 
 @torch.inference_mode()
@@ -164,6 +174,55 @@ def test_traced_tensors_are_detached_and_gradients_equal_those_without_a_trace(m
 
 
 @torch.inference_mode()
+def test_a_full_trace_also_holds_norms_head_outputs_and_logits(model):
+    idx, trace = torch.randint(61, (B, S)), Trace(full=True)
+    edits = Edits(head_scale={(1, 0): 2.0})
+    assert_close(trace_logits := model(idx, trace=trace, edits=edits), trace.logits, atol=0, rtol=0)
+    assert trace_logits.shape == (B, S, model.config.vocab_size)
+    for number, (block, layer) in enumerate(zip(model.h, trace.layers, strict=True)):
+        assert_close(layer.ln_1, block.ln_1(layer.resid_pre), atol=1e-5, rtol=0)
+        read = layer.resid_pre if model.config.parallel else layer.resid_mid
+        assert_close(layer.ln_2, block.ln_2(read), atol=1e-5, rtol=0)
+        heads = layer.attn_weights @ for_query_heads(layer.attn_v, NH)
+        heads[:, 0] *= 2.0 if number == 1 else 1.0
+        assert_close(layer.head_out, heads, atol=1e-5, rtol=1e-5)
+
+
+def test_a_trace_is_read_by_names(traced):
+    trace = traced[2]
+    assert trace["layers.2.attn_q"] is trace.layers[2].attn_q
+    assert trace["final_norm"] is trace.final_norm
+    assert torch.equal(trace["layers.0.attn_scores"], trace.layers[0].attn_scores)
+    assert set(trace) == set(trace.keys()) >= {"token_embedding", "layers.0.resid_pre", "layers.2.mlp_out"}
+    assert "layers.0.ln_1" not in trace
+    assert "layers.*.resid_pre" in repr(trace)
+    assert str((B, S, C)) in repr(trace)
+    assert repr(Trace()) == "Trace(empty)"
+    for name in ("layers.3.attn_q", "layers.x.attn_q", "attn", "layers.0.attn"):
+        with pytest.raises(ValueError, match=f"a trace has no '{name}'"):
+            trace[name]
+    with pytest.raises(ValueError, match="ln_1 was not recorded"):
+        trace["layers.0.ln_1"]
+
+
+def test_a_trace_with_gradients_gives_those_of_every_activation(model):
+    idx = torch.randint(61, (1, 9))
+    found = []
+    for trainable in (True, False):
+        trace = Trace(full=True, gradients=True)
+        model.requires_grad_(trainable)
+        model(idx, trace=trace)[0, -1].logsumexp(dim=-1).backward()
+        assert {name for name in trace if trace[name].grad is None} <= {"position_embedding"}
+        found.append(trace)
+    with_weights, without = found
+    for name in with_weights:
+        if name != "position_embedding":
+            assert_close(with_weights[name].grad, without[name].grad, atol=1e-5, rtol=1e-4)
+    before = with_weights["layers.0.resid_post"].grad
+    assert_close(with_weights["layers.1.resid_pre"].grad, before, atol=0, rtol=0)
+
+
+@torch.inference_mode()
 def test_a_trace_used_twice_holds_the_second_pass(model):
     idx, trace, fresh = torch.randint(61, (2, 9)), Trace(), Trace()
     model(torch.randint(61, (1, 16)), trace=trace)
@@ -178,10 +237,15 @@ def assert_equal_traces(found: Trace, expected: Trace) -> None:
     """The same tensors under the same names, and None where there was none."""
     for mine, other in zip((found, *found.layers), (expected, *expected.layers), strict=True):
         for field in fields(mine):
-            if field.name not in ("layers", "attention"):
+            if field.name not in ("layers", "attention", "full", "gradients"):
                 value, saved = vars(mine)[field.name], vars(other)[field.name]
                 assert (value is None) == (saved is None)
-                assert value is None or torch.equal(torch.as_tensor(value), torch.as_tensor(saved))
+                assert (value is NOT_RECORDED) == (saved is NOT_RECORDED)
+                assert (
+                    value is None
+                    or value is NOT_RECORDED
+                    or torch.equal(torch.as_tensor(value), torch.as_tensor(saved))
+                )
 
 
 @pytest.mark.parametrize("kind", ["path", "file"])

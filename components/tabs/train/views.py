@@ -17,11 +17,11 @@ from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
 from components.tabs.train.curve import curve_chart
 from components.tabs.train.shown import OWN, RECORDED, Film, Shown, progress_of, shares_of_next
-from components.tabs.train.state import Run, TrainState
+from components.tabs.train.state import LearnedState, Run, TrainState
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
 from gpt.training.live_run import LiveRun, RunProgress
-from gpt.training.recorded_run import RecordedRun
+from gpt.training.recorded_run import RecordedRun, recording_command
 
 
 def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> str:
@@ -216,8 +216,15 @@ def film_views(film: Film) -> tuple[View, ...]:
 
         return View(f"{film.name}-{name}", partial(inputs, film), drawn)
 
+    def film_lead(s: Snapshot) -> dict[str, Any]:
+        shown = film.shown(s)
+        if shown is not None:
+            return lead(shown, s.language)
+        missing = film is RECORDED and s.state(LearnedState).looked_for_recorded
+        return {"text": t("learned.missing", s.language, command=recording_command()) if missing else ""}
+
     return (
-        view("film", evaluated, lead, {"text": ""}),
+        View(f"{film.name}-film", partial(evaluated, film), film_lead),
         view("player", evaluated, player, {"moments": 0}),
         view("curve", running, curve_chart, chart_data(None, "")),
         view("samples-says", evaluated, samples_sentence, {"text": ""}),

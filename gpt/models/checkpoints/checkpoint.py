@@ -161,7 +161,7 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
     """
     path = Path(path)
     if not (path.is_file() or path.is_dir()):
-        raise GPTError("file.unknown", "there is no file or folder {path}", path=path)
+        raise unknown_file(path)
     try:
         return open_files(weight_files(path), hints or Hints(**given))
     except OSError as error:
@@ -195,7 +195,15 @@ def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
     """The layout in a file, None without one; see `Hints`."""
     if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
         return None
-    return read_layout(folder / LAYOUT_FILE if names is None else Path(names))
+    path = folder / LAYOUT_FILE if names is None else Path(names)
+    if not path.is_file():
+        raise unknown_file(path)
+    return read_layout(path)
+
+
+def unknown_file(path: Path) -> GPTError:
+    """The error of a path that leads nowhere."""
+    return GPTError("file.unknown", "there is no file or folder {path}", path=path)
 
 
 def weight_files(path: Path) -> list[Path]:

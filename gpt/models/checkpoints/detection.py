@@ -102,6 +102,13 @@ def detect_layout(
     named = clean_names(tensors)
     if config and family and is_written_by_transformers(named, family):
         return detect_family(named, config, hints)
+    if given and (absent := [theirs for role, theirs in given.names.items() if not is_named(role, given, named)]):
+        raise GPTError(
+            "layout.role_absent",
+            "the names given for the weights include {names}, but no weight is called that: correct the name, or "
+            "remove it if the model has no such part",
+            names=", ".join(absent),
+        )
     known = given or known_layout(tensors, named, config, entries)
     layout = known or infer_layout(named)
     if layout.title == CUSTOM:

@@ -12,59 +12,77 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
 
 from gpt.errors import GPTError
-from gpt.model import GPT
+from gpt.inputs import AnyModel, with_tokenizer
 from gpt.models.checkpoints.bpe_files import write_gpt2_files
 from gpt.models.checkpoints.checkpoint import CHECKSUM, CONFIG, WEIGHTS, folder_digest, open_checkpoint
-from gpt.models.checkpoints.families import FAMILIES, GPT2, SIZES
-from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES
+from gpt.models.checkpoints.families import GPT2
+from gpt.models.checkpoints.hugging_face_tokenizer import SETTINGS_FILES, TOKENIZER_CONFIG
 from gpt.models.checkpoints.stated import Hints
+from gpt.models.checkpoints.to_transformers import to_transformers
 from gpt.models.checkpoints.vocabularies import FILES, write_vocabulary
 from gpt.tokenizer import Tokenizer, Vocabulary, load_vocabulary
 
-# Matrices that transformers stores as (in, out), as OpenAI's release does.
-TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
-# Names of its options by ours, without that of the activation, whose values have other names.
-GPT2_OPTIONS = {ours: name for ours, name in {**SIZES, **FAMILIES[GPT2].options}.items() if ours != "activation"}
-# Our options that it can express; biases that are absent are zeros.
-GPT2_EXPRESSES = {*GPT2_OPTIONS, "activation", "bias", "qkv_bias", "proj_bias", "mlp_bias"}
-
 
 def save_model(
-    folder: Path | str, model: GPT, vocabulary: Vocabulary | Path | str, *, dtype: torch.dtype = torch.float16
+    folder: Path | str,
+    model: AnyModel,
+    vocabulary: Vocabulary | Path | str | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+    overwrite: bool = False,
 ) -> None:
-    """Write our own format, with the weights in dtype; an interrupted save leaves the files of the old model."""
-    state = {name: value.detach().to("cpu", dtype).contiguous() for name, value in model.state_dict().items()}
-    if model.config.tie_weights:
+    """Write a model in our own format; an interrupted save leaves the files of the old model.
+
+    vocabulary: None is that of a loaded model. dtype: of the weights.
+    Raises ValueError if there is a model in the folder already, unless it may be overwritten.
+    """
+    gpt, tokenizer = with_tokenizer(model)
+    state = {name: value.detach().to("cpu", dtype).contiguous() for name, value in gpt.state_dict().items()}
+    if gpt.config.tie_weights:
         del state["lm_head.weight"]
-    known = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary
-    with new_folder(Path(folder)) as new:
+    known = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary or tokenizer
+    with new_folder(Path(folder), overwrite) as new:
         save_file(state, new / WEIGHTS)
         write_vocabulary(known, new)
-        config = dataclasses.asdict(model.config)
+        config = dataclasses.asdict(gpt.config)
         write_config(new, {**config, CHECKSUM: folder_digest(config, new)})
 
 
 def save_hugging_face(
-    folder: Path | str, model: GPT, vocabulary: Vocabulary, *, dtype: torch.dtype = torch.float32
+    model: AnyModel,
+    folder: Path | str,
+    vocabulary: Vocabulary | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+    overwrite: bool = False,
 ) -> None:
-    """Write a folder for transformers: GPT2LMHeadModel, and GPT2Tokenizer if the vocabulary is BPE."""
-    state, config = to_hugging_face(model)
-    with new_folder(Path(folder)) as new:
+    """Write a folder that transformers opens, with `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer`.
+
+    The model becomes one of the family that it was read from, or the first that computes the same; its vocabulary
+    that of GPT2Tokenizer if it is BPE by tiktoken. Arguments and errors are those of `save_model`; raises ValueError
+    also for a model that no family of transformers can express.
+    """
+    gpt, tokenizer = with_tokenizer(model)
+    tokenizer = vocabulary or tokenizer
+    state, config = to_transformers(gpt, getattr(model, "layout", ""))
+    with new_folder(Path(folder), overwrite) as new:
         save_file({name: value.to(dtype) for name, value in state.items()}, new / WEIGHTS, metadata={"format": "pt"})
-        if isinstance(vocabulary, Tokenizer):
-            write_gpt2_files(vocabulary, new)
+        if isinstance(tokenizer, Tokenizer):
+            write_gpt2_files(tokenizer, new)
+            if config["model_type"] != GPT2:  # for which AutoTokenizer expects another class
+                settings = json.dumps({"tokenizer_class": "GPT2Tokenizer"})
+                (new / TOKENIZER_CONFIG).write_text(settings + "\n", encoding="utf-8")
         else:
-            write_vocabulary(vocabulary, new)
-        write_config(new, {**config, "bos_token_id": vocabulary.eot_id, "eos_token_id": vocabulary.eot_id})
+            write_vocabulary(tokenizer, new)
+        start = tokenizer.prefix_ids[0] if tokenizer.prefix_ids else tokenizer.eot_id
+        write_config(new, {**config, "bos_token_id": start, "eos_token_id": tokenizer.eot_id, "pad_token_id": None})
 
 
 def convert(
@@ -75,8 +93,11 @@ def convert(
     hints, or their fields as arguments: as for `open_checkpoint`.
     """
     checkpoint = open_checkpoint(source, hints, **given)
-    write = save_model if to == "ours" else save_hugging_face
-    write(target, checkpoint.build(), checkpoint.tokenizer, dtype=checkpoint.dtype)
+    model, tokenizer, dtype = checkpoint.build(), checkpoint.tokenizer, checkpoint.dtype
+    if to == "ours":
+        save_model(target, model, tokenizer, dtype=dtype)
+    else:
+        save_hugging_face(model, target, tokenizer, dtype=dtype)
     return checkpoint.layout
 
 
@@ -87,8 +108,17 @@ def write_config(folder: Path, config: Mapping[str, object]) -> None:
 
 
 @contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder whose files replace those of the old model when the block ends without an error."""
+def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
+    """A temporary folder whose files replace those of the old model when the block ends without an error.
+
+    Raises ValueError if there is a model, or a file in place of the folder, and it may not be overwritten.
+    """
+    if folder.is_file() or (not overwrite and any((folder / name).exists() for name in (CONFIG, WEIGHTS))):
+        raise GPTError(
+            "save.exists",
+            "{folder} exists already: choose another folder, or pass overwrite=True to replace the model in it",
+            folder=folder,
+        )
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".new-") as new:
         yield Path(new)
@@ -97,43 +127,3 @@ def new_folder(folder: Path) -> Iterator[Path]:
             os.replace(Path(new) / name, folder / name)
         for name in {*FILES, *SETTINGS_FILES} - set(written):
             (folder / name).unlink(missing_ok=True)
-
-
-def transposed(name: str, tensor: Tensor) -> Tensor:
-    """A view of a weight in our orientation, given transformers', or the other way round."""
-    return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
-
-
-def to_hugging_face(model: GPT) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """The weights and the config.json of transformers' GPT2LMHeadModel; biases that a model lacks are zeros.
-
-    Raises ValueError for a model with options that GPT-2 does not have.
-    """
-    config = model.config
-    values = {field.name: (getattr(config, field.name), field.default) for field in fields(config)}
-    if unknown := [
-        f"{name}={value!r}" for name, (value, gpt2) in values.items() if name not in GPT2_EXPRESSES and value != gpt2
-    ]:
-        raise GPTError(
-            "layout.not_gpt2",
-            "transformers' GPT-2 cannot express {options}: save this model in our own format",
-            options=", ".join(unknown),
-        )
-    state = {name: value.detach().cpu() for name, value in model.state_dict().items()}
-    if config.tie_weights:
-        del state["lm_head.weight"]
-    for name, value in list(state.items()):
-        if name.startswith(("h.", "ln_f.")) and name.endswith(".weight"):
-            state.setdefault(name.removesuffix("weight") + "bias", value.new_zeros(len(value)))
-    theirs = {
-        name if name == "lm_head.weight" else f"transformer.{name}": transposed(name, value).contiguous()
-        for name, value in state.items()
-    }
-    return theirs, {
-        "architectures": ["GPT2LMHeadModel"],
-        "model_type": GPT2,
-        "activation_function": "gelu_new" if config.activation == "gelu_tanh" else config.activation,
-        "embd_pdrop": config.dropout,
-        "attn_pdrop": config.dropout,
-        **{name: getattr(config, ours) for ours, name in GPT2_OPTIONS.items()},
-    }

@@ -186,7 +186,10 @@ def test_the_saved_film_has_a_picture_for_each_step(session: Session) -> None:
         assert (film.format, film.n_frames) == ("GIF", len(STEPS))
 
 
-def test_without_a_recording_there_is_no_film_until_one_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_recording_the_page_names_the_command_that_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "README.md").write_text((recorded_run.ASSETS / "README.md").read_text())
     monkeypatch.setattr(recorded_run, "ASSETS", tmp_path)
     bundled_recording.cache_clear()
     session = Session(None)
@@ -194,6 +197,7 @@ def test_without_a_recording_there_is_no_film_until_one_trains(tmp_path: Path, m
     assert ANALYSIS.wanted(session.snapshot()) is None
     shown = drawn(session)
     assert (shown["player"]["moments"], shown["flow"]["tokens"]) == (0, None)
+    assert "python -m gpt.training tinystories.txt --out stories-small" in shown["film"]["text"]
     bundled_recording.cache_clear()
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from gpt import GPT, GPTConfig, KVCache
+from gpt import GPT, GPTConfig, KVCache, get_model, load_model
 from gpt.inference import packed_linear
 from gpt.inference.packed_linear import (
     SMALL_WEIGHT,
@@ -210,3 +210,35 @@ def test_a_matrix_is_freed_as_it_is_packed(packing, monkeypatch):
     pack(model, packing)
     assert len(left) == 13
     assert max(left) <= 1  # the previous layer
+
+
+@pytest.fixture
+def without_operators(monkeypatch):
+    """A version of torch whose private operators have other names or arguments."""
+
+    def changed(*arguments: object) -> None:
+        raise TypeError("unexpected argument")
+
+    packed_linear.works.cache_clear()
+    monkeypatch.delattr(torch.ops.mkldnn, "_reorder_linear_weight", raising=False)
+    monkeypatch.setattr(packed_linear.OneDNNLinear, "product", changed)
+    for name in ("linear_prepack_fp16", "linear_prepack"):
+        monkeypatch.setattr(torch.ops.quantized, name, changed)
+    yield
+    packed_linear.works.cache_clear()
+
+
+def test_without_torchs_private_operators_weights_stay_ordinary_and_say_so(without_operators):
+    with pytest.warns(UserWarning, match="OneDNNLinear does not work with torch"):
+        loaded = load_model("stories", device="cpu")
+    assert type(loaded.model.lm_head).__mro__[1] is nn.Linear
+    ids = loaded.tokenizer.encode("Once upon a time")
+    assert torch.allclose(loaded.trace(ids).logits, get_model("stories").trace(ids).logits, atol=1e-4)
+    with pytest.warns(UserWarning, match="does not work with torch"):
+        half = load_model("stories", device="cpu", precision="half")
+    assert isinstance(half.model.lm_head, packed_linear.BFloat16Linear)
+    with (
+        pytest.warns(UserWarning, match="Int8Linear does not work"),
+        pytest.raises(ValueError, match="lacks the operators of precision int8"),
+    ):
+        load_model("stories", device="cpu", precision="int8")

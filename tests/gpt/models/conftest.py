@@ -35,7 +35,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, byte_tokenizer: Toke
     """A hub with one small model, a client configured for it, and an empty cache."""
     folder = tmp_path / "repository"
     config = GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=16, n_layer=2, n_head=2, n_embd=64)
-    save_hugging_face(folder, GPT(config), byte_tokenizer)
+    save_hugging_face(GPT(config), folder, byte_tokenizer)
     write_gpt2_files(byte_tokenizer, folder)
     (folder / "pytorch_model.bin").write_bytes(b"not for us")
     server = Hub({file.name: file.read_bytes() for file in folder.iterdir()})

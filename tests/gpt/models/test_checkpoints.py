@@ -117,10 +117,12 @@ def test_files_of_a_saved_model_are_readable_by_all_and_include_the_vocabulary(
 def test_model_saved_over_another_replaces_its_vocabulary(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
     save_model(tmp_path, tiny(), byte_tokenizer)
     (tmp_path / "README.md").write_text("a card")
-    save_model(tmp_path, tiny(vocab_size=3), Characters(["a", "b", "\n"]))
+    with pytest.raises(ValueError, match="exists already: choose another folder, or pass overwrite=True"):
+        save_model(tmp_path, tiny(vocab_size=3))
+    save_model(tmp_path, tiny(vocab_size=3), Characters(["a", "b", "\n"]), overwrite=True)
     assert load_model(tmp_path).tokenizer.encode("b\na") == [1, 2, 0]
     assert {file.name for file in tmp_path.iterdir()} == {"README.md", "characters.json", *FILES[:2]}
-    save_model(tmp_path, tiny(), PlainIds(N_VOCAB))
+    save_model(tmp_path, tiny(), PlainIds(N_VOCAB), overwrite=True)
     assert isinstance(load_model(tmp_path).tokenizer, PlainIds)
 
 
@@ -135,6 +137,6 @@ def test_interrupted_save_leaves_the_old_model(
 
     monkeypatch.setattr(writing, "write_vocabulary", full_disk)
     with pytest.raises(OSError, match="no space"):
-        save_model(tmp_path, tiny(), byte_tokenizer)
+        save_model(tmp_path, tiny(), byte_tokenizer, overwrite=True)
     assert torch.equal(load_model(tmp_path).model.wte.weight, before)
     assert sorted(file.name for file in tmp_path.iterdir()) == FILES

@@ -113,7 +113,7 @@ def test_configuration_of_any_values_is_read_or_refused_with_a_value_error(
     tmp_path: Path, folder: Path, byte_tokenizer: Tokenizer, kind: str
 ) -> None:
     if kind == "theirs":
-        save_hugging_face(folder, GPT(CONFIG), byte_tokenizer)
+        save_hugging_face(GPT(CONFIG), folder, byte_tokenizer, overwrite=True)
     if kind == "family":
         folder = family_twins("gemma3_text", "windows by layer, untied").folder
     config = json.loads((folder / "config.json").read_text())

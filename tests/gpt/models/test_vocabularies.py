@@ -116,7 +116,7 @@ def test_gpt2s_pair_of_files_encodes_like_the_bundled_one(tmp_path: Path, gpt2: 
 
 
 def test_written_vocabulary_encodes_in_transformers_as_before(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
-    save_hugging_face(tmp_path, tiny(), byte_tokenizer)
+    save_hugging_face(tiny(), tmp_path, byte_tokenizer)
     theirs = GPT2Tokenizer.from_pretrained(tmp_path)
     assert [theirs(text)["input_ids"] for text in TEXTS] == [byte_tokenizer.encode(text) for text in TEXTS]
     assert theirs.eos_token_id == byte_tokenizer.eot_id

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from gpt.models.sources import load_model
+from gpt.training.command_line import main
 from gpt.training.evaluation import Score
 from gpt.training.run_folder import RunFolder
 from gpt.training.trainer import Trainer
@@ -49,7 +50,7 @@ def test_a_stopped_run_resumes_at_its_step_and_ends_in_the_same_weights(
     assert train(tmp_path / "stopped") == 128 + number
     assert signal.getsignal(number) == handler
     assert torch.load(tmp_path / "stopped" / "last.pt", weights_only=True)["step"] == 7
-    assert train(tmp_path / "stopped", "--resume") == 0
+    assert main(["--out", str(tmp_path / "stopped"), "--resume"]) == 0
     assert_same_weights(whole_run, tmp_path / "stopped")
     for one, other in zip(RunFolder(whole_run).log(), RunFolder(tmp_path / "stopped").log(), strict=True):
         assert (one.step, one.train_loss, one.val_loss) == (other.step, other.train_loss, other.val_loss)

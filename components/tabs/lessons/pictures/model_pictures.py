@@ -159,19 +159,21 @@ def block(scene: Scene) -> Drawn:
 @torch.inference_mode()
 def model(scene: Scene) -> Drawn:
     """The shapes of the forward pass, and the prediction after a number of blocks."""
-    gpt, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
+    network, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
     depth = int(scene.a)
     streams = [trace.layers[0].resid_pre, *(layer.resid_post for layer in trace.layers)]
     stream = streams[depth]
-    logits_after = gpt.logits(gpt.ln_f(torch.stack([each[0, -1] for each in streams])))  # (n_layer + 1, vocab_size)
+    logits_after = network.logits(
+        network.ln_f(torch.stack([each[0, -1] for each in streams]))
+    )  # (n_layer + 1, vocab_size)
     logits, top = logits_after[depth], logits_after.argmax(dim=-1)
     best = int(top[depth])
     settled = int((top != top[-1]).nonzero().max()) + 1 if bool((top != top[-1]).any()) else 0
     text = scene.t(
-        "model", n=depth, total=gpt.config.n_layer, best=quoted(scene.loaded.tokenizer, best),
+        "model", n=depth, total=network.config.n_layer, best=quoted(scene.loaded.tokenizer, best),
         share=percent(float(logits.float().softmax(dim=0)[best])),
     )  # fmt: skip
-    embedding = "wte" if gpt.wpe is None else "wte + wpe"
+    embedding = "wte" if network.wpe is None else "wte + wpe"
     shapes = [("idx", [1, len(ids)]), (embedding, list(stream.shape)), (f"h[0:{depth}]", list(stream.shape))]
     shapes += [("ln_f", list(stream.shape)), ("lm_head", [1, len(ids), len(logits)])]
     rows = [["", scene.t("shape")], *([name, str(shape)] for name, shape in shapes)]

@@ -1,0 +1,88 @@
+"""Arguments of public functions, converted in one place: a model in any form, and text or token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from torch import Tensor
+
+from gpt.checks import check_token_id
+from gpt.errors import GPTError
+from gpt.model import GPT
+from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids, start_ids
+
+
+class HasModel(Protocol):
+    """A model with its tokenizer: `gpt.LoadedModel`."""
+
+    @property
+    def model(self) -> GPT: ...
+
+    @property
+    def tokenizer(self) -> Vocabulary: ...
+
+
+AnyModel = GPT | HasModel | str | Path  # a name or a path is that of a model to load
+Text = str | Sequence[int] | Tensor  # a text, or the ids of its tokens
+named: list[Callable[[str | Path], HasModel]] = []  # finds a model by its name: `gpt.models.registry` fills it
+
+
+class TokenNumbers(Vocabulary):
+    """The vocabulary of a model without a tokenizer: every token is written as its number."""
+
+    def __init__(self, n_vocab: int) -> None:
+        self.n_vocab = n_vocab
+
+    def encode(self, text: str) -> list[int]:
+        raise GPTError(
+            "model.no_tokenizer",
+            "a GPT has no tokenizer to read a text with: give token ids, or what load_model or get_model return",
+        )
+
+    def decode(self, ids: list[int]) -> str:
+        return b"".join(map(self.token_bytes, ids)).decode()
+
+    def token_bytes(self, token_id: int) -> bytes:
+        check_token_id(token_id, self.n_vocab)
+        return b" %d" % token_id
+
+
+def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
+    """A model and its tokenizer. Raises ValueError for anything else than a model, and a name that does not exist."""
+    if isinstance(model, GPT):
+        return model, TokenNumbers(model.config.vocab_size)
+    if isinstance(model, (str, Path)):
+        model = named[0](model)
+    try:
+        return model.model, model.tokenizer
+    except AttributeError:
+        raise GPTError(
+            "model.not_loaded",
+            "give a model as a name, a path, a GPT, or the result of load_model or get_model, not as {type}",
+            type=type(model),
+        ) from None
+
+
+def gpt_of(model: AnyModel) -> GPT:
+    """The network of a model. Raises ValueError as `with_tokenizer`."""
+    return with_tokenizer(model)[0]
+
+
+def ids_of(model: AnyModel, text: Text) -> list[int]:
+    """Token ids of a text as the model expects it; ids stay as they are. An empty text is the token that starts one.
+
+    Raises ValueError for a text without a tokenizer, for ids that are none or outside the vocabulary, and for a text
+    without any token.
+    """
+    gpt, tokenizer = with_tokenizer(model)
+    ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)
+    ids = ids or start_ids(tokenizer)
+    if not ids:
+        raise GPTError(
+            "prompt.empty", "this vocabulary has no end-of-text token to start from: the prompt must not be empty"
+        )
+    for token_id in (min(ids), max(ids)):
+        check_token_id(token_id, gpt.config.vocab_size)
+    return ids
