@@ -76,7 +76,7 @@ def ids_of(model: AnyModel, text: Text) -> list[int]:
     Raises ValueError for a text without a tokenizer, for ids that are none or outside the vocabulary, and for a text
     without any token.
     """
-    gpt, tokenizer = with_tokenizer(model)
+    network, tokenizer = with_tokenizer(model)
     ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)
     ids = ids or start_ids(tokenizer)
     if not ids:
@@ -84,5 +84,5 @@ def ids_of(model: AnyModel, text: Text) -> list[int]:
             "prompt.empty", "this vocabulary has no end-of-text token to start from: the prompt must not be empty"
         )
     for token_id in (min(ids), max(ids)):
-        check_token_id(token_id, gpt.config.vocab_size)
+        check_token_id(token_id, network.config.vocab_size)
     return ids

@@ -24,10 +24,10 @@ def trace_text(
     full, gradients: as for `Trace`; without either, the pass ends before the head.
     Raises ValueError as `gpt.inputs.ids_of`, and for a text longer than the context.
     """
-    gpt, trace = gpt_of(model), Trace(full=full, gradients=gradients)
-    idx = torch.tensor([ids_of(model, text)], device=gpt.device)
+    network, trace = gpt_of(model), Trace(full=full, gradients=gradients)
+    idx = torch.tensor([ids_of(model, text)], device=network.device)
     with torch.inference_mode(not gradients), torch.set_grad_enabled(gradients):
-        (gpt if full or gradients else gpt.hidden_states)(idx, trace=trace, edits=edits)
+        (network if full or gradients else network.hidden_states)(idx, trace=trace, edits=edits)
     return trace
 
 

@@ -13,9 +13,9 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 def encode_prompt(model: AnyModel, prompt: Prompt) -> list[int]:
     """Token ids of a prompt, checked; see `Generation`."""
-    gpt, tokenizer = with_tokenizer(model)
+    network, tokenizer = with_tokenizer(model)
     ids = ids_of(model, token_ids(tokenizer, prompt))
-    check_prompt_length(len(ids), gpt.config.block_size)
+    check_prompt_length(len(ids), network.config.block_size)
     for token_id in ids:
         tokenizer.token_bytes(token_id)  # raises for an id that does not exist
     return ids

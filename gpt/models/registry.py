@@ -392,8 +392,8 @@ def as_loaded(model: AnyModel) -> LoadedModel:
         return model
     if isinstance(model, (str, Path)):
         return get_model(str(model)) if str(model) in list_models() else load_model(model)
-    gpt, tokenizer = with_tokenizer(model)
-    return LoadedModel("GPT", gpt, tokenizer, gpt.device, "fp32")
+    network, tokenizer = with_tokenizer(model)
+    return LoadedModel("GPT", network, tokenizer, network.device, "fp32")
 
 
 named.append(as_loaded)

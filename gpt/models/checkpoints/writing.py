@@ -43,15 +43,15 @@ def save_model(
     vocabulary: None is that of a loaded model. dtype: of the weights.
     Raises ValueError if there is a model in the folder already, unless it may be overwritten.
     """
-    gpt, tokenizer = with_tokenizer(model)
-    state = {name: value.detach().to("cpu", dtype).contiguous() for name, value in gpt.state_dict().items()}
-    if gpt.config.tie_weights:
+    network, tokenizer = with_tokenizer(model)
+    state = {name: value.detach().to("cpu", dtype).contiguous() for name, value in network.state_dict().items()}
+    if network.config.tie_weights:
         del state["lm_head.weight"]
     known = load_vocabulary(vocabulary) if isinstance(vocabulary, (str, Path)) else vocabulary or tokenizer
     with new_folder(Path(folder), overwrite) as new:
         save_file(state, new / WEIGHTS)
         write_vocabulary(known, new)
-        config = dataclasses.asdict(gpt.config)
+        config = dataclasses.asdict(network.config)
         write_config(new, {**config, CHECKSUM: folder_digest(config, new)})
 
 
@@ -69,9 +69,9 @@ def save_hugging_face(
     that of GPT2Tokenizer if it is BPE by tiktoken. Arguments and errors are those of `save_model`; raises ValueError
     also for a model that no family of transformers can express.
     """
-    gpt, tokenizer = with_tokenizer(model)
+    network, tokenizer = with_tokenizer(model)
     tokenizer = vocabulary or tokenizer
-    state, config = to_transformers(gpt, getattr(model, "layout", ""))
+    state, config = to_transformers(network, getattr(model, "layout", ""))
     with new_folder(Path(folder), overwrite) as new:
         save_file({name: value.to(dtype) for name, value in state.items()}, new / WEIGHTS, metadata={"format": "pt"})
         if isinstance(tokenizer, Tokenizer):
