@@ -45,7 +45,7 @@ _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for pat
 _IMPORT = re.compile(r'^import (?:(\{.*\}) from )?"([^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 CLASS = "classroom/"  # the folder of scripts that few visitors need
-FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu")  # of the first view
+FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu", "steer")  # of the first view
 
 
 def bundles() -> dict[str, str]:

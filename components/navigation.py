@@ -14,7 +14,7 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 
 INNER = {  # ids of the inner tabs, by that of the tab around them
-    "reasons": ("why", "change"),
+    "reasons": ("why", "concepts", "change"),
     "learn": ("lessons", "challenges", "learned", "build", "glossary"),
     "lab": ("compare", "train", "shapes", "loss"),
 }

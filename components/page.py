@@ -43,6 +43,7 @@ from components.tabs.challenges.tab import build_challenges
 from components.tabs.challenges.table import BY_KEY as CHALLENGE_KEYS
 from components.tabs.change.tab import build_change
 from components.tabs.compare.tab import build_compare
+from components.tabs.concepts.tab import build_concepts
 from components.tabs.course.tab import build_course
 from components.tabs.glossary.tab import build_glossary
 from components.tabs.inside.example import ExamplePass
@@ -122,6 +123,8 @@ def build_app(
             with tab("reasons"), gr.Tabs(elem_id="reasons") as reasons:
                 with tab("why"):
                     build_why(events)
+                with tab("concepts"):
+                    build_concepts(events)
                 with tab("change"):
                     build_change(events)
             with tab("activations"):

@@ -9,7 +9,7 @@ from gpt.documents.beam_search import BeamSearch
 from gpt.documents.generation import Generation
 from gpt.documents.prompt import encode_prompt
 from gpt.documents.step import FinishReason, Step
-from gpt.edits import Edits, Hook, Patch
+from gpt.edits import Edits, Hook, Patch, Steering
 from gpt.errors import GPTError
 from gpt.generate import generate, generate_batch, generate_greedy
 from gpt.model import GPT
@@ -41,6 +41,7 @@ __all__ = [
     "Patch",
     "SamplingParams",
     "Stages",
+    "Steering",
     "Step",
     "Tokenizer",
     "Tokens",

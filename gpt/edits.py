@@ -49,6 +49,33 @@ class Patch:
         return hash((self.name, self.layer, self.position, self.ids))
 
 
+@dataclass(frozen=True)
+class Steering:
+    """Adds a vector to the residual stream after one layer, at every position.
+
+    value: (C,). concept: the feature of the model's dictionary for that layer and the strength that the vector was made
+    from, see `gpt.analysis.concepts`; None for another source.
+    """
+
+    layer: int
+    value: Tensor
+    concept: tuple[int, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_layer_name(self.layer)
+        if not isinstance(self.value, Tensor):
+            raise GPTError("steering.not_a_tensor", "what is added must be a tensor, not {type}", type=type(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Steering):
+            return NotImplemented
+        source, its_source = ((each.layer, each.concept) for each in (self, other))
+        return source == its_source and same_tensor(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash((self.layer, self.concept))
+
+
 def check_patchable(name: str) -> None:
     """Raise ValueError for a name that is not one of PATCHABLE."""
     if name not in PATCHABLE:
@@ -169,7 +196,8 @@ class Edits:
     activation: replaces the feed-forward activation of every layer.
     drop_positions: omits the position embedding or the rotary rotation.
     patches: activations to replace.
-    hooks: functions of activations, see `Hook`; applied in their order, after factors and patches. They work in this
+    steering: vectors that are added to the residual stream, after factors and patches.
+    hooks: functions of activations, see `Hook`; applied in their order, after all else. They work in this
         process only: documents, links and other processes refuse them.
 
     Raises ValueError for an unknown activation, a factor that is not a finite number, and keys of another type.
@@ -182,6 +210,7 @@ class Edits:
     drop_positions: bool = False
     patches: tuple[Patch, ...] = ()
     hooks: tuple[Hook, ...] = ()
+    steering: tuple[Steering, ...] = ()
 
     def __post_init__(self) -> None:
         if self.activation is not None:
@@ -203,9 +232,10 @@ class Edits:
                 )
 
     def check(self, config: GPTConfig) -> None:
-        """Raise ValueError for a layer, head, position, activation or width of a patch that the model does not have."""
+        """Raise ValueError for a layer, head, position, activation or width of a vector that the model lacks."""
         heads = list(self.head_scale)
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
+        layers += [each.layer for each in self.steering]
         for layer in (*layers, *(hook.layer for hook in self.hooks if hook.layer is not None)):
             check_layer(layer, config.n_layer)
         for _, head in heads:
@@ -238,6 +268,14 @@ class Edits:
                     shape=shape,
                     n=config.n_embd,
                 )
+        for each in self.steering:
+            if tuple(each.value.shape) != (config.n_embd,):
+                raise GPTError(
+                    "steering.shape",
+                    "a vector of shape {shape} cannot be added: the residual stream has {n} numbers",
+                    shape=tuple(each.value.shape),
+                    n=config.n_embd,
+                )
 
     def check_text(self, n: int) -> None:
         """Raise ValueError for a patch or a hook at a position beyond a text of n tokens."""
@@ -262,6 +300,7 @@ class Edits:
             mlp_scale={layer: x for layer, x in self.mlp_scale.items() if fits(mlp_scale={layer: x})},
             patches=tuple(patch for patch in self.patches if fits(patches=(patch,))),
             hooks=tuple(hook for hook in self.hooks if fits(hooks=(hook,))),
+            steering=tuple(each for each in self.steering if fits(steering=(each,))),
         )
 
     def for_any_text(self) -> Edits:
@@ -291,8 +330,10 @@ class Edits:
         return y
 
     def apply(self, layer: int | None, name: str, value: Tensor, start: int) -> Tensor:
-        """Scale, patch and hook a named activation of one layer, (..., T, width). start: absolute position of its first
-        row."""
+        """Scale, patch, steer and hook a named activation of one layer, (..., T, width).
+
+        start: absolute position of its first row.
+        """
         scales = {"attn_out": self.attn_scale, "mlp_out": self.mlp_scale}.get(name, {})
         scale = 1.0 if layer is None else scales.get(layer, 1.0)
         if scale != 1.0:
@@ -310,6 +351,10 @@ class Edits:
                     )
                 if 0 <= patch.position - start < value.shape[1]:
                     value[:, patch.position - start] = patch.value.to(value)
+        if name == "resid_post":
+            for each in self.steering:
+                if each.layer == layer:
+                    value = value + each.value.to(value)
         for hook in self.hooks:
             if (hook.layer, hook.name) == (layer, name):
                 value = hook.apply(value, start)

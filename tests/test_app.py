@@ -72,7 +72,7 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
         tools = httpx.get(f"http://127.0.0.1:{port}/gradio_api/mcp/schema").json()
         assert {tool["name"] for tool in tools} == {
             *("generate", "next_token", "tokenize", "attention", "logit_lens", "attribution", "ablate", "loss"),
-            *("hidden_state", "patch", "list_models"),
+            *("hidden_state", "patch", "steer", "list_models"),
         }
         url = f"http://127.0.0.1:{port}/gradio_api/call/v2/generate"
         body = {"prompt": "Once upon a time", "temperature": 0}

@@ -61,7 +61,7 @@ def test_the_api_example_names_every_endpoint_as_it_is():
     compile(code, "docs/api.md", "exec")
     assert set(re.findall(r'api_name="/(\w+)"', code)) == {
         *("generate", "next_token", "tokenize", "attention", "logit_lens", "attribution", "ablate", "loss"),
-        *("hidden_state", "patch", "list_models"),
+        *("hidden_state", "patch", "steer", "list_models"),
     }
 
 

@@ -16,19 +16,23 @@ from components.api.arguments import (
     read,
 )
 from components.api.results import (
+    AblatedToken,
     Ablation,
     Contributions,
     HeadWeights,
     HiddenState,
     LogitLens,
     PatchedLogits,
+    Steered,
     TextLoss,
 )
+from components.concepts import concept_name, found_concept, usual_strength
 from components.errors import PageError
 from components.labels import token_text
+from components.limits import MAX_LENGTH
 from components.next_tokens import best
 from components.state.settings import checked_number
-from gpt import Edits, Generation, LoadedModel, Trace, encode_prompt, logit_lens
+from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace, encode_prompt, logit_lens
 from gpt.analysis.attribution import direct_logit_attribution
 from gpt.analysis.lens import LENS_POINTS, lens_top_tokens
 from gpt.analysis.patching import patch_sweep
@@ -173,21 +177,57 @@ class AnalysisEndpoints(Endpoints):
         original = read(loaded, prompt)
         edited = Generation(loaded, original.ids, edits=edits)
         edited.read()
-        before, after = (each.logits(each.n_read - 1).softmax(dim=0).numpy() for each in (original, edited))
-        shown = dict.fromkeys([*best(after, before, count).tolist(), *best(before, after, count).tolist()])
         with _threads(loaded):
             bits = kl_bits(loaded.model, original.states()[-1:], edited.states()[-1:])
+        return {"tokens": _before_and_after(loaded, original, edited, count), "kl_bits": bits.item()}
+
+    def steer(
+        self,
+        prompt: str,
+        concept: str,
+        strength: float | None = None,
+        max_new_tokens: int = 40,
+        temperature: float = 0.7,
+        seed: int = 1,
+        k: int = 20,
+        model: str = "",
+    ) -> Steered:
+        """Turn a concept up: the next tokens and a continuation with and without it. Prompt and concept are required.
+
+        Parameters:
+            prompt: text to continue; an empty one is the token that stands before every text
+            concept: a word such as "dog", whose first concept is taken, or a feature after a layer, as in "5.1553"
+            strength: a multiple of its natural strength, -10 to 10; null is the usual one of the page
+            max_new_tokens: length of both continuations; 0 is none
+            temperature: of both; 0 always takes the best token
+            seed: of both
+            k: how many of the best tokens before and how many of the best after
+            model: a name of the page's list; "" is the model that the app was started with
+        Returns:
+            the concept; tokens, best first: probability before and after; the continuations without and steered
+        """
+        loaded = self.find_model(model)
+        count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
+        length = int(checked_number("max_new_tokens", max_new_tokens, 0, MAX_LENGTH))
+        params = SamplingParams(temperature=temperature, seed=seed)
+        layer, feature = found_concept(loaded, checked_text("concept", concept))
+        strength = usual_strength(loaded, (layer, feature)) if strength is None else strength
+        assert loaded.concepts is not None
+        edits = Edits(steering=(loaded.concepts.steering(layer, feature, strength),))
+        original = read(loaded, prompt)
+        edited = Generation(loaded, original.ids, edits=edits)
+        edited.read()
+        tokens = _before_and_after(loaded, original, edited, count)
+        texts = ("".join(step.text for step in each.steps(params, length)) for each in (original, edited) if length)
+        without, steered = [*texts, "", ""][:2]
         return {
-            "tokens": [
-                {
-                    "token_id": i,
-                    "token": token_text(loaded.tokenizer, i),
-                    "before": float(before[i]),
-                    "after": float(after[i]),
-                }
-                for i in sorted(shown, key=lambda i: (-after[i], -before[i], i))
-            ],
-            "kl_bits": bits.item(),
+            "layer": layer,
+            "feature": feature,
+            "name": concept_name(loaded, (layer, feature), "en"),
+            "strength": strength,
+            "tokens": tokens,
+            "without": without,
+            "steered": steered,
         }
 
     def hidden_state(
@@ -297,6 +337,16 @@ class AnalysisEndpoints(Endpoints):
         place = checked_position(position, len(ids))
         with _threads(loaded):
             return loaded, trace_window(loaded.model, ids, place, place + 1)
+
+
+def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:
+    """The `count` best next tokens of each of two documents."""
+    before, after = (each.logits(each.n_read - 1).softmax(dim=0).numpy() for each in (original, edited))
+    shown = dict.fromkeys([*best(after, before, count).tolist(), *best(before, after, count).tolist()])
+    return [
+        {"token_id": i, "token": token_text(loaded.tokenizer, i), "before": float(before[i]), "after": float(after[i])}
+        for i in sorted(shown, key=lambda i: (-after[i], -before[i], i))
+    ]
 
 
 def _chosen(loaded: LoadedModel, trace: Trace, token_id: object) -> int:

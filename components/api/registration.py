@@ -34,6 +34,7 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
         analysis.logit_lens: "analysis",
         analysis.attribution: "analysis",
         analysis.ablate: "analysis",
+        analysis.steer: "analysis",
         analysis.hidden_state: "analysis",
         analysis.patch: "analysis",
         analysis.loss: "analysis",

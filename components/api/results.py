@@ -110,6 +110,19 @@ class Ablation(TypedDict):
     kl_bits: float
 
 
+class Steered(TypedDict):
+    """A feature after a layer that is turned up: the next tokens before and after, and continuations without and with
+    it."""
+
+    layer: int
+    feature: int
+    name: str
+    strength: float
+    tokens: list[AblatedToken]
+    without: str
+    steered: str
+
+
 class ScoredToken(TypedDict):
     """A token of a text by the prediction before it. rank: 1 is the best; surprisal, entropy: bits; log_probability:
     nats."""

@@ -27,8 +27,7 @@ from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
-from components.tabs.playground.state import EXAMPLES
-from components.tabs.playground.views.prediction import bar_label, bars, box, hide_label, why
+from components.tabs.playground.views.prediction import bar_label, bars, box, concepts, hide_label, why
 from components.theme import CSS
 from components.words import words_of
 from gpt import distribution
@@ -166,7 +165,6 @@ def _card(s: Snapshot) -> str:
     typed = escape("".join(word for word, *_ in lines))
     tokens = "".join(_token(word, written, is_selected=i == at) for i, (word, written, *_) in enumerate(lines))
     rows = "".join(_bar(*bar[:3]) for bar in predicted["bars"][:MAX_BARS])
-    examples = "".join(_button(t(key, s.language), "first-small") for key in EXAMPLES)
     return (
         '<div class="first-card">'
         f'<div class="gb-composer"><div class="gb-sheet"><div class="gb-copy">{tokens}'
@@ -179,12 +177,21 @@ def _card(s: Snapshot) -> str:
         '<div class="gb-axis"><span>0%</span><span>50%</span><span>100%</span></div></figure>'
         f"<div><h2>{_text('reason.question', s.language)}</h2><p>{escape(why(s)['text'])}</p>"
         f'<span class="first-switches">{_button(hide_label(s), "first-small")}'
-        f"{_button(t('attention.off', s.language), 'first-small')}</span></div></div>"
+        f"{_button(t('attention.off', s.language), 'first-small')}</span>{_concepts(s)}</div></div>"
         f'<div class="first-buttons"><span class="first-run"><span class="first-button first-primary" '
         f'data-same="#generate">{_text("generate", s.language)}</span></span>{_button(t("step", s.language), "")}'
         f'<span class="first-slider">{_text("temperature", s.language)}<i style="--at:{temperature / high:.0%}"></i>'
-        f"</span>{examples}{_button(t('film.open', s.language), 'first-film')}</div></div>"
+        f"</span>{_button(t('film.open', s.language), 'first-film')}</div></div>"
     )
+
+
+def _concepts(s: Snapshot) -> str:
+    """The chips of what can be turned up."""
+    shown = concepts(s)
+    chips = "".join(_button(chip["name"], "first-small first-chip") for chip in shown["chips"])
+    if not chips:
+        return ""
+    return f'<h2>{escape(shown["labels"]["question"])}</h2><span class="first-switches">{chips}</span>'
 
 
 def _button(label: str, classes: str) -> str:

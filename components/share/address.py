@@ -88,7 +88,8 @@ def view_values(s: Snapshot) -> dict[str, Any]:
     """The tab, the selection and the edits as values of a link."""
     selection = s.selection
     values: dict[str, Any] = {"layer": selection.layer}
-    if edits := format_edits(s.edits):
+    steering = () if s.text is None or s.text.document.edits is None else s.text.document.edits.steering
+    if edits := format_edits(replace(s.edits, steering=steering)):
         values["edits"] = edits
         if s.edits_on:
             values["edits_on"] = s.edits_on

@@ -22,7 +22,7 @@ from components.state.adoption import adopt
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
-from gpt import Generation, list_models
+from gpt import Edits, Generation, list_models
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
@@ -114,8 +114,8 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
-    """Open the document of a file with its model. Edits go to Change it, and the text is read by the unedited
-    model. Raises ValueError for an invalid file."""
+    """Open the document of a file with its model. Concepts that are turned up stay so; other edits go to Change it, and
+    the text is read without them. Raises ValueError for an invalid file."""
     language = session.language
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))
     if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:
@@ -127,9 +127,12 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
     loaded = yield from load_with_progress(session, saved.model)
     edits = saved.edits_for(loaded)
     document = Generation.from_json(replace(saved, edits="").to_json(), loaded)
+    if edits is not None:
+        document.edit(Edits(steering=edits.steering))
+        edits = replace(edits, steering=())
     caption = t("share.opened", language, name=shortened(str(name), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
     adopt(session, document, shown_prompt(document), Message("status.ready"))
-    if edits is not None:
+    if edits not in (None, Edits()):
         session.edits, session.edits_on = edits, ()
         caption += t("share.opened.edits", language)
     return caption

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
+from components.concepts import steer
 from components.errors import localize_error
 from components.i18n import LANGUAGES, t
 from components.limits import MAX_LENGTH
@@ -107,7 +108,8 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     params = _settings(parameters)
     loaded = yield from _model(session, link)
     prompt, ids = _prompt(loaded, link)
-    document = Generation(loaded, ids)
+    edits, edits_on = _edits(link, loaded)
+    document = Generation(loaded, ids, edits=Edits(steering=edits.steering) if edits.steering else None)
     length = min(parameters.get("length", session.settings.length), MAX_LENGTH)
     typed_seed = str(params.seed) if "seed" in parameters else ""
     params = with_seed(params)
@@ -118,7 +120,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
             session.push_undo()
         session.document, session.prompt, session.typed, session.finish_reason = document, prompt, None, None
         session.model, session.loaded = loaded.name, loaded
-        session.edits, session.edits_on = Edits(), ()
+        session.edits, session.edits_on = replace(edits, steering=()), edits_on
         session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)
         session.throughput = Throughput(params.seed)
     session.progress = Message("status.reading")
@@ -191,7 +193,7 @@ def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ..
     """The edits and the prompt for them; none if the model has no such parts."""
     edits, ids = Edits(), link.parameters.get("edits_on", ())
     try:
-        edits = parse_edits(link.parameters.get("edits", ""), loaded.model)
+        edits = parse_edits(link.parameters.get("edits", ""), loaded.model, loaded.concepts)
         edits.check(loaded.model.config)
     except ValueError:
         link.refuse("edits", "edits_on")
@@ -213,8 +215,10 @@ def _select(session: Session, document: Generation, link: LinkRequest, tabs: Seq
         link.refuse("tab")
     if parameters.get("shading") not in get_args(Shading):
         link.refuse("shading")
-    if parameters.keys() & {"edits", "edits_on"}:
-        session.edits, session.edits_on = _edits(link, document.loaded)
+    if parameters.keys() & {"edits", "edits_on"} and parameters.keys() <= {*VIEW}:
+        edits, session.edits_on = _edits(link, document.loaded)
+        session.edits = replace(edits, steering=())
+        steer(session, edits.steering)
     selection = session.selection
     session.selection = replace(
         selection,

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 
-from gpt import Generation, Step
+from gpt import Edits, Generation, Step
 from gpt.analysis.predictions import TokenStatistics
 from gpt.documents.token_tree import Token
 
 
 class TokenStatisticsCache:
-    """Statistics by node of a document's tree. The text before a node is the same on every path, so they never change;
-    a node that was removed is told from the one that has its number by the token object."""
+    """Statistics by node of a document's tree. The text before a node is the same on every path, so they never change
+    while the document's edits stay; a node that was removed is told from the one that has its number by the token
+    object."""
 
     def __init__(self) -> None:
         self._document: Generation | None = None
+        self._edits: Edits | None = None
         self._tokens: dict[int, tuple[Token, TokenStatistics]] = {}
 
     def of(self, document: Generation) -> list[TokenStatistics | None]:
         """Statistics of each token of the current text; None for the first token and for unread ones."""
-        if document is not self._document:
-            self._document, self._tokens = document, {}
+        if document is not self._document or document.edits is not self._edits:
+            self._document, self._edits, self._tokens = document, document.edits, {}
         path, tokens = document.path, document.tree.tokens
         known = [self._tokens.get(node, (None, None)) for node in path]
         found = [

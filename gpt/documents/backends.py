@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from gpt.documents.step import Step
-from gpt.edits import Edits, Patch
+from gpt.edits import Edits, Patch, Steering
 from gpt.errors import GPTError
 from gpt.inference.cluster import ConnectionLost
 from gpt.inference.zero_gpu import to_numpy
@@ -299,8 +299,10 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
         return {}
     edits.check_portable()
     patches = [vars(patch) | {"value": to_numpy(patch.value)} for patch in edits.patches]
+    steering = [vars(each) | {"value": to_numpy(each.value)} for each in edits.steering]
     return {name: dict(value) if "scale" in name else value for name, value in vars(edits).items()} | {
-        "patches": patches
+        "patches": patches,
+        "steering": steering,
     }
 
 
@@ -309,7 +311,8 @@ def edits_of(plain: dict[str, Any]) -> Edits | None:
     if not plain:
         return None
     patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]
-    return Edits(**plain | {"patches": tuple(patches)})
+    steering = [Steering(**each | {"value": torch.from_numpy(each["value"])}) for each in plain["steering"]]
+    return Edits(**plain | {"patches": tuple(patches), "steering": tuple(steering)})
 
 
 def rows_between(reply: StreamReply, start: int, end: int) -> Sequence[Tensor]:

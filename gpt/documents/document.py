@@ -21,7 +21,8 @@ class Document:
     The first n_prompt_nodes nodes of the tree are the prompt; initially the text ends at `node`.
     block_size: the context length; a text may have one more token, which is predicted and never read.
     dropped: ids before the first, which no longer fitted the context; see `gpt.documents.generation`.
-    key: unique among the documents of this process; another one after nodes were removed, whose numbers are used again.
+    key: unique among the documents of this process; another one after nodes were removed, whose numbers are used again,
+        and after its edits were replaced.
     """
 
     _n_prompt_nodes: int
@@ -186,7 +187,10 @@ class Document:
         """Remove the nodes from number `start` on, none of which is in the text."""
         if start < len(self.tree):
             self.tree.truncate(start)
-            self.key = next(_keys)
+            self._renew_key()
+
+    def _renew_key(self) -> None:
+        self.key = next(_keys)
 
     def _set_tree(self, tree: TokenTree, n_prompt_nodes: int, node: int) -> None:
         self.tree, self._n_prompt_nodes, self._history = tree, n_prompt_nodes, History(node)

@@ -7,6 +7,7 @@ act=relu   activation
 nopos      drop_positions
 resid_pre2.5=17-4-99-4-21-7
            patch of resid_pre in layer 2 at position 5 from a pass over the tokens 17, 4, 99 ...
+c2.174=3   concept 174 of layer 2 turned up by 3 times its natural strength
 """
 
 from __future__ import annotations
@@ -16,24 +17,28 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast, get_args
 
+from gpt.analysis.concepts import Concepts
 from gpt.analysis.patching import patch_from
 from gpt.config import Activation
-from gpt.edits import PATCHABLE, Edits, Patch
+from gpt.edits import PATCHABLE, Edits, Patch, Steering
 from gpt.errors import GPTError
 from gpt.model import GPT
 
 MAX_FACTOR = 10.0  # absolute value
 MAX_TEXT_CHARS = 40_000  # enough for a factor of every head of the largest GPT-2
-_SCALE = re.compile(r"(?:h(\d{1,4})\.(\d{1,4})|([af])(\d{1,4}))=(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)", re.ASCII)
+_NUMBER = r"(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)"
+_SCALE = re.compile(rf"(?:h(\d{{1,4}})\.(\d{{1,4}})|([af])(\d{{1,4}}))={_NUMBER}", re.ASCII)
+_CONCEPT = re.compile(rf"c(\d{{1,4}})\.(\d{{1,7}})={_NUMBER}", re.ASCII)
 _PATCH = re.compile(rf"({'|'.join(PATCHABLE)})(\d{{1,4}})\.(\d{{1,7}})=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
 MAX_QUOTED_CHARS = 40  # of an invalid part, in an error message
 MAX_PATCHES = 16  # each costs a forward pass
+MAX_CONCEPTS = 16
 
 
 def format_edits(edits: Edits) -> str:
-    """The text of some edits, "" for none: heads, attention, feed-forward, activation, positions, patches.
+    """The text of some edits, "" for none: heads, attention, feed-forward, activation, positions, patches, concepts.
 
-    Raises ValueError for hooks, a patch without ids and a factor beyond MAX_FACTOR.
+    Raises ValueError for hooks, a patch without ids, steering without a concept, and a factor beyond MAX_FACTOR.
     """
     edits.check_portable()
     parts = [f"h{layer}.{head}={_number(x)}" for (layer, head), x in sorted(edits.head_scale.items())]
@@ -42,16 +47,20 @@ def format_edits(edits: Edits) -> str:
     parts += [f"act={edits.activation}"] if edits.activation is not None else []
     parts += ["nopos"] if edits.drop_positions else []
     parts += [f"{p.name}{p.layer}.{p.position}={'-'.join(map(str, _source(p)))}" for p in edits.patches]
+    for each in edits.steering:
+        feature, strength = _concept(each)
+        parts.append(f"c{each.layer}.{feature}={_number(strength)}")
     return ",".join(parts)
 
 
-def parse_edits(text: str, model: GPT | None = None) -> Edits:
+def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None = None) -> Edits:
     """The edits of an untrusted text, in any order.
 
-    model: computes the values of patches; without one, patches are refused.
+    model: computes the values of patches; without one, patches are refused. concepts: of the model; without them, edits
+    of concepts are refused.
     Raises ValueError, naming the part, for anything but an edit, a factor beyond MAX_FACTOR, the same part twice, more
-    than MAX_PATCHES, and a patch whose place or tokens the model does not have. Other layers and heads are not
-    checked: see `Edits.check` and `Edits.fitting`.
+    than MAX_PATCHES or MAX_CONCEPTS, a patch whose place or tokens the model does not have, and a concept that does not
+    exist. Other layers and heads are not checked: see `Edits.check` and `Edits.fitting`.
     """
     if len(text) > MAX_TEXT_CHARS:
         raise GPTError(
@@ -65,6 +74,7 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
     activation: Activation | None = None
     drop_positions = False
     patches: dict[tuple[str, int, int], Patch] = {}
+    steering: dict[tuple[int, int], Steering] = {}
     for part in filter(None, text.split(",")):
         quoted = part[:MAX_QUOTED_CHARS]
         scale = _SCALE.fullmatch(part)
@@ -91,6 +101,18 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
                     limit=MAX_PATCHES,
                 )
             patches[place] = patch_from(model, [int(token) for token in patch[4].split("-")], *place)
+        elif concepts is not None and (concept := _CONCEPT.fullmatch(part)) is not None:
+            layer, feature = int(concept[1]), int(concept[2])
+            if (layer, feature) in steering:
+                raise _duplicate(quoted)
+            if len(steering) == MAX_CONCEPTS:
+                raise GPTError(
+                    "edit_text.too_many_concepts",
+                    "{part!r} is one of more than {limit} concepts",
+                    part=quoted,
+                    limit=MAX_CONCEPTS,
+                )
+            steering[layer, feature] = concepts.steering(layer, feature, float(concept[3]))
         elif part == "nopos" and not drop_positions:
             drop_positions = True
         elif part.startswith("act=") and activation is None:
@@ -101,13 +123,23 @@ def parse_edits(text: str, model: GPT | None = None) -> Edits:
             activation = cast(Activation, name)
         else:
             raise GPTError("edit_text.unknown", "{part!r} is not an edit, or appears twice", part=quoted)
-    return Edits(heads, branches["a"], branches["f"], activation, drop_positions, tuple(patches.values()))
+    return Edits(
+        heads,
+        branches["a"],
+        branches["f"],
+        activation,
+        drop_positions,
+        tuple(patches.values()),
+        (),
+        tuple(steering.values()),
+    )
 
 
 def edits_as_python(edits: Edits) -> str:
     """Python code of the edits, such as `Edits(head_scale={(3, 2): 0.0})`.
 
-    Patches call `patch_from(loaded.model, ...)`. Raises ValueError for hooks and for a patch without ids.
+    Patches call `patch_from(loaded.model, ...)`, concepts `loaded.concepts.steering(...)`. Raises ValueError for hooks,
+    a patch without ids and steering without a concept.
     """
     edits.check_portable()
     scales: dict[str, Mapping[Any, float]] = {
@@ -123,6 +155,12 @@ def edits_as_python(edits: Edits) -> str:
         for p in edits.patches
     ]
     parts += [f"patches=({', '.join(patches)},)"] if patches else []
+    steering = [
+        f"loaded.concepts.steering({each.layer}, {feature}, {strength!r})"
+        for each in edits.steering
+        for feature, strength in [_concept(each)]
+    ]
+    parts += [f"steering=({', '.join(steering)},)"] if steering else []
     return f"Edits({', '.join(parts)})"
 
 
@@ -137,6 +175,16 @@ def _source(patch: Patch) -> tuple[int, ...]:
             "edit_text.patch_without_text", "a patch that does not come from a text cannot be written as a short text"
         )
     return patch.ids
+
+
+def _concept(steering: Steering) -> tuple[int, float]:
+    """The feature and the strength that a vector was made from."""
+    if steering.concept is None:
+        raise GPTError(
+            "edit_text.steering_without_concept",
+            "a vector that is not made from a concept of the model cannot be written as a short text",
+        )
+    return steering.concept
 
 
 def _number(factor: float) -> str:

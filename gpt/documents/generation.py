@@ -81,6 +81,13 @@ class Generation(Document):
         other.history, other._cache = self.history, self._cache.copy()
         return other
 
+    def edit(self, edits: Edits | None) -> None:
+        """Replace the edits. The activations of all branches are computed anew, and the document gets another key."""
+        if (edits or Edits()) != (self.edits or Edits()):
+            self.edits = edits
+            self._renew_key()
+            self._cache = DocumentCache(self.loaded.engine, edits, self._cache.branches.max_bytes)
+
     def to_json(self) -> str:
         """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for hooks, and for patches
         without ids."""

@@ -147,7 +147,7 @@ class SavedDocument:
         """The edits, None for none, with the values of patches computed. Raises ValueError where they do not fit."""
         if not self.edits:
             return None
-        edits = parse_edits(self.edits, loaded.model)
+        edits = parse_edits(self.edits, loaded.model, loaded.concepts)
         edits.check(loaded.model.config)
         return edits
 

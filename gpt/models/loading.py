@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from gpt.analysis.concepts import Concepts
 from gpt.analysis.tracing import trace_text
 from gpt.checks import check_choice, is_integer
 from gpt.edits import Edits
@@ -25,6 +26,7 @@ from gpt.inference.zero_gpu import on_zero_gpu
 from gpt.inputs import Text, ids_of
 from gpt.model import GPT, meta_model
 from gpt.models.checkpoints import Checkpoint
+from gpt.models.concept_files import load_concepts
 from gpt.models.memory import return_free_memory
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
@@ -54,7 +56,7 @@ class LoadedModel:
 
     On a CPU its weights are packed and can only be read; `load_model(..., trainable=True)` gives ordinary ones.
     layout: the name of its checkpoint's format. deployed: the deployment that generates with it, if there is one; this
-    model is then for looking inside.
+    model is then for looking inside. concepts: those in the folder of its checkpoint, if there are any.
     """
 
     name: str
@@ -64,6 +66,7 @@ class LoadedModel:
     precision: Precision
     layout: str = ""
     deployed: DeployedModel | None = None
+    concepts: Concepts | None = None
 
     @property
     def weight_format(self) -> str:
@@ -166,10 +169,12 @@ def build(
     """
     if trainable and precision == "int8":
         raise GPTError("precision.int8_trainable", "int8 weights cannot be trained: choose fp32 or half")
+    folder = None if untrained else checkpoint.folder
+    concepts = None if folder is None else load_concepts(folder, checkpoint.config)
     if deployed is not None and precision == "fp32" and not untrained:
         model = checkpoint.build_mapped()
         model.requires_grad_(False)
-        return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed)
+        return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed, concepts)
     packed = can_pack(precision, device) and not trainable
     if precision == "int8" and not packed:
         raise GPTError(
@@ -204,7 +209,7 @@ def build(
                 "{model} gives logits that are NaN or infinite: its training went wrong",
                 model=name,
             )
-    return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed)
+    return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed, concepts)
 
 
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:

@@ -143,12 +143,14 @@ def test_the_defaults_are_those_that_are_documented(client):
     assert found["/attribution"] == {"prompt": None, "position": -1, "token_id": None, "against": None, "model": ""}
     parts = {"heads": None, "attn_layers": None, "mlp_layers": None}
     assert found["/ablate"] == {"prompt": None, **parts, "k": 20, "model": ""}
+    length = {"max_new_tokens": 40, "temperature": 0.7, "seed": 1}
+    assert found["/steer"] == {"prompt": None, "concept": None, "strength": None, **length, "k": 20, "model": ""}
     assert found["/loss"] == {"text": None, "model": ""}
     assert found["/hidden_state"] == {"prompt": None, "layer": None, "position": -1, "name": "resid_post", "model": ""}
     tokens = {"answer": None, "other": None, "name": "resid_pre"}
     assert found["/patch"] == {"clean": None, "corrupted": None, **tokens, "model": ""}
     assert found["/list_models"] == {}
-    assert len(found) == 11
+    assert len(found) == 12
 
 
 def test_every_parameter_and_every_returned_value_is_described(client):

@@ -70,6 +70,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "logit_lens": {"prompt": DOG, "token_id": None},
     "attribution": {"prompt": DOG},
     "ablate": {"prompt": DOG, "heads": [[6, 0]], "k": 2},
+    "steer": {"prompt": DOG, "concept": "dog", "max_new_tokens": 4, "k": 2},
     "hidden_state": {"prompt": DOG, "layer": 2},
     "patch": {"clean": "Lily had a cat. Her", "corrupted": "Lily had a dog. Her"},
     "list_models": {},

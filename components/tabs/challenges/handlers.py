@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeGuard
 
+from components.concepts import LIMIT
 from components.panels.panel import computed
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -78,6 +79,41 @@ def pick_head(session: Session, sent: dict[str, Any]) -> None:
     state = session.state(ChallengesState)
     if _tool(state) == "head" and (head := _head(state, sent.get("layer"), sent.get("head"))):
         _try(session, replace(state.answer, head=head))
+
+
+def turn_concept(session: Session, sent: dict[str, Any]) -> None:
+    """Turn a concept up, on or off. sent: as of `components.widgets.steer`."""
+    state, judged = session.state(ChallengesState), latest(session.state(ChallengesState))
+    concepts = None if judged is None else judged.reading.loaded.concepts
+    if concepts is None or _tool(state) != "concepts":
+        return
+    strengths = dict(state.answer.turned)
+    match sent:
+        case {"reset": True}:
+            strengths = {}
+        case {"place": [int(layer), int(feature)]}:
+            place = layer, feature
+            strength = sent.get("strength")
+            if not isinstance(strength, int | float):
+                strength = 0.0 if strengths.get(place) else 1.0
+            concepts.steering(*place, max(-LIMIT, min(LIMIT, strength)))  # raises for what does not exist
+            strengths.pop(place, None)
+            strengths[place] = max(-LIMIT, min(LIMIT, float(strength)))
+    _try(session, replace(state.answer, turned=tuple(strengths.items())))
+
+
+def pick_feature(session: Session, sent: dict[str, Any]) -> None:
+    """Pick a token, whose features are listed, or one of these. sent: as of `components.widgets.features`."""
+    state, judged = session.state(ChallengesState), latest(session.state(ChallengesState))
+    concepts = None if judged is None else judged.reading.loaded.concepts
+    if judged is None or concepts is None or _tool(state) != "feature":
+        return
+    match sent:
+        case {"index": int(index)} if _within(index, len(judged.reading.ids)):
+            session.change(ChallengesState, answer=replace(state.answer, token=index))
+        case {"place": [int(layer), int(feature)]}:
+            concepts.steering(layer, feature, 0.0)  # raises for what does not exist
+            _try(session, replace(state.answer, feature=(layer, feature)))
 
 
 def toggle(session: Session, sent: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ MAX_TOKENS = 96
 @dataclass(frozen=True)
 class Answer:
     """text: of the box. off: the heads that are switched off; tried: those that were the only one off at some time.
-    head, token, layer: what was picked last; token is a position."""
+    head, token, layer, feature: what was picked last; token is a position. turned: concepts with their strengths."""
 
     text: str
     off: frozenset[Head] = frozenset()
@@ -30,6 +30,8 @@ class Answer:
     head: Head | None = None
     token: int | None = None
     layer: int | None = None
+    turned: tuple[tuple[tuple[int, int], float], ...] = ()
+    feature: tuple[int, int] | None = None
 
     def fitting(self, config: GPTConfig, n_tokens: int) -> Answer:
         """The answer without what a model of this shape does not have."""

@@ -13,9 +13,11 @@ from components.tabs.challenges.views import VIEWS, Piece, shows
 from components.widgets.arcs import arcs
 from components.widgets.challenge import challenge_foot, challenge_head
 from components.widgets.composer import composer
+from components.widgets.features import features
 from components.widgets.heads import heads
 from components.widgets.predictions import predictions
 from components.widgets.sentence import sentence
+from components.widgets.steer import steer
 from components.widgets.toggle_grid import toggle_grid
 
 NAME = "challenges"
@@ -43,6 +45,8 @@ def build_challenges(events: Events) -> None:
         columns(
             _where("pictures", pictures, grow=9, min_width=300),
             _where("switches", *switches, grow=2),
+            _where("turning", steer("challenge-concepts", on=handlers.turn_concept), grow=3, min_width=300),
+            _where("features", features("challenge-features", on=handlers.pick_feature), grow=9, min_width=300),
             _where("bars", bars, grow=3, min_width=300),
             column(foot, grow=3, min_width=300, classes="gb-challenge-side"),
         ),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from components.tabs.challenges.goals.circuit import Copied, Meets, OffEach, PutBack
+from components.tabs.challenges.goals.concepts import Speaks, TurnsUp
 from components.tabs.challenges.goals.goal import Goal
 from components.tabs.challenges.goals.heads import Finds, Keeps, Looks, Tops
 from components.tabs.challenges.goals.places import Leads, Matters, Twin
@@ -48,6 +49,8 @@ CHALLENGES = (
     Challenge("lens", "goals", "Lily had a cat. One day, the cat ran away. Lily looked for her", Leads()),
     Challenge("dragon", "goals", "The brave knight saw a big, scary", Tops(" dragon", most_off=2)),
     Challenge("spare", "goals", "Once upon a time, there was a little girl named", Keeps(least_off=40)),
+    Challenge("rain", "goals", "Ben and Mia wanted to play in the garden.", TurnsUp(("rain", "wet", "storm"), 1.4)),
+    Challenge("speak", "goals", 'Tom saw a big dog in the park. He smiled and said, "Hello, dog!"', Speaks(0.75)),
     Challenge(
         "twin",
         "goals",

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from components.concepts import LIMIT, STEP, concept_name, steer_labels
 from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import Language, has_text, t
@@ -14,12 +15,14 @@ from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
+from components.tabs.challenges.goals.concepts import strongest
 from components.tabs.challenges.goals.goal import Tool
 from components.tabs.challenges.goals.text import LowerLoss, probabilities
 from components.tabs.challenges.state import ChallengesState, Judged, latest, shown
 from components.tabs.challenges.table import BY_KEY, CHALLENGES
 from components.widgets.arcs import arcs_data
 from components.widgets.composer import box_line, composer_data
+from components.widgets.encoding import to_base64
 from components.widgets.heads import heads_data
 from components.widgets.predictions import Bar, predictions_data
 from components.widgets.toggle_grid import toggle_grid_data
@@ -113,7 +116,7 @@ def box(s: Snapshot) -> dict[str, Any]:
 def text(s: Snapshot) -> dict[str, Any]:
     """The text of any other goal, with arcs."""
     found = shown(s)
-    if found is None or found[0].goal.tool == "text":
+    if found is None or found[0].goal.tool in ("text", "feature"):
         return arcs_data([], "")
     challenge, judged = found
     reading, picks = judged.reading, challenge.goal.tool in ("token", "place")
@@ -202,13 +205,71 @@ def _bar(judged: Judged, i: int, before: np.ndarray, after: np.ndarray, writes: 
     return Bar(token, float(before[i]), float(after[i]), says, {"token": i} if writes else {})
 
 
-Piece = Literal["typing", "pictures", "switches", "bars"]
+def concepts(s: Snapshot) -> dict[str, Any]:
+    """The concepts to turn up."""
+    found = shown(s)
+    if found is None or found[0].goal.tool != "concepts":
+        return {"chips": []}
+    loaded, turned = found[1].reading.loaded, s.state(ChallengesState).answer.turned
+    offered = () if loaded.concepts is None else loaded.concepts.offered
+    strengths = {place: strength for place, strength in turned if strength}
+    chips = [
+        {"place": place, "name": concept_name(loaded, place, s.language), "on": place in strengths}
+        for place in ((each.layer, each.feature) for each in offered)
+    ]
+    data = {"chips": chips, "labels": steer_labels(s.language)}
+    if turned:
+        place, strength = turned[-1]
+        name = concept_name(loaded, place, s.language)
+        data["slider"] = {"place": place, "name": name, "value": strength, "limit": LIMIT, "step": STEP}
+    return data
+
+
+def features(s: Snapshot) -> dict[str, Any]:
+    """The text, and the features at the picked token."""
+    found = shown(s)
+    if found is None or found[0].goal.tool != "feature" or found[1].reading.loaded.concepts is None:
+        return {"tokens": [], "features": []}
+    reading, answer = found[1].reading, s.state(ChallengesState).answer
+    position = len(reading.ids) - 1 if answer.token is None else min(answer.token, len(reading.ids) - 1)
+    listed = strongest(reading, position)
+    most = max((float(along[position]) for _, along in listed), default=1.0)
+    return {
+        "tokens": shown_tokens(reading.tokenizer, reading.ids),
+        "selected": position,
+        "first": 0,
+        "chosen": answer.feature,
+        "features": [
+            {
+                "place": place,
+                "name": concept_name(reading.loaded, place, s.language),
+                "value": round(float(along[position]) / most, 3),
+                "says": t(
+                    "concepts.feature",
+                    s.language,
+                    name=concept_name(reading.loaded, place, s.language),
+                    layer=place[0],
+                ),
+            }
+            for place, along in listed
+        ],
+        "tints": {
+            ".".join(map(str, place)): to_base64(np.round(255 * along.numpy()).astype(np.uint8))
+            for place, along in listed
+        },
+        "labels": {name: t(f"concepts.{name}", s.language) for name in ("text", "list")},
+    }
+
+
+Piece = Literal["typing", "pictures", "switches", "bars", "turning", "features"]
 PIECES: dict[Tool, Piece] = {
     "text": "typing",
     "head": "pictures",
     "switches": "switches",
     "layer": "switches",
     "place": "switches",
+    "concepts": "turning",
+    "feature": "features",
 }
 
 
@@ -232,6 +293,8 @@ VIEWS = (
     View("challenge-heads", _inputs, heads),
     View("challenge-tool", _inputs, tool),
     View("challenge-toggles", _inputs, toggles),
+    View("challenge-concepts", _inputs, concepts),
+    View("challenge-features", _inputs, features),
     View("challenge-bars", _inputs, bars),
     View("challenge-foot", _inputs, foot),
 )

@@ -335,6 +335,18 @@ LESSONS: tuple[Lesson, ...] = (
         words="KV cache SDPA flash attention FlashAttention speed KV 缓存 键值缓存 速度",
     ),
     Lesson(
+        "concepts",
+        "use",
+        20,
+        (
+            Code("gpt.analysis.concepts", "Dictionary.activity"),
+            Code("gpt.analysis.concepts", "Dictionary.reconstruction"),
+            Code("gpt.training.concepts", "Autoencoder.update", ("pre =", "values, features", "error =", "loss =")),
+        ),
+        Place("concepts"),
+        words="sparse autoencoder SAE feature dictionary steering superposition 稀疏自编码器 特征 字典 叠加",
+    ),
+    Lesson(
         "rotary",
         "llama",
         20,

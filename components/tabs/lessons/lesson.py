@@ -23,7 +23,7 @@ class Place:
     to select the lesson's layer and head; model: the name of the one that continues the text, "" for the lessons' own.
     """
 
-    tab: Literal["playground", "inside", "why", "activations", "shapes", "loss", "train"]
+    tab: Literal["playground", "inside", "why", "concepts", "activations", "shapes", "loss", "train"]
     shape: GPTConfig | None = None
     skeleton: bool = False
     settings: dict[str, Any] = field(default_factory=dict)

@@ -107,6 +107,16 @@ def width(loaded: LoadedModel, values: dict[str, float]) -> float:
     return loaded.model.config.n_embd
 
 
+def active_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
+    """How many features of a dictionary are active on a token."""
+    return None if loaded.concepts is None else next(iter(loaded.concepts.dictionaries.values())).active
+
+
+def n_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
+    """How many features a dictionary has."""
+    return None if loaded.concepts is None else len(next(iter(loaded.concepts.dictionaries.values())).bias)
+
+
 def attends_to_previous(state: LessonsState) -> bool:
     """Whether the last token of the figure puts more than half of its attention on the token before it."""
     return state.values.get("on_previous", 0) > 0.5
@@ -153,6 +163,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "dropout": (number(2, 0.5), ChoiceQuestion(1)),
     "layouts": (number(3, 12), ChoiceQuestion(2)),
     "next": (ChoiceQuestion(2), number(1, 1024)),
+    "concepts": (NumberQuestion(active_features, mistakes=(width, n_features)), ChoiceQuestion(1), ChoiceQuestion(3)),
     "rotary": (ChoiceQuestion(3), ChoiceQuestion(1)),
     "rms_norm": (number(1.4, 1, 0.28, tolerance=0.005), number(192, 384)),
     "swiglu": (number(8 / 3, 4, 2, tolerance=0.04), ChoiceQuestion(1)),

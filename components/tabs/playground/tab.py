@@ -8,6 +8,7 @@ from typing import Any, get_args
 import gradio as gr
 
 from components.cards.card import Card, add_cards
+from components.concepts import turn
 from components.events import Events, clamped_js
 from components.frame import Frame, short_name
 from components.i18n import t
@@ -17,6 +18,7 @@ from components.parts import (
     Handler,
     Part,
     button,
+    caption,
     choice,
     column,
     columns,
@@ -48,6 +50,7 @@ from components.widgets.composer import composer, typed_js
 from components.widgets.draw import draw
 from components.widgets.predictions import predictions
 from components.widgets.sentence import sentence
+from components.widgets.steer import steer
 from components.widgets.table import table
 from components.widgets.tokens import tokens
 from components.widgets.tree import tree
@@ -74,7 +77,7 @@ def build_playground(
             next_token = _next()
             with gr.Row(elem_classes="gb-buttons"):
                 run = build_run(localizer, session)
-                start = Card("start", row(*map(_example, EXAMPLES), _film(open_film), classes="gb-start"), classes="")
+                start = Card("start", row(_film(open_film), classes="gb-start"), classes="")
         with gr.Row(elem_classes="gb-cards gb-live"):
             attention = Card("attention", *_attention())
             with gr.Column(elem_classes="gb-card gb-draw-card", min_width=300):
@@ -127,7 +130,9 @@ def _next() -> Card:
                 sentence("goes-on", kind="lead"),
                 grow=3,
             ),
-            column(why, off, switches, sentence("spoken", kind="spoken"), grow=2, min_width=240),
+            column(
+                why, off, switches, steer("concepts", on=turn), sentence("spoken", kind="spoken"), grow=2, min_width=240
+            ),
             classes="gb-next gb-live",
         ),
         classes="",
@@ -199,6 +204,7 @@ def _text() -> tuple[Part, ...]:
     again = generation.written(generation.prepare_again_here)
     return (
         question("branches.question"),
+        row(caption("examples"), *map(_example, EXAMPLES), classes="gb-small"),
         sentence("dropped", kind="caption"),
         row(
             button("undo", "undo", editing.undo, queue="model", enabled=lambda s: s.can_undo),

@@ -40,6 +40,8 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
     missing: list[Any] = []
     if shown.causes is None:
         missing.append("causes")
+    if state.by == "concepts" and not shown.graph_known:
+        missing.append("graph")
     if state.method == "gradient" and not shown.influence_known:
         missing.append("gradient")
     if shown.cell is None:
@@ -79,6 +81,7 @@ def analyse(session: Session) -> Iterator[None]:
             session.change(WhyState, shown=answer)
             yield
         yield from _causes(session, answer)
+        yield from _graph(session, answer)
         yield from _gradient(session, answer)
         yield from _lens(session)
         yield from _paths(session)
@@ -103,6 +106,15 @@ def _causes(session: Session, answer: Explanation) -> Iterator[None]:
         found = yield from _busy(session, traced.model, "causes", lambda: predictions.causes(traced, prediction))
         update(session, answer, causes=found)
         yield
+
+
+def _graph(session: Session, answer: Explanation) -> Iterator[None]:
+    if answer.graph_known or session.state(WhyState).by != "concepts":
+        return
+    traced, prediction = answer.traced, answer.prediction
+    found = yield from _busy(session, traced.model, "graph", lambda: predictions.graph(traced, prediction))
+    update(session, answer, graph=found, graph_known=True)
+    yield
 
 
 def _gradient(session: Session, answer: Explanation) -> Iterator[None]:

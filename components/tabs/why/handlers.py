@@ -10,7 +10,7 @@ from components.causes import falls_of
 from components.state.session import Session
 from components.tabs.why import predictions
 from components.tabs.why.analysis import update
-from components.tabs.why.state import Explanation, Order, Role, Sample, WatchList, WhyState
+from components.tabs.why.state import By, Explanation, Order, Role, Sample, WatchList, WhyState
 from gpt import SamplingParams
 from gpt.analysis.causes import Ablation
 from gpt.analysis.lens import LENS_POINTS
@@ -65,6 +65,30 @@ def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     shown = session.state(WhyState).shown
     if shown is not None and shown.off == off:
         update(session, answer, without=found)
+
+
+def switch_part(session: Session, sent: dict[str, Any]) -> Iterator[None]:
+    """Switch a part of the graph of concepts off or on, and predict without all that is off.
+
+    sent: "node", its key; or "all" to switch everything on.
+    """
+    answer = session.state(WhyState).shown
+    if answer is None or answer.graph is None:
+        return
+    graph, node = answer.graph, sent.get("node")
+    keys = {*map(predictions.word_key, graph.words), *map(predictions.node_key, (*graph.early, *graph.late))}
+    clicked = {key for key in (*keys, predictions.ERROR) if key == node}
+    off = frozenset[str]() if sent.get("all") is True else answer.graph_off ^ clicked
+    if not update(session, answer, graph_off=off, graph_without=None) or not off:
+        return
+    yield
+    traced, prediction = answer.traced, answer.prediction
+    found = yield from run_with_progress(
+        lambda _: predictions.without_parts(traced, prediction, graph, off), lambda *_: None
+    )
+    shown = session.state(WhyState).shown
+    if shown is not None and shown.graph_off == off:
+        update(session, answer, graph_without=found)
 
 
 def _switched(answer: Explanation, sent: dict[str, Any], settings: SamplingParams) -> Ablation | None:
@@ -150,6 +174,7 @@ def choose(name: str, values: tuple[str, ...], session: Session, value: object) 
 
 
 CHOICES = {
+    "by": get_args(By),
     "method": predictions.METHODS,
     "stage": LENS_POINTS,
     "order": get_args(Order),

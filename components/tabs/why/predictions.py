@@ -12,8 +12,10 @@ from torch import Tensor
 
 from components.causes import Falls, causes_of
 from components.state.text import Text
+from components.words import words_of
 from gpt import GPT, Edits, GPTConfig, LoadedModel, SamplingParams, Trace, distribution
 from gpt.analysis.causes import Ablation, Causes, predict_without
+from gpt.analysis.concept_graph import ConceptGraph, FeatureNode, Removed, concept_graph, logits_without
 from gpt.analysis.heads import HeadRoles, head_roles, repeated_random_ids
 from gpt.analysis.lens import Lens, logit_lens
 from gpt.analysis.saliency import input_x_gradient
@@ -199,6 +201,39 @@ def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> Caus
     weights = torch.stack(rows).float().cpu().numpy()
     of_words = [weights[:, word.start : word.stop].sum(axis=1) for word, _ in words]
     return CauseFlow(heads, tuple(words), np.stack(of_words, axis=1) if words else weights[:, :0])
+
+
+ERROR = "error"  # key of what the dictionary of the later layer leaves out
+
+
+def word_key(word: Sequence[int]) -> str:
+    """The key of a word in the graph of concepts."""
+    return f"word {word[0]}"
+
+
+def node_key(node: FeatureNode) -> str:
+    """The key of a feature in the graph of concepts."""
+    return f"{node.layer}.{node.feature} {node.position}"
+
+
+def graph(traced: TracedText, prediction: Prediction) -> ConceptGraph | None:
+    """The graph of concepts; None for a model without them, and a text that is too long for a gradient."""
+    loaded, ids = traced.loaded, prediction.previous
+    if loaded.concepts is None or not 1 < len(ids) <= longest_gradient(traced.model.config):
+        return None
+    words = words_of(loaded.tokenizer, ids)
+    return concept_graph(traced.model, loaded.concepts, ids, prediction.token, words, traced.edits)
+
+
+def without_parts(traced: TracedText, prediction: Prediction, graph: ConceptGraph, off: frozenset[str]) -> Tensor:
+    """The logits without parts of the graph, (vocab_size,). off: their keys."""
+    assert traced.loaded.concepts is not None
+    nodes = {(node.layer, node.feature, node.position) for node in (*graph.early, *graph.late) if node_key(node) in off}
+    words = {position for word in graph.words if word_key(word) in off for position in word}
+    removed = Removed(frozenset(words), frozenset(nodes), ERROR in off)
+    ids = prediction.previous
+    with threads_for(len(ids) * multiplications_per_token(traced.model)):
+        return logits_without(traced.model, traced.loaded.concepts, ids, removed, traced.edits)
 
 
 def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> Tensor:

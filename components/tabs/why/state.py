@@ -18,6 +18,7 @@ from components.tabs.why.predictions import (
 )
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.causes import Ablation, Causes
+from gpt.analysis.concept_graph import ConceptGraph
 from gpt.analysis.heads import HeadRoles
 from gpt.analysis.lens import Lens, LensPoint, TopTokens
 from gpt.tokenizer import Vocabulary
@@ -25,6 +26,7 @@ from gpt.tokenizer import Vocabulary
 Role = Literal["previous_token", "first_token", "same_token", "induction"]
 Sample = Literal["text", "noise"]
 Order = Literal["size", "layer"]
+By = Literal["heads", "concepts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,8 @@ class Explanation:
 
     off: what is switched off in the flow; without: the logits then, (vocab_size,). influence_known: whether the
     gradient was computed, which may give None. paths: the token to explain and the watched ones through the layers.
-    against: the token that the attribution compares with.
+    against: the token that the attribution compares with. graph: of concepts, which may be None when it is known;
+    graph_off: keys of its parts that are switched off; graph_without: the logits then.
     """
 
     traced: TracedText
@@ -67,6 +70,10 @@ class Explanation:
     watched: WatchList = WatchList()
     attribution: Attribution | None = None
     against: int | None = None
+    graph: ConceptGraph | None = None
+    graph_known: bool = False
+    graph_off: frozenset[str] = frozenset()
+    graph_without: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +89,12 @@ class MeasuredRoles:
 class WhyState:
     """token: the one to explain, None for the one that follows; against: the one to compare with; asked_at: the text
     and the position that both were chosen for. row: of the lens, -1 for the last. shown: the answer that all panels are
-    drawn from. roles: by sample."""
+    drawn from. roles: by sample. by: what the flow goes over."""
 
     token: int | None = None
     against: int | None = None
     asked_at: object = None
+    by: By = "heads"
     method: Method = "hidden"
     stage: LensPoint = "resid_post"
     row: int = -1

@@ -9,6 +9,7 @@ from components.cards.card import Card, add_cards
 from components.events import Events
 from components.i18n import t
 from components.parts import (
+    Live,
     Part,
     caption,
     choice,
@@ -25,10 +26,11 @@ from components.parts import (
 from components.state.snapshot import Snapshot
 from components.tabs.why import analysis, handlers
 from components.tabs.why.predictions import METHODS
-from components.tabs.why.state import Order, Role, Sample, WhyState
+from components.tabs.why.state import By, Order, Role, Sample, WhyState
 from components.tabs.why.views import VIEWS
 from components.tabs.why.views.tokens import short, token_choices
 from components.widgets.chart import chart
+from components.widgets.paths import paths
 from components.widgets.ribbons import ribbons
 from components.widgets.sentence import sentence
 from components.widgets.tokens import tokens
@@ -43,10 +45,13 @@ def build_why(events: Events) -> None:
         "why-answer",
         title_row(
             question("why.question"),
+            _switch("by", get_args(By), show=_has_concepts),
             select("why-token", _tokens, label="why.token", value=_token, on=handlers.choose_token, beside=True),
         ),
         sentence("why-because", kind="lead"),
         ribbons("why-flow", on=handlers.switch, queue="model"),
+        paths("why-paths", on=handlers.switch_part, queue="model"),
+        sentence("why-no-paths", kind="notice"),
         sentence("why-lead", kind="caption"),
         sentence("why-status", kind="status"),
         classes="gb-card gb-why-lead",
@@ -122,7 +127,7 @@ def _roles() -> Part:
     return row(roles, selected, classes="gb-cards gb-why-cards")
 
 
-def _switch(name: str, values: tuple[str, ...]) -> Part:
+def _switch(name: str, values: tuple[str, ...], show: Live | None = None) -> Part:
     """A choice of a few values, a field of `WhyState`."""
     return choice(
         f"why-{name}",
@@ -130,7 +135,12 @@ def _switch(name: str, values: tuple[str, ...]) -> Part:
         label=f"why.{name}",
         value=lambda s: getattr(s.state(WhyState), name),
         on=partial(handlers.choose, name, handlers.CHOICES[name]),
+        show=show,
     )
+
+
+def _has_concepts(s: Snapshot) -> bool:
+    return s.text is not None and s.text.loaded.concepts is not None
 
 
 def _tokens(s: Snapshot) -> list[tuple[str, int]]:

@@ -34,8 +34,10 @@ TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
 INDEX_SUFFIX = ".index.json"  # of a file that lists the files of the weights, if there are several
 INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
-# What trainers write beside the weights: adapters, states of optimizers, schedules and random generators, settings.
-NO_WEIGHTS = re.compile(r"(adapter_model|optimizer|scheduler|scaler|rng_state|random_states|training_args)(?![a-z])")
+# Files beside the weights: adapters, concepts, states of optimizers, schedules and random generators, settings.
+NO_WEIGHTS = re.compile(
+    r"(adapter_model|concepts|optimizer|scheduler|scaler|rng_state|random_states|training_args)(?![a-z])"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,7 @@ class Checkpoint:
     """A checkpoint that was opened and checked; its weights are memory-mapped.
 
     layout: the name of its format. norm_offset: is added to the weights of the norms (Gemma stores them minus 1).
+    folder: of its files.
     """
 
     layout: str
@@ -50,6 +53,7 @@ class Checkpoint:
     weights: Weights
     tokenizer: Vocabulary
     norm_offset: float = 0.0
+    folder: Path | None = None
 
     @property
     def dtype(self) -> torch.dtype:
@@ -188,7 +192,7 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
     vocabulary = (
         token_table(table) if table else find_vocabulary(vocabulary_folder(folder, entries), found.config.vocab_size)
     )
-    return Checkpoint(found.layout.title, found.config, found.weights, vocabulary, found.layout.norm_offset)
+    return Checkpoint(found.layout.title, found.config, found.weights, vocabulary, found.layout.norm_offset, folder)
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:

@@ -343,3 +343,21 @@ def test_a_bundled_model_runs_in_the_printed_code():
     model = loaded_from(code("model").GPT(config_of(loaded.model.config)), loaded.model)
     ids = loaded.tokenizer.encode("Once upon a time")
     assert_close(model(torch.tensor([ids])), loaded.model(torch.tensor([ids])), atol=1e-4, rtol=1e-4)
+
+
+def test_concepts_are_the_features_of_the_bundled_dictionary():
+    loaded = get_model()
+    layer, dictionary = next(iter(loaded.concepts.dictionaries.items()))
+    TopK = code("concepts").TopK
+    made = TopK(192, len(dictionary.bias), dictionary.active)
+    made.encoder.weight.data, made.encoder.bias.data = dictionary.encoder, dictionary.bias
+    made.decoder.data, made.center.data = dictionary.decoder, dictionary.center
+    trace = Trace()
+    loaded.model(torch.tensor([loaded.tokenizer.encode("Tom saw a big dog")]), trace=trace)
+    x = trace.layers[layer].resid_post[0, 1:]
+    assert_close(made.activity(x), dictionary.activity(x))
+    assert_close(made(x), dictionary.reconstruction(dictionary.activity(x)))
+    assert made.loss(x) < 0.2 * x.square().sum(-1).mean()
+    steering = loaded.concepts.steering(layer, 7, 1.5)
+    strength = 1.5 * float(dictionary.strengths[7])
+    assert_close(made.turn_up(x, 7, strength), x + steering.value)

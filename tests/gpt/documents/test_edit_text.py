@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpt
-from gpt import Edits, GPTConfig
+from gpt import Edits, GPTConfig, Steering
 from gpt.analysis.patching import is_patch_of_model, patch_from
 from gpt.config import Activation
 from gpt.documents.edit_text import MAX_FACTOR, edits_as_python, format_edits, parse_edits
 from gpt.edits import PATCHABLE, Patch
+from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.fake_models import tiny_model
 
 numbers = st.integers(0, 99)
@@ -123,3 +124,29 @@ def test_fitting_edits_are_those_that_check_accepts(edits, n_layer, n_head):
                 Edits(**{name: {key: given_[key]}}).check(config)
         assert kept.items() <= given_.items()
     assert (fitting.activation, fitting.drop_positions) == (edits.activation, edits.drop_positions)
+
+
+def test_concepts_that_are_turned_up_are_read_from_the_dictionary_of_the_model():
+    concepts = axis_concepts()
+    edits = Edits({(0, 1): 0.0}, steering=(concepts.steering(0, 3, -1.5), concepts.steering(0, 0, 2.0)))
+    text = format_edits(edits)
+    assert text == "h0.1=0,c0.3=-1.5,c0.0=2"
+    assert parse_edits(text, concepts=concepts) == edits
+    loaded = replace(tiny_model(), concepts=concepts)
+    assert eval(edits_as_python(edits), {"Edits": gpt.Edits, "loaded": loaded}) == edits
+    for part in ("c1.0=1", "c0.16=1", "c0.0=11", "c0.0=1,c0.0=1"):
+        with pytest.raises(ValueError, match=r"must be|appears twice"):
+            parse_edits(part, concepts=concepts)
+    with pytest.raises(ValueError, match="not an edit"):
+        parse_edits(text)
+
+
+def test_vectors_of_no_concept_have_no_text_and_must_fit_the_model():
+    config = tiny_model().model.config
+    vector = Steering(1, torch.ones(16))
+    with pytest.raises(ValueError, match="not made from a concept"):
+        format_edits(Edits(steering=(vector,)))
+    for wrong in (Steering(2, torch.ones(16)), Steering(1, torch.ones(15))):
+        assert Edits(steering=(wrong, vector)).fitting(config) == Edits(steering=(vector,))
+    with pytest.raises(ValueError, match="must be a tensor"):
+        Steering(0, [1.0])

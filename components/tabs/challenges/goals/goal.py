@@ -13,7 +13,7 @@ from components.tabs.challenges.reading import Head, Reading
 from gpt import Edits
 from gpt.tokenizer import Vocabulary
 
-Tool = Literal["text", "token", "head", "switches", "layer", "place"]  # a place is a token and a layer
+Tool = Literal["text", "token", "head", "switches", "layer", "place", "concepts", "feature"]  # a place: token and layer
 
 
 @dataclass(frozen=True)

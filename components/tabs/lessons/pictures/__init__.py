@@ -1,6 +1,7 @@
 """The figures of the lessons by key; lessons without one show panels."""
 
 from components.tabs.lessons.pictures import (
+    concept_pictures,
     llama_pictures,
     model_pictures,
     shape_pictures,
@@ -15,4 +16,5 @@ PICTURES: dict[str, Picture] = (
     | text_pictures.PICTURES
     | training_pictures.PICTURES
     | llama_pictures.PICTURES
+    | concept_pictures.PICTURES
 )

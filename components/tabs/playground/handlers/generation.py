@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from components.api.arguments import checked_text
+from components.concepts import kept_edits
 from components.state.admission import Admission, admitted, waiting_for_cluster
 from components.state.adoption import remark
 from components.state.example import encodable_text
@@ -251,9 +252,10 @@ def clear(session: Session) -> None:
         session.push_undo()
         session.chat = session.is_chat
         session.throughput = session.last_action = session.finish_reason = session.notice = None
+        edits = kept_edits(session, loaded)
         session.prompt, session.typed, session.document = "", None, None
         if start_ids(loaded.tokenizer) and not session.chat:
-            session.document = Generation(loaded, "")
+            session.document = Generation(loaded, "", edits=edits)
             session.document.read()
         session.selection = replace(session.selection, position=NEWEST)
         session.change(PlaygroundState, too_long=0)
@@ -295,7 +297,7 @@ def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | Non
     if len(ids) > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=len(ids))
         return None
-    document = Generation(loaded, ids)
+    document = Generation(loaded, ids, edits=kept_edits(session, loaded))
     session.push_undo()
     session.chat = chat
     session.document, session.prompt, session.model, session.typed = document, prompt, loaded.name, None

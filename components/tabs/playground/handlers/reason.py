@@ -1,4 +1,5 @@
-"""The analysis of the first screen: what is predicted without the hidden words, and what the prediction depends on."""
+"""The analysis of the first screen: what is predicted without the hidden words and without the concepts that are turned
+up, and what the prediction depends on."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from components import concepts
 from components.causes import causes_of
 from components.render import Analysis
 from components.state.session import Session
@@ -27,9 +29,8 @@ def wanted(s: Snapshot) -> tuple[Hashable, ...] | None:
     """What is not known of the text at the selected position; None while the text changes."""
     if s.text is None or s.text.n_read == 0 or s.generating or s.unwritten is not None:
         return None
-    missing = tuple(
-        name for name, is_missing in (("hidden", _lacks_hidden(s)), ("reason", _lacks_reason(s))) if is_missing
-    )
+    lacks = {"concepts": concepts.wanted(s), "hidden": _lacks_hidden(s), "reason": _lacks_reason(s)}
+    missing = tuple(name for name, is_missing in lacks.items() if is_missing)
     hidden = s.state(HiddenState).hidden_in(s.text)
     return (s.text, s.position, hidden, *missing) if missing else None
 
@@ -57,6 +58,7 @@ def measure(session: Session) -> Iterator[None]:
         s = session.snapshot()
     if s.text is None or wanted(s) is None:
         return
+    yield from concepts.measure(session)
     text, position = s.text, s.text.at(s.selection)
     ids, loaded, edits = text.ids[: position + 1], text.loaded, text.document.edits
     if _lacks_hidden(s):

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from components.api.arguments import checked_text
+from components.concepts import kept_edits
 from components.state.admission import admitted
 from components.state.adoption import remark
 from components.state.chat_text import chat_edit, message_of
@@ -92,7 +93,7 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     elif document is not None and keep:
         document.retype(ids[keep:], keep)
     else:
-        session.document = Generation(loaded, text)
+        session.document = Generation(loaded, text, edits=kept_edits(session, loaded))
     session.prompt, session.model = text, loaded.name
     _take(session, typed)
     return True
@@ -111,7 +112,7 @@ def _take_chat(session: Session, loaded: LoadedModel, document: Generation | Non
     else:
         if not (goes_on and document is not None and _is_prompt(document)):
             session.push_undo()
-        document = session.document = Generation(loaded, edit.ids)
+        document = session.document = Generation(loaded, edit.ids, edits=kept_edits(session, loaded))
         session.model = loaded.name
     session.prompt = message_of(loaded.tokenizer, document.ids) or text
     _take(session, text, edit.n_after)

@@ -9,6 +9,13 @@ import numpy as np
 from torch import Tensor
 
 from components.causes import Falls, causes_sentence, falls_of, main_word
+from components.concepts import (
+    SteeringState,
+    concepts_of,
+    risen_sentence,
+    steer_data,
+    unsteered_probabilities,
+)
 from components.i18n import t
 from components.labels import marked, percent, quoted
 from components.next_tokens import best
@@ -143,7 +150,7 @@ def attended(s: Snapshot) -> list[tuple[int, float]]:
 
 def bars(s: Snapshot) -> dict[str, Any]:
     """The most probable tokens after the selected one. Behind each bar the one before: with all words where some are
-    hidden; with all digits, before the sampling settings."""
+    hidden, without the concepts that are turned up; with all digits, before the sampling settings."""
     stages, chosen = s.cached(stages_of), _chosen(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)
     if s.text is None or stages is None:
@@ -151,8 +158,11 @@ def bars(s: Snapshot) -> dict[str, Any]:
     document, tokenizer, position = s.text.document, s.text.tokenizer, s.text.at(s.selection)
     now = s.cached(stages_without_words) or stages
     final, before = _numbers(now.final), _numbers(now.final)
+    plain = s.cached(unsteered_probabilities)
     if now is not stages:
         before = _numbers(stages.final)
+    elif plain is not None:
+        before = _numbers(plain)
     elif s.numbers:
         before = _numbers(stages.raw)
     listed, ids = _bars(tokenizer, before, final, (chosen, int(stages.final.argmax())), s)
@@ -161,6 +171,8 @@ def bars(s: Snapshot) -> dict[str, Any]:
     removed = int((~stages.kept).sum())
     if chosen is not None:
         text += t("bars.says.chosen", s.language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
+    if not s.cached(hidden_words):
+        text += s.cached(steered_sentence)
     if removed:
         text += t("bars.says.removed", s.language, removed=f"{removed:,}", total=f"{len(final):,}")
     at = -1 if chosen is None else ids.index(chosen)
@@ -180,10 +192,17 @@ def _bars(
     has_changed = not np.array_equal(before, final)
     listed = []
     for i in ids:
-        key = "bars.row.one" if not has_changed else "bars.row.hidden" if s.cached(hidden_words) else "bars.row"
+        key = "bars.row.one" if not has_changed else _row_key(s)
         says = t(key, s.language, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
         listed.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), says, {"token": i}))
     return listed, ids
+
+
+def _row_key(s: Snapshot) -> str:
+    """The sentence of a bar that has another one behind it."""
+    if s.cached(hidden_words):
+        return "bars.row.hidden"
+    return "bars.row" if s.cached(unsteered_probabilities) is None else "bars.row.steered"
 
 
 def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
@@ -300,9 +319,16 @@ def hidden_sentence(s: Snapshot) -> str:
     return sentence
 
 
+def steered_sentence(s: Snapshot) -> str:
+    """What is likelier by the concepts that are turned up; "" before it is measured, and where none is."""
+    stages = s.cached(stages_of)
+    return "" if stages is None else risen_sentence(s, stages.final)
+
+
 def spoken(s: Snapshot) -> dict[str, Any]:
     """What screen readers say once a text that a person has changed or selected rests."""
-    stages, reason = s.cached(stages_without_words), s.cached(hidden_sentence) or s.cached(measured_reason)
+    stages = s.cached(stages_without_words)
+    reason = s.cached(hidden_sentence) or s.cached(steered_sentence) or s.cached(measured_reason)
     is_first = s.last_action is None and s.throughput is None and s.selection.position == NEWEST
     if s.text is None or stages is None or not reason or is_first or s.generating or s.unwritten is not None:
         return {"text": ""}
@@ -313,6 +339,11 @@ def spoken(s: Snapshot) -> dict[str, Any]:
     token = quoted(tokenizer, s.text.ids[s.text.at(s.selection)])
     listed = ", ".join(f"{name} {p}" for name, p in likeliest)
     return {"text": t("bars.spoken", s.language, token=token, likeliest=listed) + reason}
+
+
+def concepts(s: Snapshot) -> dict[str, Any]:
+    """Concepts to turn up, and what that changes."""
+    return steer_data(s)
 
 
 def heatmap(s: Snapshot) -> dict[str, Any]:
@@ -331,7 +362,8 @@ def _chosen(s: Snapshot) -> int | None:
 
 
 def reason_inputs(s: Snapshot) -> tuple[Any, ...]:
-    return s.text, s.selection, s.state(ReasonState), s.state(HiddenState), s.settings.sampling(), s.language
+    states = s.state(ReasonState), s.state(HiddenState), s.state(SteeringState)
+    return s.text, s.selection, *states, s.settings.sampling(), s.language
 
 
 def spoken_inputs(s: Snapshot) -> tuple[Any, ...]:
@@ -345,5 +377,6 @@ VIEWS = (
     View("goes-on", reason_inputs, goes_on),
     View("reason", reason_inputs, why),
     View("spoken", spoken_inputs, spoken),
+    View("concepts", lambda s: (concepts_of(s), reason_inputs(s)), concepts),
     View("heatmap", lambda s: (s.text, s.selection, s.language), heatmap),
 )

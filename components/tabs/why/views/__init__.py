@@ -1,5 +1,5 @@
 """The views of Causes."""
 
-from components.tabs.why.views import flow, lens, parts, tokens
+from components.tabs.why.views import flow, graph, lens, parts, tokens
 
-VIEWS = (*flow.VIEWS, *tokens.VIEWS, *lens.VIEWS, *parts.VIEWS)
+VIEWS = (*flow.VIEWS, *graph.VIEWS, *tokens.VIEWS, *lens.VIEWS, *parts.VIEWS)

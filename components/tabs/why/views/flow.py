@@ -54,6 +54,8 @@ def _inputs(s: Snapshot) -> Any:
 def flow(s: Snapshot) -> dict[str, Any]:
     """The data of the widget `ribbons`; no heads before the causes are known, and without any."""
     shown, known = s.state(WhyState).shown, s.cached(falls)
+    if s.state(WhyState).by == "concepts":
+        return {"heads": [], "is_pending": False}
     found = None if shown is None or known is None else cause_flow(shown.traced, shown.prediction, known)
     if shown is None or known is None or found is None:
         return {"heads": [], "is_pending": is_pending(s)}

@@ -1,0 +1,270 @@
+"""Concepts of the model that a text is written with: their names, and turning them up, in all tabs.
+
+What is turned up belongs to the edits of the document, so whatever continues or reads the text is steered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from components.errors import PageError
+from components.i18n import Language, t
+from components.labels import marked, percent, quoted, shortened
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.state.text import Text
+from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering, distribution, generate
+from gpt.analysis.causes import Ablation, predict_without
+from gpt.analysis.concepts import NONE, Concepts
+from gpt.background import run_with_progress
+from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.threads import threads_for
+
+Place = tuple[int, int]  # layer and number of a feature
+N_CHIPS = 4  # concepts on the first screen
+N_WORDS = 3  # in the name of a feature without one
+LIMIT, STEP = 4.0, 0.25  # of the slider, in multiples of the natural strength
+USUAL = 1.5  # strength of a concept that has none of its own
+MAX_QUERY_CHARS = 40  # of a search for a word
+GOES_ON_TOKENS, GOES_ON_SEED = 16, 1
+
+
+@dataclass(frozen=True, eq=False)
+class Unsteered:
+    """What a text would be without what is turned up.
+
+    version: of the text. logits: (vocab_size,), after the position. goes_on, steered: how it goes on without and with.
+    """
+
+    version: tuple[int, int]
+    position: int
+    logits: Tensor
+    goes_on: str
+    steered: str
+
+    def belongs_to(self, text: Text, position: int) -> bool:
+        return self.version == text.version and self.position == position
+
+
+@dataclass(frozen=True)
+class SteeringState:
+    """chosen: the concept of the slider. all_shown: whether all concepts that are offered stand beside it. measured:
+    the last comparison."""
+
+    chosen: Place | None = None
+    all_shown: bool = False
+    measured: Unsteered | None = None
+
+
+def concepts_of(s: Snapshot) -> Concepts | None:
+    """The concepts of the model of the text."""
+    loaded = s.loaded if s.text is None else s.text.loaded
+    return None if loaded is None else loaded.concepts
+
+
+def turned(document: Generation | None) -> dict[Place, float]:
+    """The strengths of what is turned up, or down, in a document."""
+    edits = (document.edits if document is not None else None) or Edits()
+    return {(each.layer, each.concept[0]): each.concept[1] for each in edits.steering if each.concept is not None}
+
+
+def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
+    """The edits for a new document of the session: what is turned up stays so with the same model."""
+    document = session.document
+    return document.edits if document is not None and document.loaded is loaded else None
+
+
+def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
+    """The name of a feature; without one, the words on which it is strongest."""
+    assert loaded.concepts is not None
+    named = loaded.concepts.of(*place)
+    if named is not None:
+        return named.names.get(language) or named.names["en"]
+    words = concept_words(loaded, place)
+    return t("concepts.words", language).join(words[:N_WORDS]) if words else t("concepts.unused", language)
+
+
+def concept_words(loaded: LoadedModel, place: Place, rows: str = "tokens") -> list[str]:
+    """The tokens on which a feature is strongest, or, as "promotes", those that it makes likelier, without spaces."""
+    assert loaded.concepts is not None
+    ids = getattr(loaded.concepts.dictionaries[place[0]], rows)[place[1]].tolist()
+    words = [quoted(loaded.tokenizer, i).strip("“”") for i in ids if i != NONE]
+    return list(dict.fromkeys(words))
+
+
+def usual_strength(loaded: LoadedModel, place: Place) -> float:
+    """By how much a feature is turned up unless told."""
+    named = None if loaded.concepts is None else loaded.concepts.of(*place)
+    return USUAL if named is None or named.strength is None else named.strength
+
+
+def found_concept(loaded: LoadedModel, query: str) -> Place:
+    """A feature by "layer.number", or the first that a search for a word finds. Raises ValueError for none."""
+    if loaded.concepts is None:
+        raise PageError("error.no_concepts", model=loaded.name)
+    if place := re.fullmatch(r"(\d{1,4})\.(\d{1,7})", query, re.ASCII):
+        return int(place[1]), int(place[2])
+    if not (found := loaded.concepts.search(loaded.tokenizer, query, 1)):
+        raise PageError("concepts.not_found", query=shortened(query, MAX_QUERY_CHARS))
+    return found[0]
+
+
+def turn(session: Session, sent: dict[str, Any]) -> None:
+    """Turn a concept up or down, or choose it for the slider.
+
+    sent: "place", of unchecked content, with "strength", 0 for as it is, or without, which turns it on or off; "more"
+    shows all concepts, or the first ones; "reset" turns all off.
+    """
+    document = session.document
+    if document is None or (concepts := document.loaded.concepts) is None:
+        return
+    if sent.get("more") is True:
+        session.change(SteeringState, all_shown=not session.state(SteeringState).all_shown)
+        return
+    strengths = turned(document)
+    if sent.get("reset") is True:
+        strengths = {}
+    else:
+        match sent.get("place"):
+            case [int(layer), int(feature)]:
+                place = layer, feature
+            case _:
+                return
+        strength = sent.get("strength")
+        if not isinstance(strength, int | float):
+            strength = 0.0 if place in strengths else usual_strength(document.loaded, place)
+        strengths = {**strengths, place: max(-LIMIT, min(LIMIT, float(strength)))}
+        session.change(SteeringState, chosen=place)
+    steer(session, [concepts.steering(*place, strength) for place, strength in strengths.items() if strength])
+
+
+def steer(session: Session, steering: Sequence[Steering]) -> None:
+    """Replace what is turned up in the document of the session, and read its text again."""
+    with session.changing():
+        if (document := session.document) is not None:
+            document.edit(replace(document.edits or Edits(), steering=tuple(steering)))
+            document.read()
+
+
+def wanted(s: Snapshot) -> Hashable:
+    """What is not known of the text without steering at the selected position; None while nothing is turned up."""
+    if s.text is None or s.text.n_read == 0 or s.generating or not turned(s.text.document):
+        return None
+    position, found = s.text.at(s.selection), s.state(SteeringState).measured
+    if found is not None and found.belongs_to(s.text, position):
+        return None
+    return "unsteered", s.text.version, position
+
+
+def measure(session: Session) -> Iterator[None]:
+    """Measure what the text would be without steering."""
+    with session.lock.reading():
+        s = session.snapshot()
+    if s.text is None or wanted(s) is None:
+        return
+    text, position = s.text, s.text.at(s.selection)
+    loaded, edits, ids = text.loaded, text.document.edits, text.ids[: position + 1]
+    settings = replace(s.settings.sampling(), seed=GOES_ON_SEED)
+    found = yield from run_with_progress(lambda _: _unsteered(loaded, ids, edits, settings), lambda *_: None)
+    session.change(SteeringState, measured=Unsteered(text.version, position, *found))
+    yield
+
+
+def _unsteered(
+    loaded: LoadedModel, ids: Sequence[int], edits: Edits | None, settings: SamplingParams
+) -> tuple[Tensor, str, str]:
+    """Logits without steering, and how the text goes on without and with."""
+    plain = replace(edits or Edits(), steering=())
+    with threads_for(len(ids) * multiplications_per_token(loaded.model)):
+        logits = predict_without(loaded.model, ids, Ablation(), plain)
+        without, steered = (
+            "".join(step.text for step in generate(loaded, list(ids), settings, GOES_ON_TOKENS, edits=each))
+            for each in (plain, edits)
+        )
+        return logits, without, steered
+
+
+def unsteered(s: Snapshot) -> Unsteered | None:
+    """The comparison at the selected position; None before it is measured, and while nothing is turned up."""
+    found = s.state(SteeringState).measured
+    if s.text is None or s.text.n_read == 0 or found is None or not turned(s.text.document):
+        return None
+    return found if found.belongs_to(s.text, s.text.at(s.selection)) else None
+
+
+def unsteered_probabilities(s: Snapshot) -> Tensor | None:
+    """The distribution without steering after the selected position, (vocab_size,), under the sampling settings."""
+    found = s.cached(unsteered)
+    if s.text is None or found is None:
+        return None
+    previous = s.text.ids[: found.position + 1]
+    return distribution(found.logits, s.settings.sampling(), previous_ids=previous).final
+
+
+def steer_data(s: Snapshot) -> dict[str, Any]:
+    """What the widget `steer` shows: chips of the concepts, the slider of the chosen one, and what it changes."""
+    concepts, state = concepts_of(s), s.state(SteeringState)
+    if concepts is None or not concepts.offered or s.text is None:
+        return {"chips": []}
+    loaded, strengths = s.text.loaded, turned(s.text.document)
+    offered = [(each.layer, each.feature) for each in concepts.offered]
+    shown = offered if state.all_shown else offered[:N_CHIPS]
+    shown += [place for place in strengths if place not in shown]
+    chips = [
+        {"place": place, "name": concept_name(loaded, place, s.language), "on": place in strengths} for place in shown
+    ]
+    data: dict[str, Any] = {"chips": chips, "labels": steer_labels(s.language)}
+    if not strengths and not state.all_shown:
+        return data
+    data["more"] = t("concepts.less" if state.all_shown else "concepts.more", s.language)
+    if state.chosen in shown and state.chosen in strengths:
+        data |= slider_data(s, state.chosen)
+    return data | comparison(s)
+
+
+def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
+    """The slider of one concept."""
+    assert s.text is not None
+    name = concept_name(s.text.loaded, place, s.language)
+    value = turned(s.text.document).get(place, 0.0)
+    return {"slider": {"place": place, "name": name, "value": value, "limit": LIMIT, "step": STEP}}
+
+
+def comparison(s: Snapshot) -> dict[str, Any]:
+    """How the text goes on without and with what is turned up; nothing before it is measured."""
+    found = s.cached(unsteered)
+    if s.text is None or found is None:
+        return {}
+    names = [concept_name(s.text.loaded, place, s.language) for place in turned(s.text.document)]
+    rows = [
+        (t("concepts.without", s.language), f"{marked(found.goes_on).strip()} …"),
+        (
+            t("concepts.with", s.language, names=t("list.and", s.language).join(names)),
+            f"{marked(found.steered).strip()} …",
+        ),
+    ]
+    return {"texts": rows}
+
+
+def steer_labels(language: Language) -> dict[str, str]:
+    """Labels of the widget `steer`."""
+    names = ("question", "weaker", "stronger", "reset", "strength")
+    return {name: t(f"concepts.{name}", language) for name in names}
+
+
+def risen_sentence(s: Snapshot, now: Tensor) -> str:
+    """The token whose probability has risen furthest by what is turned up; "" before that is measured.
+
+    now: (vocab_size,), the distribution with it.
+    """
+    before = s.cached(unsteered_probabilities)
+    if s.text is None or before is None:
+        return ""
+    token = int((now - before).argmax())
+    p, q = percent(before[token].item()), percent(now[token].item())
+    return "" if p == q else t("concepts.risen", s.language, token=quoted(s.text.tokenizer, token), before=p, after=q)

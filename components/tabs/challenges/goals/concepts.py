@@ -1,0 +1,110 @@
+"""Goals that are reached with concepts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from components.concepts import concept_name
+from components.errors import PageError
+from components.labels import marked
+from components.tabs.challenges.goals.goal import Goal, Verdict
+from components.tabs.challenges.reading import Reading
+from gpt import Edits
+from gpt.analysis.concepts import Concepts, Snippet, trace_activity
+
+WRITTEN = 24  # tokens
+N_LISTED = 4  # features of each layer
+MOST_SHARE = 0.1  # of all tokens
+
+
+def concepts_of(reading: Reading) -> Concepts:
+    """The concepts of the model. Raises ValueError for a model without."""
+    if reading.loaded.concepts is None:
+        raise PageError("error.no_concepts", model=reading.loaded.name)
+    return reading.loaded.concepts
+
+
+@dataclass(frozen=True)
+class TurnsUp(Goal):
+    """By what is turned up, the text goes on with one of these words, and is still a text: its loss under the unsteered
+    model, in nats per token, is below `most_loss`."""
+
+    words: tuple[str, ...]
+    most_loss: float
+    tool = "concepts"
+
+    def edits(self, reading: Reading) -> Edits:
+        concepts = concepts_of(reading)
+        return Edits(steering=tuple(concepts.steering(*place, by) for place, by in reading.answer.turned if by))
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        written = goes_on(reading, self.edits(reading))
+        text = reading.tokenizer.decode(written)
+        loss = loss_of(reading, written)
+        mentions = re.search(rf"\b({'|'.join(self.words)})", text, re.IGNORECASE) is not None
+        key = "turned" if not mentions else "turned.torn" if loss >= self.most_loss else "turned.done"
+        return Verdict(key, {"text": marked(text).strip()}, key == "turned.done")
+
+
+@torch.inference_mode()
+def goes_on(reading: Reading, edits: Edits) -> list[int]:
+    """The likeliest tokens after the text, one after the other."""
+    model = reading.loaded.model
+    written: list[int] = []
+    cache, new = model.new_cache(), torch.tensor([list(reading.ids)], device=model.device)
+    while len(written) < WRITTEN:
+        written.append(int(model(new, cache=cache, edits=edits)[0, -1].argmax()))
+        new = torch.tensor([written[-1:]], device=model.device)
+    return written
+
+
+@torch.inference_mode()
+def loss_of(reading: Reading, written: list[int]) -> float:
+    """Mean loss of the unsteered model on what was written, in nats per token."""
+    idx = torch.tensor([[*reading.ids, *written]], device=reading.loaded.model.device)
+    logits = reading.loaded.model(idx)[0, len(reading.ids) - 1 : -1].float()
+    return float(cross_entropy(logits, idx[0, len(reading.ids) :]))
+
+
+@dataclass(frozen=True)
+class Speaks(Goal):
+    """A feature that is strongest right before somebody speaks: in at least this share of its snippets a quotation mark
+    follows within two tokens of a strongest one that has none."""
+
+    least: float
+    tool = "feature"
+    shows_bars = False
+
+    def judge(self, reading: Reading, after: Tensor) -> Verdict:
+        concepts, place = concepts_of(reading), reading.answer.feature
+        if place is None:
+            return Verdict("speaks.none")
+        snippets = concepts.snippets(*place, reading.tokenizer)
+        n = sum(speaks_next(reading, each) for each in snippets)
+        values = {"name": concept_name(reading.loaded, place, "en"), "n": n, "total": len(snippets)}
+        return Verdict("speaks", values, bool(snippets) and n >= self.least * len(snippets))
+
+
+def speaks_next(reading: Reading, snippet: Snippet) -> bool:
+    """Whether a quotation mark follows the strongest token, which has none."""
+    at = snippet.tint.index(max(snippet.tint))
+    strongest, *following = (reading.tokenizer.decode([token]) for token in snippet.ids[at : at + 3])
+    return '"' not in strongest and any('"' in text for text in following)
+
+
+def strongest(reading: Reading, position: int) -> list[tuple[tuple[int, int], Tensor]]:
+    """The strongest features at a token, with their activity along the text, (T,), of their natural strength."""
+    concepts, found = concepts_of(reading), []
+    for layer, dictionary in concepts.dictionaries.items():
+        activity = trace_activity(concepts, reading.trace, layer)
+        row = activity[position].where(dictionary.share <= MOST_SHARE, 0)
+        for feature in row.topk(N_LISTED).indices.tolist():
+            if row[feature] > 0:
+                along = activity[:, feature] / dictionary.strengths[feature].clamp(min=1e-6)
+                found.append(((layer, feature), torch.clamp(along, 0, 1)))
+    return found

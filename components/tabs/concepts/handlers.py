@@ -1,0 +1,100 @@
+"""The event handlers and the analysis of Concepts."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import torch
+
+from components import concepts
+from components.concepts import MAX_QUERY_CHARS, SteeringState
+from components.render import Analysis
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.state.text import Text
+from components.tabs.concepts.state import Activities, ConceptsState
+from gpt.analysis.concepts import trace_activity
+from gpt.analysis.tracing import trace_window
+from gpt.background import run_with_progress
+from gpt.inference.packed_linear import multiplications_per_token
+from gpt.inference.threads import threads_for
+
+MAX_TOKENS = 256  # of the text, before the selected one and it
+MAX_FOUND = 12
+
+
+def choose_layer(session: Session, layer: object) -> None:
+    """List the features of another layer."""
+    if type(layer) is int:
+        session.change(ConceptsState, layer=layer, chosen=None)
+
+
+def pick(session: Session, sent: dict[str, Any]) -> None:
+    """Select a token in every tab, or look at a feature. sent: "index" or "place", of unchecked content."""
+    if "index" in sent:
+        session.select(position=sent["index"])
+        return
+    loaded = session.loaded
+    match sent.get("place"):
+        case [int(layer), int(feature)] if loaded is not None and loaded.concepts is not None:
+            dictionary = loaded.concepts.dictionaries.get(layer)
+            if dictionary is not None and 0 <= feature < len(dictionary.bias):
+                session.change(ConceptsState, chosen=(layer, feature))
+                session.change(SteeringState, chosen=(layer, feature))
+
+
+def search(session: Session, query: object) -> None:
+    """Search features by a word."""
+    loaded = session.loaded
+    if not isinstance(query, str) or loaded is None or loaded.concepts is None:
+        return
+    query = query[:MAX_QUERY_CHARS]
+    found = loaded.concepts.search(loaded.tokenizer, query, MAX_FOUND)
+    session.change(ConceptsState, query=query, found=tuple(found))
+
+
+def wanted(s: Snapshot) -> Hashable:
+    """What is not known of the text; None during generation, and for a model without concepts."""
+    if s.text is None or s.text.n_read == 0 or s.generating or s.text.loaded.concepts is None:
+        return None
+    missing = concepts.wanted(s)
+    return (s.text, missing) if _lacks(s, s.text) or missing else None
+
+
+def _lacks(s: Snapshot, text: Text) -> bool:
+    shown, position = s.state(ConceptsState).shown, text.at(s.selection)
+    if shown is None or shown.text.version != text.version or shown.text.n_read != text.n_read:
+        return True
+    return not shown.first <= position < shown.first + MAX_TOKENS
+
+
+def measure(session: Session) -> Iterator[None]:
+    """Read the activities on the text, and what it would be without what is turned up."""
+    with session.lock.reading():
+        s = session.snapshot()
+    if s.text is None or wanted(s) is None:
+        return
+    if _lacks(s, s.text):
+        text, position = s.text, s.text.at(s.selection)
+        found = yield from run_with_progress(lambda _: activities(text, position), lambda *_: None)
+        session.change(ConceptsState, shown=found)
+        yield
+    yield from concepts.measure(session)
+
+
+def activities(text: Text, position: int) -> Activities:
+    """The activities on up to MAX_TOKENS tokens around a position."""
+    loaded, ids = text.loaded, text.ids[: text.n_read]
+    assert loaded.concepts is not None
+    first = max(0, min(position - MAX_TOKENS // 2, len(ids) - MAX_TOKENS))
+    stop = min(len(ids), first + MAX_TOKENS)
+    with threads_for(len(ids) * multiplications_per_token(loaded.model)), torch.inference_mode():
+        trace = trace_window(loaded.model, ids, first, stop, text.document.edits)
+        by_layer = {
+            layer: trace_activity(loaded.concepts, trace, layer, first=first) for layer in loaded.concepts.dictionaries
+        }
+    return Activities(text, first, by_layer)
+
+
+ANALYSIS = Analysis(wanted, measure)

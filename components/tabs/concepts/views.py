@@ -1,0 +1,202 @@
+"""The views of Concepts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from components.concepts import (
+    Place,
+    SteeringState,
+    comparison,
+    concept_name,
+    concept_words,
+    concepts_of,
+    risen_sentence,
+    slider_data,
+    steer_labels,
+    turned,
+    unsteered_probabilities,
+)
+from components.i18n import t
+from components.labels import marked, percent, quoted
+from components.next_tokens import best
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.state.typed_text import shown_tokens
+from components.tabs.concepts.handlers import MAX_TOKENS
+from components.tabs.concepts.state import ConceptsState
+from components.widgets.encoding import to_base64
+from components.widgets.predictions import Bar, predictions_data
+from gpt import distribution
+from gpt.analysis.concepts import Snippet
+
+MAX_FEATURES = 10
+MAX_BARS = 8
+MAX_SHARE = 0.1  # of all tokens; features that are active on more are not listed, as they stand for no idea
+FULL = 255  # the deepest tint
+
+
+def layer_of(s: Snapshot) -> int | None:
+    """The layer whose features are listed."""
+    concepts, layer = concepts_of(s), s.state(ConceptsState).layer
+    if concepts is None:
+        return None
+    return layer if layer in concepts.dictionaries else max(concepts.dictionaries)
+
+
+def features(s: Snapshot) -> dict[str, Any]:
+    """The text, and the features that are strongest at the selected token, or those that the search found."""
+    state, concepts, layer = s.state(ConceptsState), concepts_of(s), s.cached(layer_of)
+    if s.text is None or concepts is None or layer is None:
+        return {"tokens": [], "features": []}
+    position, shown = s.text.at(s.selection), state.shown
+    tokens = [marked(piece) for piece in shown_tokens(s.text.tokenizer, s.text.ids)]
+    data: dict[str, Any] = {
+        "tokens": tokens,
+        "selected": position,
+        "features": [],
+        "chosen": state.chosen,
+        "labels": {name: t(f"concepts.{name}", s.language) for name in ("text", "list")},
+    }
+    if shown is None or shown.text.version != s.text.version:
+        return data
+    at = position - shown.first
+    if state.query:
+        places = list(state.found)
+    else:
+        row = shown.by_layer[layer][at] if 0 <= at < len(shown.by_layer[layer]) else Tensor()
+        row = row.where(concepts.dictionaries[layer].share <= MAX_SHARE, 0) if len(row) else row
+        order = row.argsort(descending=True)[:MAX_FEATURES].tolist()
+        places = [(layer, feature) for feature in order if row[feature] > 0]
+    listed = [*places, state.chosen] if state.chosen is not None and state.chosen not in places else places
+    values = [float(shown.by_layer[place[0]][at, place[1]]) if 0 <= at < MAX_TOKENS else 0.0 for place in places]
+    most = max(values, default=0.0) or 1.0
+    data["features"] = [_feature(s, place, value / most) for place, value in zip(places, values, strict=True)]
+    data["tints"] = {".".join(map(str, place)): _tint(s, place) for place in listed}
+    data["first"] = shown.first
+    return data
+
+
+def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
+    """value: of the strongest that is listed."""
+    assert s.text is not None
+    name = concept_name(s.text.loaded, place, s.language)
+    says = t("concepts.feature", s.language, name=name, layer=place[0])
+    return {"place": place, "name": name, "value": round(value, 3), "says": says}
+
+
+def _tint(s: Snapshot, place: Place) -> str:
+    """The activity of a feature along the text, of its natural strength."""
+    shown, concepts = s.state(ConceptsState).shown, concepts_of(s)
+    assert shown is not None
+    assert concepts is not None
+    strength = concepts.dictionaries[place[0]].strengths[place[1]].clamp(min=1e-6)
+    values = shown.by_layer[place[0]][:, place[1]].cpu() / strength
+    return to_base64(np.round(FULL * values.clamp(0, 1).numpy()).astype(np.uint8))
+
+
+def lead(s: Snapshot) -> dict[str, Any]:
+    """What the model thinks of at the selected token."""
+    concepts, state = concepts_of(s), s.state(ConceptsState)
+    if s.text is None:
+        return {"text": t("error.no_text", s.language)}
+    if concepts is None:
+        return {"text": t("concepts.none", s.language)}
+    if state.query:
+        key = "concepts.found" if state.found else "concepts.not_found"
+        return {"text": t(key, s.language, query=state.query, n=len(state.found))}
+    listed, position = features(s)["features"], s.text.at(s.selection)
+    if position == 0:
+        return {"text": t("concepts.first", s.language)}
+    if not listed:
+        return {"text": ""}
+    token = quoted(s.text.tokenizer, s.text.ids[position])
+    return {"text": t("concepts.lead", s.language, token=token, name=listed[0]["name"])}
+
+
+def evidence(s: Snapshot) -> dict[str, Any]:
+    """Where the chosen feature is strong in other texts."""
+    place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
+    if s.text is None or concepts is None or place is None or place[0] not in concepts.dictionaries:
+        return {"snippets": []}
+    pieces = concepts.snippets(*place, s.text.tokenizer)
+    return {"snippets": [_snippet(s, each) for each in pieces], "name": t("concepts.snippets", s.language)}
+
+
+def _snippet(s: Snapshot, snippet: Snippet) -> list[tuple[str, float]]:
+    assert s.text is not None
+    ids = [token for token in snippet.ids if token not in s.text.tokenizer.special_ids]
+    tint = snippet.tint[len(snippet.ids) - len(ids) :]
+    words = shown_tokens(s.text.tokenizer, ids)
+    return [(marked(word).replace("\n", " "), round(level, 3)) for word, level in zip(words, tint, strict=True)]
+
+
+def title(s: Snapshot) -> dict[str, Any]:
+    """The name of the chosen feature."""
+    place = s.state(ConceptsState).chosen
+    if s.text is None or place is None or concepts_of(s) is None:
+        return {"text": ""}
+    return {"text": t("concepts.title", s.language, name=concept_name(s.text.loaded, place, s.language))}
+
+
+def about(s: Snapshot) -> dict[str, Any]:
+    """How often the chosen feature is active, on which words, and what it makes likelier."""
+    place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
+    if s.text is None or concepts is None or place is None:
+        return {"text": ""}
+    share = float(concepts.dictionaries[place[0]].share[place[1]])
+    joined = {
+        rows: t("concepts.words", s.language).join(
+            f"“{word}”" for word in concept_words(s.text.loaded, place, rows)[:5]
+        )
+        for rows in ("tokens", "promotes")
+    }
+    values = {"layer": place[0], "n": round(1000 * share) or t("concepts.under_one", s.language)}
+    return {"text": t("concepts.about", s.language, **values, **joined)}
+
+
+def slider(s: Snapshot) -> dict[str, Any]:
+    """The slider of the chosen feature, and how the text goes on without and with what is turned up."""
+    place = s.state(ConceptsState).chosen
+    if s.text is None or place is None or concepts_of(s) is None:
+        return {"chips": []}
+    on = place in turned(s.text.document)
+    chip = {"place": place, "name": t("concepts.off" if on else "concepts.on", s.language), "on": on}
+    return {"chips": [chip], "labels": steer_labels(s.language)} | slider_data(s, place) | comparison(s)
+
+
+def bars(s: Snapshot) -> dict[str, Any]:
+    """The next tokens with what is turned up, and behind them without it."""
+    name = t("concepts.bars", s.language)
+    if s.text is None or s.text.n_read == 0 or s.state(ConceptsState).chosen is None:
+        return predictions_data(name, "", [])
+    position, tokenizer = s.text.at(s.selection), s.text.tokenizer
+    previous = s.text.ids[: position + 1]
+    now = distribution(s.text.document.logits(position), s.settings.sampling(), previous_ids=previous).final
+    plain = s.cached(unsteered_probabilities)
+    final, before = now.numpy(), (now if plain is None else plain).numpy()
+    listed = []
+    for i in best(np.maximum(final, before), before, MAX_BARS).tolist():
+        key = "bars.row.one" if plain is None else "bars.row.steered"
+        says = t(key, s.language, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
+        listed.append(Bar(quoted(tokenizer, i).strip("“”"), float(before[i]), float(final[i]), says, {"token": i}))
+    listed.sort(key=lambda bar: -bar.after)
+    return predictions_data(name, risen_sentence(s, now).strip(), listed)
+
+
+def inputs(s: Snapshot) -> Any:
+    return s.state(ConceptsState), s.state(SteeringState), s.text, s.selection, s.settings.sampling(), s.language
+
+
+VIEWS = (
+    View("concepts-features", inputs, features),
+    View("concepts-lead", inputs, lead),
+    View("concepts-title", inputs, title),
+    View("concepts-about", inputs, about),
+    View("concepts-evidence", inputs, evidence),
+    View("concepts-slider", inputs, slider),
+    View("concepts-bars", inputs, bars),
+)

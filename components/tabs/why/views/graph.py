@@ -1,0 +1,127 @@
+"""The flow of concepts: from words over features of two layers to the token, and what is left without parts of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.concepts import concept_name
+from components.i18n import t
+from components.labels import percent, quoted, signed
+from components.render import View
+from components.state.snapshot import Snapshot
+from components.tabs.why.predictions import ERROR, node_key, word_key
+from components.tabs.why.state import Explanation, WhyState, why_inputs
+from components.tabs.why.views.flow import MAX_NAMED
+from components.words import word_name
+from gpt import distribution
+from gpt.analysis.concept_graph import ConceptGraph
+
+
+def paths(s: Snapshot) -> dict[str, Any]:
+    """The data of the widget `paths`; without the graph, no columns."""
+    state, shown = s.state(WhyState), s.state(WhyState).shown
+    if state.by != "concepts" or shown is None or shown.graph is None:
+        return {"columns": []}
+    graph, off = shown.graph, shown.graph_off
+    first, last = graph.layers
+    words = [_node(s, shown, word_key(word), float(sum(graph.to_early[i]))) for i, word in enumerate(graph.words)]
+    early = [_node(s, shown, node_key(node), node.adds) for node in graph.early]
+    late = [_node(s, shown, node_key(node), node.adds) for node in graph.late]
+    others = t("why.paths.others", s.language)
+    rest = {"key": None, "name": others, "adds": graph.others, "off": False, "says": _says(s, others, graph.others)}
+    late += [_node(s, shown, ERROR, graph.error), rest]
+    edges = [[0, i, j, _size(graph.to_early[i, j])] for i in range(len(words)) for j in range(len(early))]
+    edges += [[1, i, j, _size(graph.to_late[i, j])] for i in range(len(early)) for j in range(len(graph.late))]
+    before, after = _probabilities(s, shown)
+    return {
+        "columns": [
+            {"title": t("why.paths.words", s.language), "nodes": words},
+            {"title": t("why.paths.layer", s.language, layer=first), "nodes": early},
+            {"title": t("why.paths.layer", s.language, layer=last), "nodes": late},
+        ],
+        "edges": edges,
+        "target": quoted(shown.traced.loaded.tokenizer, graph.token).strip("“”"),
+        "before": round(before, 4),
+        "after": None if after is None else round(after, 4),
+        "says": _sentence(s, shown, off, before, after),
+        "labels": {
+            "name": t("why.paths.name", s.language, token=quoted(shown.traced.loaded.tokenizer, graph.token)),
+            "all": t("why.flow.all", s.language),
+        },
+    }
+
+
+def _size(adds: Any) -> float:
+    return round(float(adds), 4)
+
+
+def _node(s: Snapshot, shown: Explanation, key: str, adds: float) -> dict[str, Any]:
+    name = node_name(s, shown, key)
+    return {
+        "key": key,
+        "name": name.strip("“”"),
+        "adds": adds,
+        "off": key in shown.graph_off,
+        "says": _says(s, name, adds),
+    }
+
+
+def _says(s: Snapshot, name: str, adds: float) -> str:
+    return t("why.paths.adds", s.language, name=name, adds=signed(adds, 1))
+
+
+def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
+    """A part of the graph inside a sentence."""
+    assert shown.graph is not None
+    loaded, graph = shown.traced.loaded, shown.graph
+    if key == ERROR:
+        return t("why.paths.error", s.language)
+    for word in graph.words:
+        if word_key(word) == key:
+            return word_name(loaded.tokenizer, shown.prediction.previous, word, s.language)
+    node = next(each for each in (*graph.early, *graph.late) if node_key(each) == key)
+    return f"“{concept_name(loaded, (node.layer, node.feature), s.language)}”"
+
+
+def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None]:
+    """The probability of the token, and without what is off; None while nothing is off, and before that is known."""
+    graph, settings, ids = shown.graph, s.settings.sampling(), shown.prediction.previous
+    assert graph is not None
+    before = distribution(shown.prediction.logits, settings, previous_ids=ids).final[graph.token].item()
+    if shown.graph_without is None:
+        return before, None
+    return before, distribution(shown.graph_without, settings, previous_ids=ids).final[graph.token].item()
+
+
+def _sentence(s: Snapshot, shown: Explanation, off: frozenset[str], before: float, after: float | None) -> str:
+    assert shown.graph is not None
+    if not off:
+        return t("why.paths.hint", s.language, share=percent(_named_share(shown.graph)))
+    if after is None:
+        return t("why.flow.busy", s.language)
+    names = [node_name(s, shown, key) for key in sorted(off)]
+    parts = t("why.flow.and", s.language).join(names)
+    if len(names) > MAX_NAMED:
+        parts = t("why.flow.parts", s.language, n=len(names))
+    p, q = percent(before), percent(after)
+    key = "why.flow.without" if p != q else "why.flow.same"
+    token = quoted(shown.traced.loaded.tokenizer, shown.graph.token)
+    return t(key, s.language, parts=parts, token=token, before=p, after=q)
+
+
+def _named_share(graph: ConceptGraph) -> float:
+    """Share of the logit that the listed features of the later layer add."""
+    named = sum(node.adds for node in graph.late)
+    return max(0.0, min(1.0, named / graph.logit)) if graph.logit > 0 else 0.0
+
+
+def status(s: Snapshot) -> dict[str, Any]:
+    """Why there is no graph."""
+    state, shown = s.state(WhyState), s.state(WhyState).shown
+    if state.by != "concepts" or shown is None or shown.graph is not None or not shown.graph_known:
+        return {"text": ""}
+    key = "concepts.none" if shown.traced.loaded.concepts is None else "why.paths.long"
+    return {"text": t(key, s.language)}
+
+
+VIEWS = (View("why-paths", why_inputs, paths), View("why-no-paths", why_inputs, status))

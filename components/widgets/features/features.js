@@ -1,0 +1,106 @@
+/**
+ * A text, and the features that are active at one of its words.
+ * @typedef {[layer: number, feature: number]} Place
+ * @typedef {object} Features
+ * @property {string[]} [tokens]
+ * @property {number} [selected]  a position
+ * @property {{place: Place, name: string, value: number, says: string}[]} [features]
+ * @property {Place | null} [chosen]
+ * @property {Record<string, string>} [tints]  by "layer.feature", a byte for each token from `first` on
+ * @property {number} [first]
+ */
+
+import { bytes } from "../bytes.js";
+import { find, make, modified, setCount, setText } from "../dom.js";
+import { roving } from "../roving.js";
+import { defineWidget } from "../runtime.js";
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const [text, list] = [find(root, ".gb-features-text"), find(root, ".gb-features-list")];
+  const words = /** @type {HTMLCollectionOf<HTMLElement>} */ (text.children);
+  const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
+  /** @type {Features} */ let shown = {};
+  /** @type {Place | null} */ let pointed = null;
+
+  /** Tints the text by the feature that is pointed at, else by the chosen one. */
+  function tint() {
+    const place = pointed ?? shown.chosen ?? shown.features?.[0]?.place;
+    const data = place && shown.tints?.[place.join(".")];
+    const levels = data ? bytes(data) : [];
+    const { first = 0 } = shown;
+    [...words].forEach((word, i) => {
+      const level = (levels[i - first] ?? 0) / 255;
+      if (level) word.style.setProperty("--tint", level.toFixed(3));
+      else word.style.removeProperty("--tint");
+    });
+  }
+
+  function makeRow() {
+    const row = make("div", "", "", { role: "option", tabindex: "-1" });
+    const track = make("span", "gb-track");
+    track.append(make("i", "gb-after"));
+    row.append(make("span", "gb-feature-name"), track);
+    return row;
+  }
+
+  /** @param {Features} data */
+  function draw(data) {
+    shown = data;
+    const { tokens = [], selected = -1, features = [], chosen } = data;
+    text.setAttribute("aria-label", host.t("text"));
+    list.setAttribute("aria-label", host.t("list"));
+    setCount(text, tokens.length, () => make("span", "", "", { role: "option", tabindex: "-1" }));
+    tokens.forEach((token, i) => {
+      setText(words[i], token);
+      words[i].setAttribute("aria-selected", String(i === selected));
+      words[i].tabIndex = i === selected ? 0 : -1;
+    });
+    setCount(list, features.length, makeRow);
+    features.forEach(({ place, name, value, says }, i) => {
+      const [label, track] = /** @type {HTMLCollectionOf<HTMLElement>} */ (rows[i].children);
+      setText(label, name);
+      /** @type {HTMLElement} */ (track.firstElementChild).style.width = `${100 * value}%`;
+      rows[i].title = says;
+      rows[i].setAttribute("aria-label", says);
+      rows[i].setAttribute("aria-selected", String(place.join() === chosen?.join()));
+    });
+    enter();
+    tint();
+  }
+
+  /** @param {Event} event */
+  const indexIn = ({ target }, /** @type {HTMLCollectionOf<HTMLElement>} */ items) =>
+    [...items].findIndex((item) => target instanceof Node && item.contains(target));
+
+  /** @param {number} index */
+  function look(index) {
+    pointed = shown.features?.[index]?.place ?? null;
+    tint();
+  }
+
+  text.addEventListener("click", (event) => {
+    const index = indexIn(event, words);
+    if (index >= 0) host.send({ index });
+  });
+  text.addEventListener("keydown", (event) => {
+    const at = indexIn(event, words);
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: words.length - 1 }[event.key];
+    if (modified(event) || at < 0) return;
+    if (event.key === "Enter" || event.key === " ") host.send({ index: at });
+    else if (to !== undefined) words[Math.max(0, Math.min(words.length - 1, to))].focus();
+    else return;
+    event.preventDefault();
+  });
+  list.addEventListener("pointerover", (event) => look(indexIn(event, rows)));
+  list.addEventListener("pointerleave", () => look(-1));
+  list.addEventListener("focusin", (event) => look(indexIn(event, rows)));
+  list.addEventListener("focusout", () => look(-1));
+  const enter = roving(list, rows, (i) => {
+    const feature = shown.features?.[i];
+    if (feature) host.send({ place: feature.place });
+  });
+  return { draw };
+}
+
+defineWidget("features", mount);

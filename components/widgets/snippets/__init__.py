@@ -1,0 +1,19 @@
+"""Pieces of texts whose words are tinted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.parts import Part
+from components.widgets.widget import widget
+
+_TEMPLATE = """<section class="gb-snippets"><h3></h3><ol></ol></section>"""
+
+
+def snippets(name: str, **wired: Any) -> Part:
+    """The pieces of a view.
+
+    Data of its view:
+        name: the title. snippets: lists of (word, level), a level from 0 to 1.
+    """
+    return widget("snippets", name, template=_TEMPLATE, **wired)

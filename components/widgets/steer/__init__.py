@@ -1,0 +1,35 @@
+"""Concepts to turn up: a chip for each, a slider for the chosen one, and the text without and with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from components.parts import Part
+from components.widgets.widget import widget
+
+_TEMPLATE = """<section class="gb-steer" hidden>
+<h2></h2>
+<div class="gb-steer-chips" role="group"></div>
+<div class="gb-steer-slider" hidden>
+<label></label><input type="range"><output></output>
+<button type="button"></button>
+<div class="gb-steer-ends" aria-hidden="true"><span></span><span></span></div>
+</div>
+<dl class="gb-steer-texts"></dl>
+</section>"""
+
+
+def steer(name: str, **wired: Any) -> Part:
+    """The concepts of a view; without chips it takes no room.
+
+    Raises `.select` with {"place": [layer, feature]} for a chip, with "strength" for the slider, and with
+    {"more": true} and {"reset": true} for its buttons.
+
+    Data of its view:
+        chips: of {"place", "name", "on"}.
+        more: the label of the button behind them; without it there is none.
+        slider: {"place", "name", "value", "limit", "step"} of the chosen concept, if one is chosen.
+        texts: (label, text), of which the last is that with what is turned up.
+        labels: "question", "weaker", "stronger", "reset" and "strength", in which {n} stands for a number.
+    """
+    return widget("steer", name, template=_TEMPLATE, latest=True, **wired)

@@ -1,0 +1,93 @@
+/**
+ * Concepts to turn up.
+ * @typedef {[layer: number, feature: number]} Place
+ * @typedef {object} Steer
+ * @property {{place: Place, name: string, on: boolean}[]} [chips]  none: the widget is hidden
+ * @property {string} [more]  the label of the button behind the chips; none: no button
+ * @property {{place: Place, name: string, value: number, limit: number, step: number}} [slider]
+ * @property {[label: string, text: string][]} [texts]  the last is that with what is turned up
+ */
+
+import { find, make, makeButton, setCount, setText } from "../dom.js";
+import { defineWidget } from "../runtime.js";
+
+const REST_MS = 600; // after which a slider that a person moved follows the server again
+
+/** @type {import("../runtime.js").Mount} */
+function mount(root, host) {
+  const chips = find(root, ".gb-steer-chips");
+  const [control, texts] = [find(root, ".gb-steer-slider"), find(root, ".gb-steer-texts")];
+  const [label, output] = [find(control, "label"), find(control, "output")];
+  const range = find(control, "input", HTMLInputElement);
+  const reset = find(control, "button", HTMLButtonElement);
+  /** @type {Steer} */ let shown = {};
+  let moved = -Infinity; // when a person moved the slider last
+  range.id = `${host.id}-strength`;
+  label.setAttribute("for", range.id);
+
+  /** @param {number} value */
+  const written = (value) => (value ? `${value > 0 ? "+" : "−"}${Math.abs(value)}` : "0");
+
+  /** Where the slider's filled part begins and ends. */
+  function fill() {
+    const at = (100 * (Number(range.value) - Number(range.min))) / (Number(range.max) - Number(range.min) || 1);
+    range.style.setProperty("--from", `${Math.min(50, at)}%`);
+    range.style.setProperty("--to", `${Math.max(50, at)}%`);
+    setText(output, written(Number(range.value)));
+  }
+
+  /** @param {Steer} data */
+  function drawSlider({ slider }) {
+    control.hidden = !slider;
+    if (!slider) return;
+    const place = slider.place.join(".");
+    const isOther = range.dataset.place !== place;
+    range.dataset.place = place;
+    for (const [key, value] of Object.entries({ min: -slider.limit, max: slider.limit, step: slider.step })) range.setAttribute(key, String(value));
+    if (isOther || performance.now() - moved > REST_MS) range.value = String(slider.value);
+    setText(label, slider.name);
+    range.setAttribute("aria-valuetext", host.t("strength", { n: range.value }));
+    setText(reset, host.t("reset"));
+    const [low, high] = find(control, ".gb-steer-ends").children;
+    setText(low, host.t("weaker"));
+    setText(high, host.t("stronger"));
+    fill();
+  }
+
+  /** @param {Steer} data */
+  function draw(data) {
+    shown = data;
+    const { chips: offered = [], more = "", texts: rows = [] } = data;
+    root.hidden = !offered.length;
+    setText(find(root, "h2"), host.t("question"));
+    setCount(chips, offered.length + Number(Boolean(more)), () => makeButton("gb-button"));
+    offered.forEach(({ name, on }, i) => {
+      setText(chips.children[i], name);
+      chips.children[i].setAttribute("aria-pressed", String(on));
+    });
+    if (more) {
+      const button = chips.children[offered.length];
+      setText(button, more);
+      button.removeAttribute("aria-pressed");
+    }
+    drawSlider(data);
+    setCount(texts, 2 * rows.length, () => make(texts.children.length % 2 ? "dd" : "dt"));
+    rows.flat().forEach((text, i) => setText(texts.children[i], text));
+  }
+
+  chips.addEventListener("click", ({ target }) => {
+    const at = [...chips.children].findIndex((chip) => target instanceof Node && chip.contains(target));
+    const chip = shown.chips?.[at];
+    if (chip) host.send({ place: chip.place });
+    else if (at >= 0) host.send({ more: true });
+  });
+  range.addEventListener("input", () => {
+    moved = performance.now();
+    fill();
+    if (shown.slider) host.send({ place: shown.slider.place, strength: Number(range.value) });
+  });
+  reset.addEventListener("click", () => host.send({ reset: true }));
+  return { draw };
+}
+
+defineWidget("steer", mount);

@@ -1,0 +1,221 @@
+"""A graph of why: from the words of a text over features of two layers to the logit of the next token.
+
+With the attention weights, the scales of the norms and the slopes of the activation functions as they are on the text,
+the model is linear. So a logit is a sum of what each feature after a layer adds to it, of what the dictionary left out
+(the error), and of biases; and the activity of a feature is such a sum over an earlier layer.
+
+Source: Ameisen et al., "Circuit Tracing" (2025), with dictionaries of the stream in place of transcoders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gpt.analysis.concepts import Concepts
+from gpt.analysis.tracing import to_float32, trace_text
+from gpt.checks import check_token_id
+from gpt.edits import Edits, Hook
+from gpt.layers import ACTIVATIONS, NoNorm
+from gpt.model import GPT, CausalSelfAttention, FeedForward, ForwardContext, TransformerBlock
+from gpt.trace import Trace, for_query_heads
+
+N_FEATURES = 3  # of each layer
+N_WORDS = 3
+MAX_SHARE = 0.1  # of all tokens; features that are active on more are counted among the others
+
+
+@dataclass(frozen=True)
+class FeatureNode:
+    """A feature at a position of the text. activity: there. adds: to the logit, in all ways together."""
+
+    layer: int
+    feature: int
+    position: int
+    activity: float
+    adds: float
+
+
+@dataclass(frozen=True)
+class ConceptGraph:
+    """The strongest parts of a logit.
+
+    layers: the earlier and the later one.
+    late, early: features of the later and of the earlier layer, those that add most first. words: positions of words.
+    to_late: (early, late), and to_early: (words, early), what the one adds to the logit by way of the other. others:
+    what the features of the later layer that are not listed add, and biases; error: what the later dictionary left out.
+    The late features, others and error sum to the logit.
+    """
+
+    token: int
+    logit: float
+    layers: tuple[int, int]
+    late: tuple[FeatureNode, ...]
+    early: tuple[FeatureNode, ...]
+    words: tuple[tuple[int, ...], ...]
+    to_late: Tensor
+    to_early: Tensor
+    others: float
+    error: float
+
+
+@torch.no_grad()
+def concept_graph(
+    model: GPT,
+    concepts: Concepts,
+    ids: Sequence[int],
+    token: int,
+    words: Sequence[Sequence[int]],
+    edits: Edits | None = None,
+) -> ConceptGraph:
+    """The graph of the logit of `token` after a text (T,), before a cap, by the first and the last dictionary.
+
+    words: positions of each word of the text. Raises ValueError for an id that does not exist.
+    """
+    check_token_id(token, model.config.vocab_size)
+    first, last = min(concepts.dictionaries), max(concepts.dictionaries)
+    trace = trace_text(model, ids, edits)
+    linear = _Linear(model, trace)
+    lower, upper = concepts.dictionaries[first], concepts.dictionaries[last]
+    stream = {layer: to_float32(trace.layers[layer].resid_post[0]) for layer in (first, last)}
+    activity = {layer: concepts.dictionaries[layer].activity(stream[layer].to(upper.encoder)) for layer in stream}
+    for each in activity.values():
+        each[0] = 0  # the dictionaries are not trained on the first token
+    gradient = linear.gradient(stream[last], last + 1, model.config.n_layer, lambda x: linear.logit(x, token))
+    adds = activity[last] * (gradient.to(upper.decoder) @ upper.decoder.T)  # (T, n)
+    logit = float(model.logits(trace.final_norm[0, -1])[token])
+    late = _strongest(adds.where(upper.share <= MAX_SHARE, 0), activity[last], last)
+    left_out = (stream[last].to(upper.encoder) - upper.reconstruction(activity[last]))[1:]
+    error = float((left_out * gradient.to(left_out)[1:]).sum())
+    named = sum(node.adds for node in late)
+
+    through = [linear.gradient(stream[first], first + 1, last + 1, _reader(upper.encoder, node)) for node in late]
+    slopes = [node.adds / node.activity for node in late]
+    edges = [
+        slope * activity[first] * (each.to(lower.decoder) @ lower.decoder.T)
+        for slope, each in zip(slopes, through, strict=True)
+    ]  # (T, n) for each of the late ones
+    reached = sum(edges, torch.zeros_like(activity[first])).where(lower.share <= MAX_SHARE, 0)
+    early = _strongest(reached, activity[first], first)
+    to_late = torch.tensor([[float(edge[node.position, node.feature]) for edge in edges] for node in early])
+    embedding = to_float32(trace.layers[0].resid_pre[0])
+    to_early = torch.zeros(len(words), len(early))
+    for column, node in enumerate(early):
+        back = linear.gradient(embedding, 0, first + 1, _reader(lower.encoder, node))
+        share = (back * embedding).sum(-1) * (node.adds / node.activity)  # (T,)
+        to_early[:, column] = torch.tensor([float(share[[*word]].sum()) for word in words])
+    order = to_early.abs().sum(1).argsort(descending=True)[:N_WORDS].sort().values.tolist()
+    kept = tuple(tuple(words[i]) for i in order)
+    others = logit - named - error
+    return ConceptGraph(token, logit, (first, last), late, early, kept, to_late, to_early[order], others, error)
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What a prediction is made without: positions of words, nodes, and the error of the later dictionary."""
+
+    words: frozenset[int] = frozenset()
+    nodes: frozenset[tuple[int, int, int]] = frozenset()  # layer, feature, position
+    error: bool = False
+
+
+@torch.inference_mode()
+def logits_without(
+    model: GPT, concepts: Concepts, ids: Sequence[int], removed: Removed, edits: Edits | None = None
+) -> Tensor:
+    """Logits of the next token, (vocab_size,), without words, and without what features or the error add on the text.
+
+    Words are left out, so that those after them move up.
+    """
+    trace, hooks = trace_text(model, ids, edits), []
+    kept = [position for position in range(len(ids)) if position not in removed.words]
+    by_layer: dict[int, Tensor] = {}
+    for layer, feature, position in removed.nodes:
+        dictionary = concepts.dictionaries[layer]
+        stream = to_float32(trace.layers[layer].resid_post[0, position]).to(dictionary.encoder)
+        added = dictionary.activity(stream)[feature] * dictionary.decoder[feature]
+        by_layer.setdefault(layer, torch.zeros(len(ids), len(added)))[position] += added
+    if removed.error:
+        last = max(concepts.dictionaries)
+        dictionary = concepts.dictionaries[last]
+        stream = to_float32(trace.layers[last].resid_post[0]).to(dictionary.encoder)
+        error = stream - dictionary.reconstruction(dictionary.activity(stream))
+        error[0] = 0
+        by_layer[last] = by_layer.get(last, torch.zeros_like(error)) + error
+    for layer, vectors in by_layer.items():
+        hooks.append(Hook("resid_post", layer, _minus(vectors[kept])))
+    idx = torch.tensor([[ids[position] for position in kept]], device=model.device)
+    edits = edits or Edits()
+    return model(idx, edits=replace(edits, hooks=(*edits.hooks, *hooks)))[0, -1].float()
+
+
+def _minus(vectors: Tensor) -> Callable[[Tensor], Tensor]:
+    return lambda x: x - vectors.to(x)
+
+
+def _reader(encoder: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:
+    """The activity of a node as a function of the stream after its layer, but for a constant."""
+    row = encoder[node.feature]
+    return lambda x: x[node.position] @ row.to(x)
+
+
+def _strongest(adds: Tensor, activity: Tensor, layer: int) -> tuple[FeatureNode, ...]:
+    """The features that add most, each at a position."""
+    order = adds.flatten().argsort(descending=True)[:N_FEATURES].tolist()
+    places = [divmod(index, adds.shape[1]) for index in order]
+    nodes = [FeatureNode(layer, i, t, float(activity[t, i]), float(adds[t, i])) for t, i in places]
+    return tuple(node for node in nodes if node.adds > 0)
+
+
+class _Linear:
+    """The model as it is on one text, with what makes it nonlinear kept as it is there."""
+
+    def __init__(self, model: GPT, trace: Trace) -> None:
+        self.model = model
+        self.weights = [to_float32(layer.attn_weights).clone() for layer in trace.layers]
+
+    def gradient(self, x: Tensor, start: int, stop: int, read: Callable[[Tensor], Tensor]) -> Tensor:
+        """The gradient of a number that `read` takes from the stream (T, C) before layer `stop`, by the stream before
+        layer `start`."""
+        leaf = x.clone().requires_grad_()
+        with torch.enable_grad():
+            found = leaf[None]
+            for block in self.model.blocks[start:stop]:
+                found = self.block(block, found)
+            read(found[0]).backward()
+        assert leaf.grad is not None
+        return leaf.grad
+
+    def logit(self, x: Tensor, token: int) -> Tensor:
+        """The logit after the last token of a stream (T, C), before a cap and without the bias of the head."""
+        return self.norm(self.model.ln_f, x[-1]) @ to_float32(self.model.lm_head.weight[token])
+
+    def norm(self, norm: Any, x: Tensor) -> Tensor:
+        """A norm, if there is one, with the scale that it has on x."""
+        if norm is None or isinstance(norm, NoNorm):
+            return x
+        y = norm.contribution(x, norm.scale(x).detach())
+        return y if norm.bias is None else y + norm.bias
+
+    def block(self, block: TransformerBlock, x: Tensor) -> Tensor:
+        """`TransformerBlock.forward`."""
+        ctx = replace(ForwardContext.of_text(self.model.config, x), attention=self.attention)
+        mid = x + self.norm(block.ln_1_post, block.attn(self.norm(block.ln_1, x), ctx))
+        read = self.norm(block.ln_2, x if self.model.config.parallel else mid)
+        return mid + self.norm(block.ln_2_post, self.feed_forward(block.mlp, read))
+
+    def attention(self, attn: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """The values (B, kv, T, hs), mixed by the weights that attention has on the text."""
+        return self.weights[attn.layer] @ for_query_heads(v, attn.n_head)
+
+    def feed_forward(self, mlp: FeedForward, x: Tensor) -> Tensor:
+        """The feed-forward part, with the slope that the activation function has at each neuron."""
+        pre = (mlp.c_gate or mlp.c_fc)(x)
+        post = ACTIVATIONS[mlp.activation](pre)
+        if mlp.c_gate is not None:
+            return mlp.c_proj(post.detach() * mlp.c_fc(x))
+        return mlp.c_proj(pre * (post / pre.where(pre != 0, 1)).detach())

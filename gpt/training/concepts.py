@@ -1,0 +1,537 @@
+"""Train the concepts of a model: sparse autoencoders of its residual stream after a few layers.
+
+    python -m gpt.training.concepts stories stories.txt --out runs/concepts
+
+MODEL is a name, a path or a repository of the hub; TEXT is UTF-8, with a line <|endoftext|> after each story. The same
+share of the stories is held back as in `gpt.training`: they measure the dictionaries and give the snippets. The folder
+of --out gets
+
+    concepts.safetensors   the dictionaries with their evidence; the page reads it from the folder of the checkpoint
+    concepts.md            its card
+    last.pt                the state from which --resume continues
+
+Source: Gao et al. (2024), "Scaling and evaluating sparse autoencoders", arXiv 2406.04093.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from gpt.analysis.concepts import BEFORE, NONE, WINDOW, Concepts, Dictionary
+from gpt.analysis.tracing import hidden_states_from
+from gpt.checks import check_integer, check_layer
+from gpt.edits import Edits, Hook
+from gpt.errors import GPTError
+from gpt.model import GPT
+from gpt.models.concept_files import CONCEPTS, load_concepts, save_concepts
+from gpt.models.loading import LoadedModel
+from gpt.models.sources import load_model
+from gpt.tokenizer import Vocabulary
+from gpt.trace import Trace
+from gpt.training.corpus import read_stories, split_stories
+from gpt.training.recipe import Recipe
+
+ROWS = 32  # texts of a chunk, whose tokens are shuffled
+CONTEXT = 256  # tokens of a text, at most
+BATCH = 1020  # tokens of an update
+DEAD_TOKENS = 100_000  # a feature that was not active on this many tokens is dead
+N_REVIVED, REVIVAL = 64, 1 / 32  # dead features that explain the error, and the weight of their loss
+WARMUP, DECAY_FROM = 0.03, 0.5  # shares of the updates
+LEARNING_RATE = 1e-3
+SAVE_EVERY = 10  # chunks
+EVIDENCE_TOKENS = 150_000  # of the held-back text, at most
+SNIPPETS, TOP_TOKENS = 12, 8
+CONTEXTS, CONTEXT_TOKENS = 16, 12  # beginnings of stories in which the promoted tokens are measured
+CARD, STATE = "concepts.md", "last.pt"
+
+
+@dataclass(frozen=True)
+class Options:
+    """layers: after which the stream is read. width: features of each; active: on a token. tokens: to train on."""
+
+    layers: tuple[int, ...]
+    width: int = 2048
+    active: int = 20
+    tokens: int = 4_000_000
+    seed: int = 1337
+
+
+class Autoencoder:
+    """A TopK autoencoder of normalised activations (N, C); decoder rows have the length 1."""
+
+    def __init__(self, n_embd: int, width: int, active: int, generator: torch.Generator) -> None:
+        rows = F.normalize(torch.randn(width, n_embd, generator=generator), dim=1)
+        self.active = active
+        self.encoder, self.decoder = rows.clone().requires_grad_(), rows.clone().requires_grad_()
+        self.bias, self.center = torch.zeros(width, requires_grad=True), torch.zeros(n_embd, requires_grad=True)
+        self.silent = torch.zeros(width)  # tokens since a feature was active
+        self.optimizer = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, betas=(0.9, 0.999), fused=True)
+
+    @property
+    def parameters(self) -> list[Tensor]:
+        """Encoder, decoder and biases."""
+        return [self.encoder, self.decoder, self.bias, self.center]
+
+    def update(self, x: Tensor, rate: float) -> float:
+        """One update; returns the share of the variance that was not explained."""
+        pre = F.linear(x - self.center.detach(), self.encoder, self.bias)
+        values, features = pre.topk(self.active, dim=-1, sorted=False)
+        error = self._decoded(values, features) + self.center - x
+        total = x.square().sum()
+        loss = error.square().sum() / total
+        unexplained = loss.item()
+        dead = (self.silent > DEAD_TOKENS).nonzero()[:, 0]
+        if len(dead):
+            values_, which = pre[:, dead].topk(min(N_REVIVED, len(dead)), dim=-1, sorted=False)
+            rest = self._decoded(values_, dead[which]) + error.detach()
+            loss = loss + REVIVAL * rest.square().sum() / error.detach().square().sum()
+        loss.backward()
+        self.optimizer.param_groups[0]["lr"] = LEARNING_RATE * rate
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        with torch.no_grad():
+            self.decoder.copy_(F.normalize(self.decoder, dim=1))
+        self.silent += len(x)
+        self.silent[features[values > 0]] = 0
+        return unexplained
+
+    def _decoded(self, values: Tensor, features: Tensor) -> Tensor:
+        return F.embedding_bag(features, self.decoder, per_sample_weights=values.relu(), mode="sum")
+
+    @property
+    def n_dead(self) -> int:
+        """Features that were not active on the last DEAD_TOKENS tokens."""
+        return int((self.silent > DEAD_TOKENS).sum())
+
+    def state(self) -> dict[str, Any]:
+        """What `load` continues from."""
+        tensors = [parameter.detach() for parameter in self.parameters]
+        return {"parameters": tensors, "silent": self.silent, "optimizer": self.optimizer.state_dict()}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Continue from a `state`."""
+        with torch.no_grad():
+            for parameter, value in zip(self.parameters, state["parameters"], strict=True):
+                parameter.copy_(value)
+        self.silent = state["silent"]
+        self.optimizer.load_state_dict(state["optimizer"])
+
+    def dictionary(self, mean: Tensor, scale: Tensor) -> dict[str, Any]:
+        """Encoder, decoder, bias and center for streams as they are, (N, C), whose mean and scale were normalised."""
+        encoder, decoder, bias, center = (each.detach() for each in self.parameters)
+        center = mean + scale * center
+        return {"encoder": encoder, "decoder": decoder, "bias": scale * bias - encoder @ center, "center": center}
+
+
+def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
+    """The ids of each story, after end-of-text where the vocabulary has it."""
+    start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
+    return [np.array([*start, *tokenizer.encode(story)]) for story in stories]
+
+
+def chunks(documents: list[np.ndarray], length: int, seed: int) -> Iterator[Tensor]:
+    """Endless chunks (ROWS, length) of ids; each epoch concatenates the stories in another order."""
+    epoch, rest = 0, np.empty(0, dtype=int)
+    while True:
+        order = np.random.default_rng([seed, epoch]).permutation(len(documents))
+        rest = np.concatenate([rest, *(documents[i] for i in order)])
+        epoch += 1
+        while len(rest) >= ROWS * length:
+            yield torch.from_numpy(rest[: ROWS * length]).view(ROWS, length)
+            rest = rest[ROWS * length :]
+
+
+@torch.no_grad()
+def streams(model: GPT, idx: Tensor, layers: Sequence[int]) -> list[Tensor]:
+    """The residual stream after each of the layers, (N, C), of all tokens but the first of each row."""
+    found: list[list[Tensor]] = [[] for _ in layers]
+    for rows in idx.to(model.device).split(8):
+        trace = Trace(attention=False)
+        model.hidden_states(rows, trace=trace)
+        for parts, layer in zip(found, layers, strict=True):
+            parts.append(trace.layers[layer].resid_post[:, 1:].flatten(0, 1).float().cpu())
+    return [torch.cat(parts) for parts in found]
+
+
+def rate_at(progress: float) -> float:
+    """The factor on the learning rate after a share of the updates."""
+    return min(1.0, (progress + 1e-3) / WARMUP, (1 - progress) / (1 - DECAY_FROM))
+
+
+class Run:
+    """The training of the dictionaries of one model on one text.
+
+    Raises ValueError for layers that the model does not have, and with `resume` for a folder without a run, or with one
+    of other options.
+    """
+
+    def __init__(
+        self, model: GPT, texts: list[np.ndarray], options: Options, folder: Path, *, resume: bool = False
+    ) -> None:
+        for layer in options.layers:
+            check_layer(layer, model.config.n_layer)
+        check_integer("active", options.active, 1, options.width)
+        self.model, self.texts, self.options, self.folder = model, texts, options, folder
+        generator = torch.Generator().manual_seed(options.seed)
+        width, n_embd = options.width, model.config.n_embd
+        self.autoencoders = [Autoencoder(n_embd, width, options.active, generator) for _ in options.layers]
+        self.chunk, self.seconds = 0, 0.0
+        self.norms: list[tuple[Tensor, Tensor]] = []  # mean and scale of the stream after each layer
+        if resume:
+            self._load()
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens trained on so far."""
+        return self.chunk * ROWS * (self._length - 1)
+
+    @property
+    def _length(self) -> int:
+        return min(CONTEXT, self.model.config.block_size)
+
+    def train(self) -> None:
+        """Make the remaining updates; the state is saved every SAVE_EVERY chunks and at the end."""
+        options, began = self.options, time.monotonic() - self.seconds
+        n_chunks = max(1, round(options.tokens / (ROWS * (self._length - 1))))
+        rows = chunks(self.texts, self._length, options.seed)
+        for number, idx in zip(range(n_chunks), rows, strict=False):
+            if number < self.chunk:
+                continue
+            found = streams(self.model, idx, options.layers)
+            if not self.norms:
+                self.norms = [(x.mean(0), (x - x.mean(0)).square().mean().sqrt()) for x in found]
+            batches = torch.randperm(len(found[0]), generator=torch.Generator().manual_seed(number)).split(BATCH)
+            rates = [rate_at((number + i / len(batches)) / n_chunks) for i in range(len(batches))]
+            explained = []
+            for autoencoder, x, (mean, scale) in zip(self.autoencoders, found, self.norms, strict=True):
+                x = (x - mean) / scale
+                losses = [autoencoder.update(x[batch], rate) for batch, rate in zip(batches, rates, strict=True)]
+                explained.append(1 - sum(losses) / len(losses))
+            self.chunk, self.seconds = number + 1, time.monotonic() - began
+            dead = [autoencoder.n_dead for autoencoder in self.autoencoders]
+            shares = ", ".join(f"{share:.3f}" for share in explained)
+            print(f"{self.chunk}/{n_chunks} explained {shares}; dead {dead}; {self.seconds:.0f} s", flush=True)
+            if self.chunk % SAVE_EVERY == 0 or self.chunk == n_chunks:
+                self._save()
+
+    def dictionaries(self) -> dict[int, dict[str, Any]]:
+        """What was learned for each layer, see `Autoencoder.dictionary`."""
+        each = zip(self.options.layers, self.autoencoders, self.norms, strict=True)
+        return {layer: autoencoder.dictionary(*norms) for layer, autoencoder, norms in each}
+
+    def _save(self) -> None:
+        state = {
+            "autoencoders": [each.state() for each in self.autoencoders],
+            "chunk": self.chunk,
+            "norms": self.norms,
+            "seconds": self.seconds,
+            "options": asdict(self.options),
+        }
+        part = self.folder / f"{STATE}.part"
+        torch.save(state, part)
+        os.replace(part, self.folder / STATE)
+
+    def _load(self) -> None:
+        path = self.folder / STATE
+        if not path.is_file():
+            raise GPTError(
+                "training.nothing_to_resume",
+                "{path} has no run to continue: there is no {file}",
+                path=self.folder,
+                file=STATE,
+            )
+        state = torch.load(path, weights_only=True)
+        if state["options"] != asdict(self.options):
+            raise GPTError(
+                "concepts.other_options",
+                "the run in {path} has other options: {options}",
+                path=self.folder,
+                options=", ".join(f"{name} {value}" for name, value in state["options"].items()),
+            )
+        for autoencoder, its in zip(self.autoencoders, state["autoencoders"], strict=True):
+            autoencoder.load(its)
+        self.chunk, self.norms, self.seconds = state["chunk"], state["norms"], state["seconds"]
+
+
+def windows(texts: list[np.ndarray], length: int) -> list[Tensor]:
+    """The texts in parts of at most `length` tokens, up to EVIDENCE_TOKENS in all."""
+    parts = [torch.from_numpy(text[at : at + length]) for text in texts for at in range(0, len(text), length)]
+    ends = np.cumsum([len(part) for part in parts])
+    return [part for part, end in zip(parts, ends, strict=True) if end <= EVIDENCE_TOKENS and len(part) > 1]
+
+
+@torch.inference_mode()
+def evidence(
+    model: GPT, parts: list[Tensor], dictionaries: dict[int, Dictionary], n_vocab: int
+) -> dict[int, Dictionary]:
+    """The dictionaries with their share, tokens, starts, peaks and tints on a text in parts."""
+    layers = list(dictionaries)
+    found = {layer: _Evidence(len(each.bias), n_vocab) for layer, each in dictionaries.items()}
+    for part in parts:
+        for layer, activity in zip(layers, _activities(model, part, dictionaries), strict=True):
+            found[layer].add(part, activity)
+    ends = np.cumsum([len(part) for part in parts])
+    for each in found.values():
+        each.choose([int(end) - len(part) for end, part in zip(ends, parts, strict=True)], [*map(len, parts)])
+    for number, part in enumerate(parts):
+        for layer, activity in zip(layers, _activities(model, part, dictionaries), strict=True):
+            found[layer].tint(number, part, activity)
+    return {layer: replace(each, **found[layer].fields()) for layer, each in dictionaries.items()}
+
+
+def _activities(model: GPT, part: Tensor, dictionaries: dict[int, Dictionary]) -> list[Tensor]:
+    """The activity of each dictionary's features on the tokens of a part, (T, n), 0 on the first."""
+    found = streams(model, part[None], list(dictionaries))
+    activities = (each.activity(x) for each, x in zip(dictionaries.values(), found, strict=True))
+    return [torch.cat([torch.zeros(1, each.shape[1]), each]) for each in activities]
+
+
+class _Evidence:
+    """Collects what `evidence` finds for the n features of one layer."""
+
+    def __init__(self, n: int, n_vocab: int) -> None:
+        self.n, self.n_vocab, self.n_tokens = n, n_vocab, 0
+        self.active = torch.zeros(n)
+        self.sums: list[tuple[Tensor, Tensor]] = []  # (feature x n_vocab + token, activity)
+        self.highest: list[tuple[Tensor, Tensor]] = []  # of each part: (n,) activity and position
+
+    def add(self, part: Tensor, activity: Tensor) -> None:
+        """Count the tokens of one part."""
+        self.n_tokens += len(part) - 1
+        self.active += (activity > 0).sum(0)
+        values, at = activity.max(dim=0)
+        self.highest.append((values, at))
+
+    def choose(self, offsets: list[int], lengths: list[int]) -> None:
+        """Choose the parts with the highest peaks, and where their snippets begin in the text."""
+        peaks = torch.stack([values for values, _ in self.highest])  # (parts, n)
+        k = min(SNIPPETS, len(peaks))
+        self.peaks, self.parts = (each.T for each in peaks.topk(k, dim=0))  # (n, k)
+        at = torch.stack([at for _, at in self.highest]).gather(0, self.parts.T).T
+        ends = torch.tensor(lengths)[self.parts] - WINDOW
+        self.at = (at - BEFORE).clamp(min=0).minimum(ends.clamp(min=0))  # first token of the snippet, in its part
+        self.starts = (self.at + torch.tensor(offsets)[self.parts]).masked_fill(self.peaks == 0, NONE)
+        self.tints = torch.zeros(self.n, k, WINDOW, dtype=torch.uint8)
+        self.least = self.peaks.median(dim=1).values / 2
+
+    def tint(self, number: int, part: Tensor, activity: Tensor) -> None:
+        """Keep the activity around the peaks in part `number`, and its sums where it is at least half as high."""
+        position, feature = (activity > self.least).nonzero(as_tuple=True)
+        keys, which = torch.unique(feature * self.n_vocab + part[position], return_inverse=True)
+        self.sums.append((keys, torch.zeros(len(keys)).index_add(0, which, activity[position, feature])))
+        features, places = ((self.parts == number) & (self.peaks > 0)).nonzero(as_tuple=True)
+        rows = self.at[features, places, None] + torch.arange(WINDOW)
+        values = activity[rows.clamp(max=len(activity) - 1), features[:, None]].masked_fill(rows >= len(activity), 0)
+        self.tints[features, places] = (255 * values / self.peaks[features, :1]).round().clamp(max=255).to(torch.uint8)
+
+    def fields(self) -> dict[str, Any]:
+        """Fields of the dictionary."""
+        keys, which = torch.unique(torch.cat([keys for keys, _ in self.sums]), return_inverse=True)
+        sums = torch.zeros(len(keys)).index_add(0, which, torch.cat([values for _, values in self.sums]))
+        tokens = torch.full((self.n, TOP_TOKENS), NONE, dtype=torch.int32)
+        filled = torch.zeros(self.n, dtype=torch.long)
+        order = sums.argsort(descending=True)
+        for key in keys[order].tolist():
+            feature, token = divmod(key, self.n_vocab)
+            if filled[feature] < TOP_TOKENS:
+                tokens[feature, filled[feature]] = token
+                filled[feature] += 1
+        return {
+            "share": self.active / self.n_tokens,
+            "tokens": tokens,
+            "starts": self.starts.to(torch.int32),
+            "peaks": self.peaks,
+            "tints": self.tints,
+        }
+
+
+@torch.inference_mode()
+def promoted(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary) -> Tensor:
+    """(n, TOP_TOKENS): the next tokens whose probability rises most when a feature is added at twice its natural
+    strength: those that contribute most to the divergence from the mean prediction after a few beginnings of texts."""
+    starts = [part for part in parts if len(part) >= CONTEXT_TOKENS][:CONTEXTS]
+    idx = torch.stack([part[:CONTEXT_TOKENS] for part in starts]).to(model.device)
+    trace = Trace(attention=False)
+    model.hidden_states(idx, trace=trace)
+    stream = trace.layers[layer].resid_post
+
+    def predicted(added: Tensor) -> Tensor:
+        states = hidden_states_from(model, stream + added.to(stream), layer + 1)[:, -1]
+        return model.logits(states).float().softmax(dim=-1).mean(dim=0)
+
+    before = predicted(torch.zeros(stream.shape[-1]))
+    rows = []
+    for feature, direction in enumerate(dictionary.decoder):
+        after = predicted(2 * dictionary.strengths[feature] * direction)
+        rows.append((after * (after / before).log()).topk(TOP_TOKENS).indices.cpu())
+    return torch.stack(rows).to(torch.int32)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well a dictionary stands for the stream on the held-back text.
+
+    explained: share of the variance. active: features on a token. dead: features never active there. loss: of the model
+    with the reconstruction in place of the stream, in nats per token; mean_loss: with the mean in its place.
+    """
+
+    explained: float
+    active: float
+    dead: int
+    loss: float
+    mean_loss: float
+
+    def recovered(self, loss: float) -> float:
+        """Share of the loss that the reconstruction recovers. loss: of the model itself."""
+        return (self.mean_loss - self.loss) / (self.mean_loss - loss)
+
+
+@torch.inference_mode()
+def quality(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary) -> Quality:
+    """Measure a dictionary on a text in parts."""
+    rest = total = count = n = 0.0
+    used = torch.zeros(len(dictionary.bias), dtype=torch.bool)
+    found = torch.cat([streams(model, part[None], [layer])[0] for part in parts])
+    mean = found.mean(dim=0)
+    for x in found.split(BATCH):
+        activity = dictionary.activity(x)
+        rest += float((dictionary.reconstruction(activity) - x).square().sum())
+        total += float((x - mean).square().sum())
+        count, n = count + float((activity > 0).sum()), n + len(x)
+        used |= (activity > 0).any(dim=0)
+
+    def replaced(x: Tensor) -> Tensor:
+        made = dictionary.reconstruction(dictionary.activity(x[:, 1:].float().cpu()))
+        return torch.cat([x[:, :1], made.to(x)], dim=1)
+
+    def only_mean(x: Tensor) -> Tensor:
+        return torch.cat([x[:, :1], mean.to(x).expand_as(x[:, 1:])], dim=1)
+
+    losses = [loss_with(model, parts, layer, function) for function in (replaced, only_mean)]
+    return Quality(1 - rest / total, count / n, int((~used).sum()), *losses)
+
+
+@torch.inference_mode()
+def loss_with(
+    model: GPT, parts: list[Tensor], layer: int = 0, function: Callable[[Tensor], Tensor] | None = None
+) -> float:
+    """Mean loss of the model in nats per token, with a function of the stream after a layer in its place."""
+    edits = None if function is None else Edits(hooks=(Hook("resid_post", layer, function),))
+    nats = n = 0.0
+    for part in parts:
+        idx = part[None].to(model.device)
+        logits = model(idx, edits=edits)[0, :-1].float()
+        nats, n = nats + float(F.cross_entropy(logits, idx[0, 1:], reduction="sum")), n + len(part) - 1
+    return nats / n
+
+
+def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], data: str) -> None:
+    """Write the dictionaries with their evidence, and the card."""
+    model, n_vocab, none = loaded.model, loaded.tokenizer.n_vocab, torch.empty(0)
+    parts = windows(held_back, min(CONTEXT, model.config.block_size))
+    fields = dict.fromkeys(("share", "tokens", "promotes", "starts", "peaks", "tints"), none)
+    exact = {
+        layer: Dictionary(active=run.options.active, **learned, **fields)
+        for layer, learned in run.dictionaries().items()
+    }
+    found = evidence(model, parts, exact, n_vocab)
+    found = {layer: replace(each, promotes=promoted(model, parts, layer, each)) for layer, each in found.items()}
+    save_concepts(run.folder, Concepts(found, torch.cat(parts)))
+    saved = load_concepts(run.folder, model.config)
+    assert saved is not None
+    qualities = {
+        layer: (quality(model, parts, layer, saved.dictionaries[layer]), quality(model, parts, layer, each))
+        for layer, each in exact.items()
+    }
+    text = card(run, loaded.name, data, sum(map(len, parts)), loss_with(model, parts), qualities)
+    (run.folder / CARD).write_text(text, encoding="utf-8")
+
+
+def card(
+    run: Run, name: str, data: str, n_held_back: int, loss: float, qualities: dict[int, tuple[Quality, Quality]]
+) -> str:
+    """The card. qualities: of each layer, as saved and in float32. loss: of the model on the held-back text."""
+    options, size = run.options, (run.folder / CONCEPTS).stat().st_size
+    rows = [
+        f"| {layer} | {saved.explained:.1%} | {exact.explained:.1%} | {saved.recovered(loss):.1%} | {saved.loss:.3f} "
+        f"| {saved.mean_loss:.3f} | {saved.active:.1f} | {saved.dead} |"
+        for layer, (saved, exact) in qualities.items()
+    ]
+    layers = ", ".join(map(str, options.layers))
+    lines = [
+        f"# Concepts of {Path(name).name}",
+        "",
+        "TopK sparse autoencoders (Gao et al., [arXiv 2406.04093](https://arxiv.org/abs/2406.04093)) of the residual",
+        f"stream after the layers {layers}: {options.width:,} features each, of which {options.active} are active on a",
+        f"token. `{CONCEPTS}` ({size / 1e6:.1f} MB) holds encoder and decoder in int8 with a scale for each row, and",
+        f"the evidence for each feature: the tokens and the {SNIPPETS} snippets of held-back text on which it is",
+        "strongest, how often it is active, and the next tokens whose probability rises most when it is added.",
+        "",
+        "## Data",
+        "",
+        *([data, ""] if data else []),
+        f"Trained on {run.tokens:,} tokens, without the first of each text, for {run.seconds / 60:.0f} minutes.",
+        f"Measured on {n_held_back:,} tokens of the held-back text.",
+        "",
+        "## Figures",
+        "",
+        f"The model alone has a loss of {loss:.3f} nats per token there. Share of the loss recovered: 0% if the stream",
+        "is replaced by its mean, 100% if nothing is lost.",
+        "",
+        "| after layer | variance explained | in float32 | loss recovered | loss | loss with the mean "
+        "| active per token | dead features |",
+        "|---|---|---|---|---|---|---|---|",
+        *rows,
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code: 0, or 1 after an error printed as a sentence."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", metavar="MODEL")
+    parser.add_argument("text", metavar="TEXT", type=Path)
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder of the run")
+    parser.add_argument("--layers", metavar="L,L,L", help="layers after which the stream is read (at a quarter, a half "
+                        "and three quarters of the depth)")  # fmt: skip
+    parser.add_argument("--width", type=int, default=Options.width, metavar="N", help="features (%(default)s)")
+    parser.add_argument(
+        "--active", type=int, default=Options.active, metavar="N", help="features on a token (%(default)s)"
+    )
+    parser.add_argument("--tokens", type=int, default=Options.tokens, metavar="N", help="to train on (%(default)s)")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --out where it was saved last")
+    parser.add_argument("--data", default="", help="what the text is, where from, its licence; Markdown, for the card")
+    given = parser.parse_args(arguments)
+    try:
+        loaded = load_model(given.model)
+        n, recipe = loaded.model.config.n_layer, Recipe()
+        layers = given.layers.split(",") if given.layers else (n // 4, n // 2, 3 * n // 4)
+        options = Options(tuple(sorted({int(layer) for layer in layers})), given.width, given.active, given.tokens)
+        training, held_back = split_stories(read_stories(given.text), recipe.held_back, recipe.seed)
+        run = Run(loaded.model, documents(training, loaded.tokenizer), options, given.out, resume=given.resume)
+        run.train()
+        write_concepts(run, loaded, documents(held_back, loaded.tokenizer), given.data)
+    except (OSError, ValueError) as error:
+        print(f"gpt.training.concepts: {error}", file=sys.stderr)
+        return 1
+    print(f"{given.out / CONCEPTS}: see {CARD} beside it")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

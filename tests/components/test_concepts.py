@@ -1,0 +1,206 @@
+"""Concepts that are turned up: what continues, is shown, is saved and linked with them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+import torch
+
+from components.concepts import N_CHIPS, steer_data, turn, turned
+from components.share import handlers
+from components.share.address import view_values
+from components.share.files import json_file
+from components.share.opening import open_link
+from components.state.session import Session
+from components.tabs.concepts import handlers as tab
+from components.tabs.concepts.state import ConceptsState
+from components.tabs.concepts.views import VIEWS
+from components.tabs.playground.handlers import generation, reason
+from components.tabs.why import analysis
+from components.tabs.why.handlers import switch_part
+from components.tabs.why.state import WhyState
+from components.tabs.why.views import VIEWS as CAUSES
+from gpt import Edits, Generation
+from gpt.analysis.concepts import NamedConcept
+from gpt.errors import GPTError
+from tests.components.tabs import playground_session
+from tests.gpt.analysis.concept_dictionary import axis_concepts
+from tests.gpt.fake_models import tiny_model
+
+NAMED = tuple(NamedConcept(0, i, {"en": f"idea {i}", "zh": f"概念{i}"}, 2.0) for i in range(6))
+MODEL = replace(tiny_model(), concepts=axis_concepts(named=NAMED))
+
+
+@pytest.fixture
+def session() -> Session:
+    document = Generation(MODEL, "the cat")
+    document.read()
+    return Session(document, "the cat")
+
+
+def measure(session: Session) -> None:
+    for _ in reason.measure(session):
+        pass
+
+
+def drawn(session: Session, name: str) -> dict:
+    return next(view for view in VIEWS if view.name == name).draw(session.snapshot())
+
+
+def chips(session: Session) -> dict[str, bool]:
+    return {chip["name"]: chip["on"] for chip in steer_data(session.snapshot())["chips"]}
+
+
+@torch.inference_mode()
+def expected(session: Session, edits: Edits | None) -> torch.Tensor:
+    return MODEL.model(torch.tensor([session.document.ids]), edits=edits)[0, -1].softmax(-1)
+
+
+def test_a_chip_turns_a_concept_up_and_off_again(session):
+    assert chips(session) == dict.fromkeys(["idea 0", "idea 1", "idea 2", "idea 3"], False)
+    turn(session, {"place": [0, 0]})
+    assert turned(session.document) == {(0, 0): 2.0}
+    data = steer_data(session.snapshot())
+    assert chips(session)["idea 0"]
+    assert (data["slider"]["value"], data["more"]) == (2.0, "more ideas")
+    turn(session, {"place": [0, 0]})
+    assert session.document.edits == Edits()
+    assert "more" not in steer_data(session.snapshot())
+
+
+def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_reset(session):
+    turn(session, {"place": [0, 0], "strength": -99})
+    turn(session, {"place": [0, 5], "strength": 1})
+    assert turned(session.document) == {(0, 0): -4.0, (0, 5): 1.0}
+    assert chips(session)["idea 5"], "what is on is shown, though it is not one of the first"
+    turn(session, {"more": True})
+    assert len(chips(session)) == len(NAMED) > N_CHIPS
+    turn(session, {"reset": True})
+    assert turned(session.document) == {}
+
+
+@pytest.mark.parametrize(
+    "sent", [{}, {"place": [0]}, {"place": "0.0"}, {"place": [True, None]}, {"place": [9, 0]}, {"place": [0, 99]}]
+)
+def test_what_is_no_concept_is_refused(session, sent):
+    with suppress(GPTError):
+        turn(session, sent)
+    assert turned(session.document) == {}
+
+
+def test_the_bars_show_both_predictions_and_the_texts_stand_side_by_side(session):
+    turn(session, {"place": [0, 0], "strength": 4})
+    measure(session)
+    bars = {bar[4]["token"]: bar[1:3] for bar in playground_session.drawn(session, "bars")["bars"]}
+    before, after = expected(session, None), expected(session, session.document.edits)
+    token = int(after.argmax())
+    assert bars[token] == pytest.approx([before[token].item(), after[token].item()], abs=1e-3)
+    (_, without), (label, steered) = steer_data(session.snapshot())["texts"]
+    assert label == "With idea 0"
+    assert without != steered
+
+
+def load(session, name):
+    """In place of the function that loads a listed model."""
+    yield
+    return MODEL
+
+
+def test_continue_writes_with_what_is_turned_up(session, monkeypatch):
+    monkeypatch.setattr(generation, "load_with_progress", load)
+    turn(session, {"place": [0, 0], "strength": 4})
+    edits = session.document.edits
+    session.settings = session.settings.with_value("length", 5)
+    playground_session.run(generation.written(generation.prepare)(session, playground_session.box(session, None)))
+    assert session.document.edits is edits
+    written = session.document.ids
+    alone = Generation(MODEL, "the cat", edits=edits)
+    list(alone.steps(session.document.origin(len(written) - 1).params, 5))
+    assert alone.ids == written
+
+
+def test_links_and_files_carry_what_is_turned_up(session, monkeypatch):
+    turn(session, {"place": [0, 0]})
+    session.edits = Edits({(0, 1): 0.0})
+    assert view_values(session.snapshot())["edits"] == "h0.1=0,c0.0=2"
+    other = Session(Generation(MODEL, "the dog"))
+    other.document.read()
+    for _ in open_link(other, "edits=h0.1%3D0%2Cc0.0%3D2", ("playground",), {}):
+        pass
+    assert (turned(other.document), other.edits) == ({(0, 0): 2.0}, session.edits)
+
+    monkeypatch.setattr(handlers, "load_with_progress", load)
+    monkeypatch.setattr(handlers, "list_models", lambda: [MODEL.name])
+    text = json_file(session.document).content
+    opened = Session(None)
+    list(handlers.answer_files(opened, {"what": "open", "name": "a.json", "text": text, "size": len(text)}))
+    assert (turned(opened.document), opened.edits) == ({(0, 0): 2.0}, Edits())
+
+
+def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(session):
+    session.loaded = MODEL
+    for _ in tab.measure(session):
+        pass
+    data = drawn(session, "concepts-features")
+    assert data["selected"] == len(session.document.ids) - 1
+    values = [feature["value"] for feature in data["features"]]
+    assert values == sorted(values, reverse=True)
+    assert values[0] == 1
+    assert len(values) == 3  # as many as are active on a token
+    assert drawn(session, "concepts-lead")["text"].startswith("At “t” the strongest concept is “")
+    tab.pick(session, {"index": 0})
+    assert "no concepts" in drawn(session, "concepts-lead")["text"]
+    tab.pick(session, {"place": [0, 0]})
+    assert drawn(session, "concepts-title")["text"] == "Concept: idea 0"
+    assert "100 of 1,000" in drawn(session, "concepts-about")["text"]
+    assert drawn(session, "concepts-evidence")["snippets"]
+    assert drawn(session, "concepts-slider")["slider"]["value"] == 0
+
+
+def test_a_search_finds_features_by_word(session):
+    session.loaded = MODEL
+    for _ in tab.measure(session):
+        pass
+    tab.search(session, "idea 5")
+    assert session.state(ConceptsState).found == ((0, 5),)
+    assert [feature["name"] for feature in drawn(session, "concepts-features")["features"]] == ["idea 5"]
+    tab.search(session, "zebra")
+    assert "No concept" in drawn(session, "concepts-lead")["text"]
+
+
+def test_a_model_without_concepts_says_how_to_find_them():
+    document = Generation(tiny_model(), "the cat")
+    document.read()
+    session = Session(document)
+    assert "gpt.training.concepts" in drawn(session, "concepts-lead")["text"]
+    assert steer_data(session.snapshot()) == {"chips": []}
+    turn(session, {"place": [0, 0]})
+    assert session.document.edits is None
+
+
+def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off(session):
+    def view(name):
+        return next(view for view in CAUSES if view.name == name).draw(session.snapshot())
+
+    session.change(WhyState, by="concepts")
+    for _ in analysis.analyse(session):
+        pass
+    assert view("why-flow")["heads"] == []
+    data = view("why-paths")
+    words, early, late = (column["nodes"] for column in data["columns"])
+    assert sum(map(len, (words, early, late))) <= 11  # and the token
+    assert [node["name"] for node in late[-2:]] == ["what concepts miss", "other concepts"]
+    logit = float(session.document.logits(session.document.n_read - 1)[session.state(WhyState).shown.prediction.token])
+    assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
+    assert data["after"] is None
+    for _ in switch_part(session, {"node": late[0]["key"]}):
+        pass
+    after = view("why-paths")
+    assert [node["off"] for node in after["columns"][2]["nodes"]].count(True) == 1
+    assert after["after"] != data["before"]
+    assert after["says"].startswith("Without “idea" if "idea" in late[0]["name"] else "Without")
+    for _ in switch_part(session, {"all": True}):
+        pass
+    assert view("why-paths")["after"] is None

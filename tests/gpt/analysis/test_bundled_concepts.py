@@ -1,0 +1,36 @@
+"""The concepts that are bundled with the model: names, evidence, and what they do when they are turned up."""
+
+import pytest
+
+from benchmarks.concepts import measure
+from components.concepts import LIMIT, N_CHIPS
+from gpt import get_model
+
+
+@pytest.fixture(scope="module")
+def concepts():
+    return get_model().concepts
+
+
+def test_every_name_is_in_both_languages_and_its_feature_is_active_in_held_back_stories(concepts):
+    tokenizer = get_model().tokenizer
+    places = [(each.layer, each.feature) for each in concepts.named]
+    assert len(places) == len(set(places))
+    for each in concepts.named:
+        assert set(each.names) == {"en", "zh"}
+        assert all(each.names.values())
+        assert len(concepts.snippets(each.layer, each.feature, tokenizer)) >= 8, each.names
+
+
+def test_enough_concepts_are_offered_with_strengths_that_the_slider_has(concepts):
+    assert len(concepts.offered) >= 20
+    assert len(concepts.offered[:N_CHIPS]) == N_CHIPS
+    assert all(0 < each.strength <= LIMIT for each in concepts.offered)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_texts_mention_a_concept_that_is_turned_up_and_are_still_texts(concepts, number):
+    found = measure(get_model(), concepts.offered[number])
+    assert found.mentioned >= 0.75
+    assert found.without <= 0.25
+    assert found.loss < 3.2

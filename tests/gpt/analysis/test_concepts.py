@@ -1,0 +1,141 @@
+import pytest
+import torch
+
+from gpt import Edits, Trace
+from gpt.analysis.concept_graph import Removed, _Linear, concept_graph, logits_without
+from gpt.analysis.concepts import Concepts, NamedConcept, trace_activity
+from gpt.models.concept_files import CONCEPTS, NAMES, load_concepts, save_concepts
+from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
+from tests.gpt.fake_models import family_model, tiny_model, tiny_tokenizer
+
+DOG = NamedConcept(0, 1, {"en": "dog", "zh": "狗"}, 1.5, ("dog",))
+
+
+def test_only_the_strongest_features_are_active_and_stand_for_the_stream():
+    dictionary = axis_dictionary(4, active=2)
+    activity = dictionary.activity(torch.tensor([[3.0, 1.0, -5.0, 2.0], [-1.0, -1.0, -1.0, 4.0]]))
+    assert activity.tolist() == [[3, 0, 0, 2], [0, 0, 0, 4]]
+    assert dictionary.reconstruction(activity).tolist() == activity.tolist()
+
+
+def test_the_features_of_a_trace_leave_out_the_first_token_of_the_text():
+    loaded, concepts, trace = tiny_model(), axis_concepts(1), Trace()
+    loaded.model(torch.tensor([[97, 98, 99]]), trace=trace)
+    stream = trace.layers[1].resid_post[0]
+    activity = trace_activity(concepts, trace, 1)
+    assert activity[0].count_nonzero() == 0
+    assert (activity[1:] > 0).sum(1).max() <= 3
+    assert activity[1:].max(dim=1).values == pytest.approx(stream[1:].max(dim=1).values)
+    assert trace_activity(concepts, trace, 1, first=5)[0].count_nonzero() > 0
+    with pytest.raises(ValueError, match="layer must be one of 1"):
+        trace_activity(concepts, trace, 0)
+
+
+def test_a_concept_that_is_turned_up_is_added_at_every_position_with_and_without_a_cache():
+    loaded = tiny_model()
+    steering = axis_concepts().steering(0, 0, -1.5)
+    edits, idx = Edits(steering=(steering,)), torch.tensor([[97, 98, 99]])
+    plain, steered = Trace(), Trace()
+    loaded.model(idx, trace=plain)
+    logits = loaded.model(idx, trace=steered, edits=edits)
+    added = steered.layers[0].resid_post - plain.layers[0].resid_post
+    assert added[..., 0].tolist() == [pytest.approx([-3.0] * 3)]  # -1.5 times the natural strength of 2
+    assert added[..., 1:].abs().max() == 0
+    cache = loaded.model.new_cache(1)
+    steps = [loaded.model(idx[:, i : i + 1], cache=cache, edits=edits)[0, -1] for i in range(3)]
+    assert torch.allclose(torch.stack(steps), logits[0], atol=1e-5)
+
+
+def test_a_concept_that_does_not_exist_is_refused():
+    concepts = axis_concepts()
+    for place, problem in (
+        ((1, 0, 1.0), "layer must"),
+        ((0, 16, 1.0), "feature must"),
+        ((0, 0, 99.0), "strength must"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            concepts.steering(*place)
+
+
+def test_a_word_finds_names_first_then_where_features_are_strongest_then_what_they_promote():
+    concepts = axis_concepts(named=(NamedConcept(0, 5, {"en": "apple", "zh": "苹果"}),))
+    assert concepts.search(tiny_tokenizer(), "a") == [(0, 5), (0, 0), (0, 1)]
+    assert concepts.search(tiny_tokenizer(), "苹果") == [(0, 5)]
+    assert concepts.search(tiny_tokenizer(), " ") == []
+
+
+def test_snippets_are_pieces_of_the_held_back_text_with_their_tint():
+    (snippet,) = axis_concepts().snippets(0, 0, tiny_tokenizer())
+    assert snippet.ids[:3] == (92, 93, 94)
+    assert snippet.tint[:3] == (0.0, 1.0, 0.0)
+
+
+def test_concepts_are_read_again_from_their_files(tmp_path):
+    concepts = axis_concepts(1, (DOG,))
+    save_concepts(tmp_path, concepts)
+    (tmp_path / NAMES).write_text(
+        '[{"layer": 1, "feature": 1, "names": {"en": "dog", "zh": "狗"}, "strength": 1.5, "words": ["dog"]}]'
+    )
+    config = tiny_model().model.config
+    again = load_concepts(tmp_path, config)
+    x = torch.randn(5, 16, generator=torch.Generator().manual_seed(0))
+    assert torch.allclose(again.dictionaries[1].activity(x), concepts.dictionaries[1].activity(x), atol=0.02)
+    assert again.of(1, 1).names == DOG.names
+    assert [each.strength for each in again.offered] == [1.5]
+    assert load_concepts(tmp_path / "none", config) is None
+    with pytest.raises(ValueError, match=CONCEPTS):
+        load_concepts(tmp_path, tiny_model(n_layer=1).model.config)
+    (tmp_path / CONCEPTS).write_bytes(b"no tensors")
+    with pytest.raises(ValueError, match=CONCEPTS):
+        load_concepts(tmp_path, config)
+
+
+def test_the_graph_of_a_logit_sums_to_it_and_its_edges_to_its_nodes():
+    loaded, ids, token = tiny_model(), [97, 98, 99, 100], 120
+    concepts = Concepts({0: axis_dictionary(16, 16), 1: axis_dictionary(16, 16)}, torch.zeros(1))
+    graph = concept_graph(loaded.model, concepts, ids, token, [(0,), (1, 2), (3,)])
+    logit = loaded.model(torch.tensor([ids]))[0, -1, token].item()
+    assert graph.logit == pytest.approx(logit, abs=1e-4)
+    # The later dictionary is of the last layer, so that the final norm and the head alone follow it.
+    trace = Trace()
+    loaded.model(torch.tensor([ids]), trace=trace)
+    x, weight = trace.layers[1].resid_post[0], loaded.model.lm_head.weight[token]
+    parts = loaded.model.ln_f.contribution(torch.eye(16) * x[-1], loaded.model.ln_f.scale(x[-1])) @ weight
+    positive = x[-1] > 0  # the others are negative, which is the error
+    expected = sorted((part.item() for part in parts[positive] if part > 0), reverse=True)[:3]
+    assert [node.adds for node in graph.late] == pytest.approx(expected, abs=1e-4)
+    assert graph.error == pytest.approx(parts[~positive].sum().item(), abs=1e-4)
+    rest = parts[positive].sum().item() - sum(expected) + (loaded.model.ln_f.bias @ weight).item()
+    assert graph.others == pytest.approx(rest, abs=1e-4)
+    assert [len(nodes) for nodes in (graph.words, graph.early, graph.late)] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gpt_neox"])
+def test_a_block_is_linear_once_its_nonlinear_parts_are_kept(name):
+    loaded, ids = family_model(name), [97, 98, 99, 100]
+    trace = Trace()
+    loaded.model(torch.tensor([ids]), trace=trace)
+    x = trace.layers[0].resid_post[0]
+    linear = _Linear(loaded.model, trace)
+    whole = linear.block(loaded.model.blocks[1], x[None])[0]
+    assert torch.allclose(whole, trace.layers[1].resid_post[0], atol=1e-4)
+
+
+def test_what_is_switched_off_in_the_graph_is_missing_in_the_pass():
+    loaded, ids = tiny_model(), [97, 98, 99]
+    concepts = axis_concepts(1)
+    stream = Trace()
+    loaded.model(torch.tensor([ids]), trace=stream)
+    x = stream.layers[1].resid_post[0, -1]
+    feature = int(x.argmax())
+    found = logits_without(loaded.model, concepts, ids, Removed(nodes=frozenset({(1, feature, 2)})))
+    changed = x.clone()
+    changed[feature] = 0
+    expected = loaded.model.logits(loaded.model.ln_f(changed))
+    assert torch.allclose(found, expected, atol=1e-4)
+    without_word = logits_without(loaded.model, concepts, ids, Removed(words=frozenset({1})))
+    assert torch.allclose(without_word, loaded.model(torch.tensor([[97, 99]]))[0, -1], atol=1e-4)
+    alone = concepts.dictionaries[1]
+    without_error = logits_without(loaded.model, concepts, ids, Removed(error=True))
+    kept = loaded.model.ln_f(alone.reconstruction(alone.activity(x)))
+    assert torch.allclose(without_error, loaded.model.logits(kept), atol=1e-4)

@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+import torch
+
+from gpt import load_model, save_model
+from gpt.models.concept_files import CONCEPTS
+from gpt.training.concepts import ROWS, Autoencoder, Options, Run, documents, main
+from tests.gpt.fake_models import tiny_model
+
+STORIES = "\n<|endoftext|>\n".join(f"the cat and the dog saw {n} birds in the tree" for n in range(60))
+
+
+@pytest.fixture
+def files(tmp_path):
+    loaded = tiny_model()
+    save_model(tmp_path / "model", loaded.model, loaded.tokenizer)
+    (tmp_path / "stories.txt").write_text(STORIES)
+    return tmp_path
+
+
+def run(files, *options, tokens=4000):
+    words = [files / "model", files / "stories.txt", "--out", files / "out", "--width", 32, "--active", 4]
+    return main([*map(str, words), "--tokens", str(tokens), *options])
+
+
+def test_an_autoencoder_learns_the_directions_that_a_stream_is_made_of():
+    generator = torch.Generator().manual_seed(0)
+    directions = torch.linalg.qr(torch.randn(16, 12, generator=generator)).Q.T
+
+    def batch():
+        which = torch.rand(500, 12, generator=generator).topk(2).indices
+        return directions[which].sum(1)
+
+    autoencoder = Autoencoder(16, 24, 2, generator)
+    losses = [autoencoder.update(batch(), 3.0) for _ in range(300)]
+    assert losses[0] > 0.3
+    assert np.mean(losses[-20:]) < 0.1
+    similarity = (directions @ autoencoder.decoder.detach().T).max(dim=1).values
+    assert similarity.min() > 0.9
+
+
+def test_the_command_writes_concepts_that_the_model_is_loaded_with(files, capsys):
+    assert run(files) == 0
+    assert load_model(files / "model").concepts is None
+    (files / "out" / CONCEPTS).rename(files / "model" / CONCEPTS)
+    loaded = load_model(files / "model")
+    (layer, dictionary), *_ = loaded.concepts.dictionaries.items()
+    assert sorted(loaded.concepts.dictionaries) == [0, 1]  # a quarter, a half and three quarters of two layers
+    assert dictionary.encoder.shape == (32, 16)
+    feature = int(dictionary.share.argmax())
+    (snippet, *_) = loaded.concepts.snippets(layer, feature, loaded.tokenizer)
+    strongest = snippet.ids[int(np.argmax(snippet.tint))]
+    assert max(snippet.tint) == 1
+    assert strongest in loaded.concepts.text.tolist()
+    assert ((0 <= dictionary.promotes) & (dictionary.promotes < 260)).all()
+    card = (files / "out" / "concepts.md").read_text()
+    assert "32 features each, of which 4 are active" in card
+
+
+def test_a_run_that_was_stopped_continues_with_the_same_result(files, monkeypatch):
+    n_tokens = 3 * ROWS * 23
+
+    def dictionaries(folder, *, resume=False):
+        options = Options((1,), 32, 4, n_tokens)
+        loaded = load_model(files / "model")
+        run = Run(
+            loaded.model,
+            documents(STORIES.split("\n<|endoftext|>\n"), loaded.tokenizer),
+            options,
+            folder,
+            resume=resume,
+        )
+        run.train()
+        return run.dictionaries()[1]
+
+    whole = dictionaries(files / "whole")
+    monkeypatch.setattr("gpt.training.concepts.SAVE_EVERY", 1)
+    update, count = Autoencoder.update, 0
+
+    def fail_in_the_third_chunk(self, x, rate):
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise KeyboardInterrupt
+        return update(self, x, rate)
+
+    monkeypatch.setattr(Autoencoder, "update", fail_in_the_third_chunk)
+    with pytest.raises(KeyboardInterrupt):
+        dictionaries(files / "stopped")
+    monkeypatch.setattr(Autoencoder, "update", update)
+    again = dictionaries(files / "stopped", resume=True)
+    assert torch.equal(again["decoder"], whole["decoder"])
+    assert torch.equal(again["bias"], whole["bias"])
+
+
+def test_wrong_options_are_refused_with_a_sentence(files, capsys):
+    assert run(files, "--layers", "7") == 1
+    assert "layer 7 does not exist" in capsys.readouterr().err
+    assert run(files, "--resume") == 1
+    assert "has no run to continue" in capsys.readouterr().err
+    assert run(files) == 0
+    assert run(files, "--resume", "--layers", "1") == 1
+    assert "has other options" in capsys.readouterr().err
