@@ -31,7 +31,7 @@ N_WORDS = 3  # in the name of a feature without one
 LIMIT, STEP = 4.0, 0.25  # of the slider, in multiples of the natural strength
 USUAL = 1.5  # strength of a concept that has none of its own
 MAX_QUERY_CHARS = 40  # of a search for a word
-GOES_ON_TOKENS, GOES_ON_SEED = 16, 1
+GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 
 @dataclass(frozen=True, eq=False)
