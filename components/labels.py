@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol, SupportsFloat
+from typing import Any, Protocol, SupportsFloat
 from unicodedata import category, lookup, name
 
 from components.i18n import Language, t
@@ -145,6 +145,19 @@ def speaking(language: Language, *, exact: bool) -> Iterator[None]:
 def is_exact() -> bool:
     """Whether labels have all digits in this context."""
     return _speaking.get()[1]
+
+
+class Later:
+    """A label that is written when the sentence around it is, in the language and with the digits of that moment."""
+
+    def __init__(self, write: Callable[..., str], *values: Any) -> None:
+        self._write, self._values = write, values
+
+    def __str__(self) -> str:
+        return self._write(*self._values)
+
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
 
 
 def percent(probability: float) -> str:

@@ -17,6 +17,7 @@ from components.events import Events
 from components.first_screen import FirstScreen, first_screen
 from components.frame import build_frame
 from components.gradio_workarounds import LingeringStream, SmallSessions
+from components.i18n import LANGUAGES
 from components.limits import (
     MAX_CONCURRENT_EVENTS,
     MAX_MODEL_EVENTS,
@@ -36,7 +37,6 @@ from components.share.address import LinkedPage, Places
 from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
-from components.state.text import Text
 from components.tabs.activations.tab import build_activations
 from components.tabs.challenges.handlers import challenge_key, open_challenge
 from components.tabs.challenges.tab import build_challenges
@@ -54,6 +54,7 @@ from components.tabs.lessons.handlers import OtherTabs, lesson_key, open_lesson
 from components.tabs.lessons.tab import build_lessons
 from components.tabs.loss.handlers import measure_text
 from components.tabs.loss.tab import build_loss
+from components.tabs.playground.handlers import reason
 from components.tabs.playground.handlers.generation import prepare_prompt, written
 from components.tabs.playground.tab import build_playground
 from components.tabs.shapes.handlers import set_shape
@@ -62,6 +63,7 @@ from components.tabs.train.tab import build_learned, build_train
 from components.tabs.why.tab import build_why
 from components.theme import THEME
 from gpt import DEFAULT_MODEL, add_model, get_model
+from gpt.models.sources import POEMS_MODEL
 
 STYLES = (
     "page.css",
@@ -103,7 +105,14 @@ def build_app(
     SESSIONS.set_function(lambda: len(store))
     SESSION_BYTES.set_function(lambda: store.n_bytes)
     text = example(get_model(name))
-    first, loaded = opening(text), text.loaded
+    loaded = text.loaded
+    first = opening(text)
+    openings = dict.fromkeys(LANGUAGES, first)
+    if name == DEFAULT_MODEL:
+        openings["zh"] = opening(example(get_model(POEMS_MODEL)))
+    for session in {*openings.values()}:
+        for _ in reason.measure(session):  # what every visitor begins with
+            pass
 
     def tab(name: str) -> gr.Tab:
         return localizer.build(gr.Tab, {"label": f"tab.{name}"}, id=name)
@@ -153,23 +162,24 @@ def build_app(
         wire_tabs(events, rows, frame.saved)
         wire_share(events, frame.link)
         names = [str(each.id) for row in rows for each in tabs_of(row) if each.id not in INNER]
-        version = Text.of(text).version
         pages = {
             "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }
-        places = Places(names, pages, version, first.selection, name)
-        wire_session(app, events, frame, first.copy, places)
+        selections = {session.snapshot().text.version: session.selection for session in openings.values()}
+        places = Places(names, pages, selections, name)
+        wire_session(app, events, frame, openings, places)
         items = {"lesson": [*LESSON_KEYS], "challenge": [*CHALLENGE_KEYS]}
         wire_class(events, places, items, is_open=classes)
         register_endpoints(app, name)
         if loaded.precision != "fp32":
-            measure(first, name)
+            for session in {*openings.values()}:
+                measure(session, session.model)
             wire_precision(events, frame.model)
         renderer.add("", [localizer.view], controls=localizer.controls)
         events.wire_controls()
         frame.updates.value = renderer.build(first)
-        screen.value = first_screen(first, [str(each.id) for each in tabs_of(tabs)])
+        screen.value = first_screen(openings, [str(each.id) for each in tabs_of(tabs)])
     return app
 
 

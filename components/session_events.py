@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from functools import partial
 from ipaddress import ip_network
 from typing import Any
@@ -12,7 +12,7 @@ import gradio as gr
 from components.downloads import SIGNAL as DOWNLOAD
 from components.events import NO_PROGRESS, QUEUES, Events, error
 from components.frame import Frame
-from components.i18n import LANGUAGES, t
+from components.i18n import LANGUAGES, Language, t
 from components.render import Renderer, Signal
 from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
@@ -50,12 +50,12 @@ def wire_session(
     app: gr.Blocks,
     events: Events,
     frame: Frame,
-    open_session: Callable[[], Session],
+    openings: Mapping[Language, Session],
     places: Places,
 ) -> Any:
     """Wire these events; returns the event after which the page shows the content of its link.
 
-    open_session: creates the initial session of a visitor.
+    openings: what visitors begin with, by their language.
     """
     events.renderer.signals.extend((*SIGNALS, address_view(places)))
     events.renderer.add("", controls=frame.controls())
@@ -66,7 +66,7 @@ def wire_session(
             raise error(t("error.not_ready", "en"))
         session = events.store.get(session_id)
         if session is None:
-            session = open_session()
+            session = openings.get(language, openings["en"]).copy()
             if kept:
                 restore_session(session, kept)
             events.store.put(session_id, session)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -41,15 +41,15 @@ _COMPONENTS = Path(__file__).parent.parent
 _STYLES = ("widgets/composer/composer.css", "widgets/predictions/predictions.css", "first_screen/first_screen.css")
 
 
-def first_screen(session: Session, tabs: Sequence[str]) -> str:
-    """The HTML of the first screen. tabs: ids of the row of tabs."""
+def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> str:
+    """The HTML of the first screen. openings: the initial session of each language; tabs: ids of the row of tabs."""
     style = CSS + "".join(map(_read, _STYLES))
     screens = []
-    for language in LANGUAGES:
-        session.language = language
+    for language, session in openings.items():
+        opened = session.copy()
+        opened.language = language
         with speaking(language, exact=False):
-            screens.append(f'<template data-language="{language}">{_screen(session.snapshot(), tabs)}</template>')
-    session.language = next(iter(LANGUAGES))
+            screens.append(f'<template data-language="{language}">{_screen(opened.snapshot(), tabs)}</template>')
     script = f"<script>{_read('first_screen/first_screen.js')}</script>"
     return f'<div id="first-screen"><style>{style}</style>{"".join(screens)}{script}</div>'
 

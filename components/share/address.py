@@ -33,14 +33,13 @@ class LinkedPage:
 class Places:
     """What links can name besides the text.
 
-    tabs: ids of the tabs. pages: by parameter. example, selection: version of the initial text, and the initial
-    selection. model: of the initial text; an address does not name it.
+    tabs: ids of the tabs. pages: by parameter. openings: the initial selection by the version of each initial text.
+    model: of the page; an address does not name it.
     """
 
     tabs: Sequence[str]
     pages: Mapping[str, LinkedPage]
-    example: tuple[int, int]
-    selection: Selection
+    openings: Mapping[tuple[int, int], Selection]
     model: str
 
 
@@ -71,8 +70,9 @@ def address(s: Snapshot, places: Places) -> str:
             values[name] = current
     if s.text is None or s.generating:
         return encode(values)
-    if s.text.version == places.example:
-        is_initial = s.selection == places.selection and values.keys() <= {"layer", "head"}
+    if s.text.version in places.openings:
+        values.pop("model", None)  # the language decides which one opens
+        is_initial = s.selection == places.openings[s.text.version] and values.keys() <= {"layer", "head"}
         return "" if is_initial else encode(values)
     try:
         of_text = text_values(s)

@@ -11,20 +11,53 @@ from components.state.session import Session
 from components.state.settings import LIMITS, sampling_params
 from gpt import Generation, LoadedModel
 from gpt.documents.token_tree import History
+from gpt.models.sources import corpus_of
 from gpt.tokenizer import plain_text, prompt_ids, start_ids
 
-EXAMPLE_PROMPT = "It was raining. Tom was sad"
-EXAMPLE_LENGTH = 5
-EXAMPLE_SEED = 81
+EXAMPLES = {  # prompts by the language of a model, the first one opens the page
+    "en": {
+        "example.story": "It was raining. Tom was sad",
+        "example.dialogue": 'Tom saw a big dog in the park. "Hello, dog!" Tom said. The dog',
+        "example.who": "Lily and Tom went to the zoo. Tom was scared of the lion, so Lily held his",
+        "example.repeat": "cold spoon bird door blue tree king cold spoon bird",
+    },
+    "zh": {
+        "example.verse": "春风吹细雨，",
+        "example.title": "《秋夜》\n",
+        "example.couplet": "白日依山尽，黄河入海流。\n",
+        "example.farewell": "《送友人》\n",
+    },
+}
+OPENINGS = {"en": (5, 81), "zh": (9, 0)}  # (tokens, seed) of what the first example goes on with
 OWN_TOKENS = 16
 FALLBACK_TOKENS = 3  # for a text that cannot be encoded at all
+
+
+def language_of_model(name: str) -> str:
+    """The language whose examples fit a model."""
+    corpus = corpus_of(name)
+    return "en" if corpus is None or "en" in corpus.languages else corpus.languages[0]
+
+
+def examples_of(name: str) -> dict[str, str]:
+    """The examples that fit a model: their prompts by their keys."""
+    return EXAMPLES[language_of_model(name)]
+
+
+def fitting_text(loaded: LoadedModel, text: str) -> str:
+    """A text for another model: an example in another language becomes that model's, of other texts stays what its
+    vocabulary can encode."""
+    own = examples_of(loaded.name).values()
+    pairs = (pair for prompts in EXAMPLES.values() for pair in zip(prompts.values(), own, strict=True))
+    return encodable_text(loaded, dict(pairs).get(text, text))
 
 
 def example(loaded: LoadedModel) -> Generation:
     """A finished text, generated once at start-up and never changed."""
     document = Generation(loaded, first_prompt(loaded))
-    params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
-    for _ in document.local_steps(params, EXAMPLE_LENGTH):  # no cluster may be there yet
+    length, seed = OPENINGS[language_of_model(loaded.name)]
+    params = sampling_params(temperature=LIMITS["temperature"].default, seed=seed)
+    for _ in document.local_steps(params, length):  # no cluster may be there yet
         pass
     document.read()
     document.history = History(document.path[-1])  # an empty history: nothing to undo
@@ -57,35 +90,40 @@ def initial_prompt(document: Generation) -> str:
 
 
 def encodable_text(loaded: LoadedModel, text: str) -> str:
-    """The text if the vocabulary can encode it, else its encodable words, else a few tokens of the vocabulary."""
+    """The text if the vocabulary can encode it, else its encodable words, else the model's example or a few tokens of
+    its vocabulary."""
     tokenizer = loaded.tokenizer
     is_encodable = partial(can_encode, loaded)
     if is_encodable(text) or (not text and start_ids(tokenizer)):
         return text
     kept = " ".join(word for word in text.split() if is_encodable(word))
-    return kept if is_encodable(kept) else tokenizer.decode([i % tokenizer.n_vocab for i in range(FALLBACK_TOKENS)])
+    own = next(iter(examples_of(loaded.name).values()))
+    tokens = tokenizer.decode([i % tokenizer.n_vocab for i in range(FALLBACK_TOKENS)])
+    return next((each for each in (kept, own) if is_encodable(each)), tokens)
 
 
 def can_encode(loaded: LoadedModel, text: str) -> bool:
-    """Whether the vocabulary can encode a text, and it is not empty."""
+    """Whether the vocabulary can encode a text, most of it to more than <unk>, and it is not empty."""
     try:
-        return bool(loaded.tokenizer.encode(text))
+        ids = loaded.tokenizer.encode(text)
     except ValueError:
         return False
+    unknown = getattr(loaded.tokenizer, "unknown_id", None)
+    return bool(ids) and ids.count(unknown) * 2 < len(ids)
 
 
 def own_words(loaded: LoadedModel) -> str:
     """What a model trained on one text writes after a line feed; "" for a vocabulary with end-of-text."""
     if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
-    params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
+    params = sampling_params(temperature=LIMITS["temperature"].default, seed=OPENINGS["en"][1])
     return "".join(step.text for step in Generation(loaded, "\n").local_steps(params, OWN_TOKENS)).strip()
 
 
 def first_prompt(loaded: LoadedModel, text: str = "", *, most: int | None = None) -> str:
     """The encodable part of a text, cut to half the available context if it is too long. most: a further limit in
     tokens. text: "" is the model's own words, or else the example."""
-    text = text or own_words(loaded) or EXAMPLE_PROMPT
+    text = text or own_words(loaded) or next(iter(examples_of(loaded.name).values()))
     prompt, block_size = encodable_text(loaded, text), loaded.model.config.block_size
     room = block_size if most is None else min(block_size, most)
     ids = prompt_ids(loaded.tokenizer, prompt)

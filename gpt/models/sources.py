@@ -21,6 +21,7 @@ from gpt.models.loading import LoadedModel, Precision, best_device, build, check
 
 DEFAULT_MODEL = "stories"
 LLAMA_MODEL = "stories-llama"  # of about the same size and on the same text, in Llama's shape
+POEMS_MODEL = "poems"  # of Chinese characters, on regulated verse
 ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
 UNTRAINED = "untrained"  # the configuration and the vocabulary of the bundled model, with random weights
@@ -44,6 +45,7 @@ class Corpus:
 
 
 STORIES = Corpus(facts=False)  # simple English stories
+POEMS = Corpus(("zh",), facts=False)  # regulated verse of the Tang and the Song
 ENGLISH = Corpus()
 MANY = Corpus(("en", "zh", "fr", "es", "de", "it", "pt", "ru", "ja", "ko", "ar", "vi", "th"))
 
@@ -83,15 +85,14 @@ HUB_MODELS = {
     "google/gemma-3-270m-it": HubModel("Gemma 3 Instruct", 268_098_176, MANY),
     "microsoft/phi-1_5": HubModel("Phi-1.5", 1_418_270_720),
 }
-MODELS = (DEFAULT_MODEL, LLAMA_MODEL, UNTRAINED, *HUB_MODELS)
+TRAINED_HERE = {DEFAULT_MODEL: STORIES, POEMS_MODEL: POEMS, LLAMA_MODEL: STORIES}  # folders of ASSETS
+MODELS = (*TRAINED_HERE, UNTRAINED, *HUB_MODELS)
 
 
 def corpus_of(name: str) -> Corpus | None:
     """Return what a listed model was trained on, None for other models and for one that was not trained."""
-    if name in (DEFAULT_MODEL, LLAMA_MODEL):
-        return STORIES
     model = HUB_MODELS.get(name)
-    return None if model is None else model.corpus
+    return TRAINED_HERE.get(name) if model is None else model.corpus
 
 
 @dataclass(frozen=True)
@@ -133,10 +134,10 @@ class Source:
 def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
     """The source of a name of MODELS, else of a path, else of a repository of the hub. Raises ValueError otherwise."""
     name = str(name_or_path)
-    if name in (DEFAULT_MODEL, UNTRAINED):
-        return Source(BUNDLED, hints, untrained=name == UNTRAINED)
-    if name == LLAMA_MODEL:
-        return Source(ASSETS / LLAMA_MODEL, hints)
+    if name == UNTRAINED:
+        return Source(BUNDLED, hints, untrained=True)
+    if name in TRAINED_HERE:
+        return Source(ASSETS / name, hints)
     if name in MODELS:
         return Source(name, hints)
     if path := _existing(name):

@@ -7,11 +7,13 @@ from typing import Any, TypeGuard
 
 from components.concepts import LIMIT
 from components.panels.panel import computed
+from components.state.example import language_of_model
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.challenges.reading import Answer, Reading
 from components.tabs.challenges.state import ChallengesState, Judged, JudgeInputs, latest
 from components.tabs.challenges.table import BY_KEY
+from gpt import LoadedModel, get_model
 from gpt.tokenizer import plain_text
 
 MAX_CHARS = 2_000
@@ -165,11 +167,16 @@ def _request(s: Snapshot) -> JudgeInputs | None:
     return JudgeInputs(state.challenge, state.answer, s.loaded.name, s.loaded)
 
 
+def judge_of(loaded: LoadedModel) -> LoadedModel:
+    """The model that judges: the bundled one where the chosen one does not read the language of the texts."""
+    return loaded if language_of_model(loaded.name) == "en" else get_model()
+
+
 def judge(request: JudgeInputs) -> Judged:
     """Read the text, apply the visitor's interventions, and compare with the goal. Raises ValueError as
     `Reading.of`."""
     challenge = BY_KEY[request.challenge]
-    reading = Reading.of(request.loaded, challenge.text, request.answer)
+    reading = Reading.of(judge_of(request.loaded), challenge.text, request.answer)
     after = challenge.goal.after(reading)
     return Judged(reading, after, challenge.goal.judge(reading, after))
 

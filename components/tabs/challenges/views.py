@@ -13,6 +13,7 @@ from components.i18n import Language, has_text, t
 from components.labels import percent, quoted, token_text, visible
 from components.next_tokens import best
 from components.render import View
+from components.state.example import language_of_model
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
 from components.tabs.challenges.goals.concepts import strongest
@@ -80,11 +81,12 @@ def _labels(language: Language, *names: str) -> dict[str, str]:
 
 
 def note(s: Snapshot) -> dict[str, Any]:
-    """A note that another model than the bundled one is judged."""
+    """A note that another model than the bundled one is judged, or why it is not."""
     if s.loaded is None or s.loaded.name == DEFAULT_MODEL:
         return {"text": ""}
     names = {"model": short_name(s.loaded.name, s.language), "usual": short_name(DEFAULT_MODEL, s.language)}
-    return {"text": t("challenges.model", s.language, **names)}
+    key = "challenges.model" if language_of_model(s.loaded.name) == "en" else "challenges.other"
+    return {"text": t(key, s.language, **names)}
 
 
 def box(s: Snapshot) -> dict[str, Any]:

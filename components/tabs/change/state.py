@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.render import Lines
+from components.state.example import language_of_model
 from components.state.jobs import Job
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
@@ -17,9 +18,15 @@ from gpt.documents.comparison import divergence_index
 from gpt.documents.edit_text import format_edits
 
 PATCHED = ("resid_pre", "attn_out", "mlp_out")  # activations that can be patched on the page
-PROMPT_PAIRS = {
-    "names": ("Lily was sad. Tom gave a hug to", "Tom was sad. Lily gave a hug to"),
-    "animals": ("Tom saw a big dog. He wanted to play with the", "Tom saw a big cat. He wanted to play with the"),
+PROMPT_PAIRS = {  # by the language of a model
+    "en": {
+        "names": ("Lily was sad. Tom gave a hug to", "Tom was sad. Lily gave a hug to"),
+        "animals": ("Tom saw a big dog. He wanted to play with the", "Tom saw a big cat. He wanted to play with the"),
+    },
+    "zh": {
+        "seasons": ("春风吹柳绿，", "秋风吹柳绿，"),
+        "sides": ("日出东山上，月落", "日出南山上，月落"),
+    },
 }
 
 
@@ -105,14 +112,19 @@ class ChangeState:
     costing: Job | None = None
     writing: Job | None = None
     sweeping: Job | None = None
-    clean: str = PROMPT_PAIRS["names"][0]
-    corrupted: str = PROMPT_PAIRS["names"][1]
+    clean: str | None = None
+    corrupted: str | None = None
     answer: Any = None
     other: Any = None
     patched: str = PATCHED[0]
     sweeps: Sweeps | None = None
     cell: tuple[int, int] | None = None
     trouble: Exception | None = None
+
+    def prompts(self, model: str) -> tuple[str, str]:
+        """The prompts to patch: until they are typed, an example that fits the model."""
+        clean, corrupted = next(iter(PROMPT_PAIRS[language_of_model(model)].values()))
+        return clean if self.clean is None else self.clean, corrupted if self.corrupted is None else self.corrupted
 
     @property
     def busy(self) -> bool:

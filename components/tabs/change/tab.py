@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import starmap
 
 from components.api.arguments import MAX_CHARACTERS
 from components.cards.card import Card, add_cards
@@ -13,6 +14,7 @@ from components.parts import (
     Part,
     button,
     caption,
+    case,
     check_box,
     choice,
     code_text,
@@ -26,6 +28,7 @@ from components.parts import (
     text_box,
     title_row,
 )
+from components.state.example import language_of_model
 from components.state.jobs import stop
 from components.state.snapshot import Snapshot
 from components.tabs.change.experiments import EXPERIMENTS
@@ -160,24 +163,20 @@ def _effect() -> Part:
 
 def _patching() -> Part:
     """Two prompts, their answers, and the map."""
-    examples = [
-        button(
-            f"change-patch-{name}",
-            f"change.patch.example.{name}",
-            partial(patching.take_example, name),
-            queue="model",
-        )
-        for name in PROMPT_PAIRS
-    ]
+    examples = case(
+        "change-patch-examples",
+        lambda s: language_of_model(s.model),
+        {language: row(*starmap(_pair, pairs.items()), classes="gb-small") for language, pairs in PROMPT_PAIRS.items()},
+    )
     prompts = [
         text_box(
             f"change-{name}",
             max_length=MAX_CHARACTERS,
             label=f"change.patch.{name}",
-            value=partial(_control, name),
+            value=partial(_prompt, i),
             on=partial(patching.set_prompt, name),
         )
-        for name in ("clean", "corrupted")
+        for i, name in enumerate(("clean", "corrupted"))
     ]
     answers = [
         pick_list(
@@ -195,7 +194,7 @@ def _patching() -> Part:
     return section(
         question("change.patch.question"),
         caption("change.patch.says"),
-        row(*examples, classes="gb-small"),
+        examples,
         columns(*(column(prompt) for prompt in prompts)),
         columns(*(column(answer) for answer in answers)),
         row(
@@ -240,6 +239,16 @@ def _measures(s: Snapshot) -> bool:
 
 def _control(name: str, s: Snapshot) -> str:
     return getattr(s.state(ChangeState), name)
+
+
+def _prompt(i: int, s: Snapshot) -> str:
+    return s.state(ChangeState).prompts(s.model)[i]
+
+
+def _pair(name: str, pair: tuple[str, str]) -> Part:
+    """The button of two prompts to patch."""
+    take = partial(patching.take_example, pair)
+    return button(f"change-patch-{name}", f"change.patch.example.{name}", take, queue="model")
 
 
 def _has_cell(s: Snapshot) -> bool:

@@ -10,12 +10,12 @@ from typing import Any
 from components.api.arguments import MAX_CHARACTERS, check_scored_length
 from components.errors import PageError
 from components.render import Analysis
-from components.state.example import encodable_text
+from components.state.example import encodable_text, language_of_model
 from components.state.jobs import Job, in_thread, run_steps
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.loss.state import FIRST_EXAMPLE, STRIDES, LossState, ScoredText
+from components.tabs.loss.state import EXAMPLES, FIRST_EXAMPLE, STRIDES, LossState, ScoredText
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore, score_text
 from gpt.tokenizer import prompt_ids
@@ -60,7 +60,7 @@ def wanted(s: Snapshot) -> Any:
 
 def scored_example(loaded: LoadedModel) -> ScoredText:
     """The example as far as the model can read it."""
-    text = encodable_text(loaded, FIRST_EXAMPLE)
+    text = encodable_text(loaded, EXAMPLES[language_of_model(loaded.name)]["turn"])
     return ScoredText(loaded, score_text(loaded, prompt_ids(loaded.tokenizer, text)), text)
 
 

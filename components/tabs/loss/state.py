@@ -8,17 +8,21 @@ from components.state.jobs import Job
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore
 
-EXAMPLES = {
-    "loss.example.turn": (
-        "Once upon a time, there was a little girl named Lily. She loved to play with her red ball in the park. "
-        "One day, her ball rolled into the central bank and raised the interest rates."
-    ),
-    "loss.example.shuffled": (
-        "ball red her with play to loved She. Lily named girl little a was there, time a upon Once. park the in"
-    ),
-    "loss.example.repeat": "The cat sat. The dog ran. The cat sat. The dog ran. The cat sat. The dog ran.",
+EXAMPLES = {  # by the language of a model
+    "en": {
+        "turn": "Once upon a time, there was a little girl named Lily. She loved to play with her red ball in the "
+        "park. One day, her ball rolled into the central bank and raised the interest rates.",
+        "shuffled": "ball red her with play to loved She. Lily named girl little a was there, time a upon Once. park "
+        "the in",
+        "repeat": "The cat sat. The dog ran. The cat sat. The dog ran. The cat sat. The dog ran.",
+    },
+    "zh": {
+        "turn": "白日依山尽，黄河入海流。\n欲穷千里目，央行又加息。",
+        "shuffled": "海依山白尽日流，河入黄。\n目穷千层楼欲，上更一里。",
+        "repeat": "春眠不觉晓，处处闻啼鸟。\n春眠不觉晓，处处闻啼鸟。",
+    },
 }
-FIRST_EXAMPLE = next(iter(EXAMPLES.values()))
+FIRST_EXAMPLE = EXAMPLES["en"]["turn"]
 STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of the windows
 HALF = 2
 

@@ -9,7 +9,8 @@ from components.cards.card import Card, add_cards
 from components.events import Events
 from components.i18n import t
 from components.panels.panel import of_state
-from components.parts import button, caption, question, row, run_buttons, select, text_box
+from components.parts import Part, button, caption, case, question, row, run_buttons, select, text_box
+from components.state.example import language_of_model
 from components.state.jobs import stop
 from components.state.snapshot import Snapshot
 from components.tabs.loss import handlers
@@ -36,13 +37,7 @@ def build_loss(events: Events, loaded: LoadedModel) -> None:
             value=of_state(LossState, "text"),
             on=handlers.type_text,
         ),
-        row(
-            *(
-                button(key.replace(".", "-"), key, partial(handlers.measure_text, text=text), queue="model")
-                for key, text in EXAMPLES.items()
-            ),
-            classes="gb-small",
-        ),
+        case("loss-examples", lambda s: language_of_model(s.model), {each: _examples(each) for each in EXAMPLES}),
         row(
             run_buttons(
                 "loss",
@@ -80,3 +75,18 @@ def stride_choices(s: Snapshot) -> list[tuple[str, int]]:
     """(label, divisor of the context length) of each stride."""
     keys = ("loss.stride.whole", "loss.stride.half", "loss.stride.quarter", "loss.stride.eighth")
     return [(t(key, s.language), parts) for key, parts in zip(keys, STRIDES, strict=True)]
+
+
+def _examples(language: str) -> Part:
+    """The examples for models of a language."""
+    suffix = "" if language == "en" else f"-{language}"
+    buttons = (
+        button(
+            f"loss-example-{key}{suffix}",
+            f"loss.example.{key}",
+            partial(handlers.measure_text, text=text),
+            queue="model",
+        )
+        for key, text in EXAMPLES[language].items()
+    )
+    return row(*buttons, classes="gb-small")

@@ -7,19 +7,12 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from components.state.example import EXAMPLE_PROMPT
 from components.state.settings import LIMITS
 from components.state.text import Text
 from gpt.analysis.causes import Causes
 from gpt.documents.document_cache import common_prefix_length
 
 Unit = Literal["probability", "log_probability", "logit"]
-EXAMPLES = {
-    "example.story": EXAMPLE_PROMPT,
-    "example.dialogue": 'Tom saw a big dog in the park. "Hello, dog!" Tom said. The dog',
-    "example.who": "Lily and Tom went to the zoo. Tom was scared of the lion, so Lily held his",
-    "example.repeat": "cold spoon bird door blue tree king cold spoon bird",
-}
 _DEFAULTS = {name: limit.default for name, limit in LIMITS.items()}
 PRESETS: dict[str, dict[str, Any]] = {
     "greedy": _DEFAULTS | {"temperature": 0.0},

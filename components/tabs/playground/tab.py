@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import starmap
 from typing import Any, get_args
 
 import gradio as gr
@@ -19,6 +20,7 @@ from components.parts import (
     Part,
     button,
     caption,
+    case,
     choice,
     column,
     columns,
@@ -32,12 +34,13 @@ from components.parts import (
 )
 from components.share.handlers import answer_files
 from components.share.menu import files_menu
+from components.state.example import EXAMPLES, language_of_model
 from components.state.selection import Shading
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.playground.controls import Controls, build_controls, build_run
 from components.tabs.playground.handlers import chat, editing, generation, hiding, knowledge, reason, selection, typing
-from components.tabs.playground.state import EXAMPLES, HiddenState, PlaygroundState, Unit, tail_length
+from components.tabs.playground.state import HiddenState, PlaygroundState, Unit, tail_length
 from components.tabs.playground.upload import build_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import followed, to_follow
@@ -88,8 +91,6 @@ def build_playground(
         opened = [build_upload(localizer, events)] if uploads else []
     events.renderer.add("", SHARED_VIEWS)
     events.renderer.add(NAME, controls=controls.updates())
-    for _ in reason.measure(session):  # what every visitor begins with
-        pass
     wired = add_cards(events, NAME, [next_token, start, attention, pipeline, text], VIEWS, reason.ANALYSIS)
     _wire(prompt, controls, events, frame, [*opened, wired["model"]])
 
@@ -149,8 +150,16 @@ def _attention_label(s: Snapshot) -> str:
     return t("attention.on" if s.state(HiddenState).attention_off else "attention.off", s.language)
 
 
-def _example(key: str) -> Part:
-    write = generation.written(partial(generation.prepare_example, EXAMPLES[key]))
+def _examples() -> Part:
+    rows = {
+        language: row(caption("examples"), *starmap(_example, prompts.items()), classes="gb-small")
+        for language, prompts in EXAMPLES.items()
+    }
+    return case("examples", lambda s: language_of_model(s.model), rows)
+
+
+def _example(key: str, prompt: str) -> Part:
+    write = generation.written(partial(generation.prepare_example, prompt))
     return button(key.replace(".", "-"), key, write, queue="model")
 
 
@@ -204,7 +213,7 @@ def _text() -> tuple[Part, ...]:
     again = generation.written(generation.prepare_again_here)
     return (
         question("branches.question"),
-        row(caption("examples"), *map(_example, EXAMPLES), classes="gb-small"),
+        _examples(),
         sentence("dropped", kind="caption"),
         row(
             button("undo", "undo", editing.undo, queue="model", enabled=lambda s: s.can_undo),

@@ -13,7 +13,7 @@ from components.api.arguments import checked_text
 from components.errors import PageError
 from components.render import Analysis, Lines
 from components.state.admission import admitted
-from components.state.example import EXAMPLE_LENGTH, EXAMPLE_SEED
+from components.state.example import OPENINGS, language_of_model
 from components.state.jobs import Job, run_steps
 from components.state.loading import load_with_progress
 from components.state.session import Session
@@ -113,9 +113,10 @@ def example(models: RandomModels, written: Generation) -> Built | None:
     with models.model(config, loaded.tokenizer) as random:
         seconds = time.perf_counter() - began
         document = Generation(random, prompt)
-        built = _built(Shape(config), (document, written), seconds, EXAMPLE_SEED)
-        params = sampling_params(temperature=LIMITS["temperature"].default, seed=EXAMPLE_SEED)
-        for _ in document.local_steps(params, EXAMPLE_LENGTH):
+        length, seed = OPENINGS[language_of_model(loaded.name)]
+        built = _built(Shape(config), (document, written), seconds, seed)
+        params = sampling_params(temperature=LIMITS["temperature"].default, seed=seed)
+        for _ in document.local_steps(params, length):
             pass
         lines = document_lines(document), document_lines(written)
         n_tokens = len(document.ids) - document.n_prompt

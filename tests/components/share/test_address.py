@@ -31,9 +31,9 @@ def places(session):
         opened.append(key)
         return key == "loss"
 
-    version = Text.of(session.document).version
+    openings = {Text.of(session.document).version: OPENING}
     pages = {"lesson": LinkedPage("lessons", open_lesson, lambda s: opened[-1] if opened else None)}
-    return Places(TABS, pages, version, OPENING, "stories")
+    return Places(TABS, pages, openings, "stories")
 
 
 def named(session, places):

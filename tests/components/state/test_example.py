@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from components.state.example import (
-    EXAMPLE_PROMPT,
+    EXAMPLES,
     encodable_text,
     example,
     first_prompt,
@@ -18,6 +18,7 @@ from gpt import GPT, Generation, GPTConfig, LoadedModel, load_model
 from gpt.models.checkpoints.vocabularies import Characters, PlainIds, Vocabulary
 from tests.gpt.fake_models import tiny_model
 
+EXAMPLE_PROMPT = EXAMPLES["en"]["example.story"]
 VOCABULARIES = {
     "letters": Characters(sorted(set(EXAMPLE_PROMPT))),
     "some-letters": Characters(list(" acegimnoprtu")),

@@ -12,11 +12,11 @@ import torch
 from components.api.text import TextEndpoints
 from components.errors import localize_error
 from components.state import throughput
-from components.state.example import example
+from components.state.example import EXAMPLES, example
 from components.state.session import Session
 from components.state.throughput import MAX_UPDATE_SHARE, UPDATE_COST_SECONDS, min_update_interval
 from components.tabs.playground.handlers import editing, generation, selection
-from components.tabs.playground.state import EXAMPLES, PlaygroundState
+from components.tabs.playground.state import PlaygroundState
 from gpt import GPT, Generation, GPTConfig, LoadedModel, SamplingParams, distribution, generate, get_model
 from gpt.models.checkpoints import save_model
 from gpt.models.checkpoints.token_table import Characters
@@ -191,7 +191,7 @@ def test_the_prompt_becomes_what_the_model_can_spell_and_stays_where_it_can(sess
 def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() -> None:
     config = GPTConfig(vocab_size=3, block_size=8, n_layer=1, n_head=1, n_embd=8)
     own = LoadedModel("own", GPT(config).eval(), Characters(["a", "b", " "]), torch.device("cpu"), "fp32")
-    text = next(iter(EXAMPLES.values()))
+    text = EXAMPLES["en"]["example.story"]
     for loaded, whole in ((own, False), (get_model(), True)):
         session = Session(Generation(loaded, "ab"), "ab")
         run(generation.prepare_example(text, session))

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from components.tabs.playground.state import EXAMPLES
+from components.state.example import EXAMPLES
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.analysis.heads import (
     CopyCircuit,
@@ -175,7 +175,7 @@ def test_long_ones_too(bundled: LoadedModel) -> None:
 
 
 def test_the_example_copies_and_does_not_without_the_induction_head(bundled: LoadedModel) -> None:
-    text = EXAMPLES["example.repeat"]
+    text = EXAMPLES["en"]["example.repeat"]
     words = text.split()
     rest = words[3 : words.index(words[0], 1)]
 

@@ -13,7 +13,7 @@ from gpt.config import GPTConfig
 from gpt.model import GPT
 from gpt.models.checkpoints import HeadsUnknown, save_model
 from gpt.models.registry import Registry, get_model, list_models
-from gpt.models.sources import DEFAULT_MODEL, LLAMA_MODEL, load_model
+from gpt.models.sources import DEFAULT_MODEL, LLAMA_MODEL, POEMS_MODEL, load_model
 from gpt.tokenizer import Tokenizer
 from tests.gpt.models.registries import CPU
 from tests.parity.reference_models import BookGPT
@@ -35,7 +35,7 @@ def test_name_of_no_model_file_or_folder_is_refused(name: str) -> None:
 def test_bundled_and_untrained_share_configuration_and_vocabulary_but_not_weights() -> None:
     trained, untrained = get_model(), get_model("untrained")
     gpt2_models = ["gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl"]
-    assert list_models()[:8] == [trained.name, LLAMA_MODEL, "untrained", "distilgpt2", *gpt2_models]
+    assert list_models()[:9] == [trained.name, POEMS_MODEL, LLAMA_MODEL, "untrained", "distilgpt2", *gpt2_models]
     assert trained is get_model(DEFAULT_MODEL)
     assert untrained.model.config == trained.model.config
     assert untrained.tokenizer.encode("Once upon") == trained.tokenizer.encode("Once upon")
@@ -122,7 +122,7 @@ def test_upload_that_fails_registers_nothing(tmp_path: Path) -> None:
 def test_of_the_models_that_may_not_be_downloaded_those_here_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpt.models.hub.cached_folder", lambda name: Path("here") if name == "distilgpt2" else None)
     registry = Registry(downloads=["gpt2-medium"])
-    assert registry.names() == [DEFAULT_MODEL, LLAMA_MODEL, "untrained", "distilgpt2", "gpt2-medium"]
+    assert registry.names() == [DEFAULT_MODEL, POEMS_MODEL, LLAMA_MODEL, "untrained", "distilgpt2", "gpt2-medium"]
     with pytest.raises(ValueError, match="there is no model 'gpt2-xl'"):
         registry.get("gpt2-xl")
     assert registry.add("gpt2-xl") == "gpt2-xl"  # by the host

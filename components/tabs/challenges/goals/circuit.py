@@ -8,8 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from components.labels import percent
-from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, name
+from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, name, share
 from components.tabs.challenges.reading import Head, Reading
 from gpt import Edits
 
@@ -31,7 +30,7 @@ class Circuit(Goal):
         token = reading.ids[reading.circuit.source]
         if int(reading.before.argmax()) == token:
             return self.judge_copy(reading, after)
-        return Verdict("none", {"token": name(reading, token), "p": percent(reading.before[token].item())})
+        return Verdict("none", {"token": name(reading, token), "p": share(reading.before[token].item())})
 
     @abstractmethod
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
@@ -55,7 +54,7 @@ class Copied(Circuit):
         if reading.answer.token is None:
             return Verdict("token")
         token = reading.ids[reading.answer.token]
-        values = {"token": name(reading, token), "p": percent(after[token].item())}
+        values = {"token": name(reading, token), "p": share(after[token].item())}
         return Verdict("copied", values, token == int(after.argmax()))
 
     def arcs(self, reading: Reading) -> list[Arc]:
@@ -72,7 +71,7 @@ class Meets(Circuit):
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         if reading.answer.token is None:
             return Verdict("token")
-        second, first = (percent(arc.weight) for arc in self.arcs(reading))
+        second, first = (share(arc.weight) for arc in self.arcs(reading))
         values = {"token": name(reading, reading.ids[reading.answer.token]), "first": first, "second": second}
         return Verdict("meets", values, reading.answer.token == reading.circuit.source)
 
@@ -90,9 +89,9 @@ class OffEach(Circuit):
         token, whole, now = self.copied(reading, after)
         source = reading.ids[reading.circuit.source]
         left = {head: reading.after(Edits(head_scale={head: 0.0}))[source].item() for head in heads}
-        values: dict[str, Any] = {"token": token, "p": percent(whole), "now": percent(now)}
+        values: dict[str, Any] = {"token": token, "p": share(whole), "now": share(now)}
         values |= {"back": "{}.{}".format(*heads[0]), "find": "{}.{}".format(*heads[1])}
-        values |= {"without_back": percent(left[heads[0]]), "without_find": percent(left[heads[1]])}
+        values |= {"without_back": share(left[heads[0]]), "without_find": share(left[heads[1]])}
         if reading.answer.tried.issuperset(heads):
             return Verdict("off.each", values, min(left.values()) <= self.most * whole)
         return Verdict("off", values)
@@ -117,7 +116,7 @@ class PutBack(Circuit):
 
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         token, whole, now = self.copied(reading, after)
-        values = {"token": token, "p": percent(whole), "now": percent(now)}
+        values = {"token": token, "p": share(whole), "now": share(now)}
         values["head"] = "{}.{}".format(*reading.circuit.previous_token)
         is_set = None not in (reading.answer.token, reading.answer.layer)
         return Verdict("back" if is_set else "place", values, is_set and now >= self.least * whole)

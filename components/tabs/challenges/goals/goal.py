@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from torch import Tensor
 
-from components.labels import quoted
+from components.labels import Later, percent, quoted
 from components.tabs.challenges.reading import Head, Reading
 from gpt import Edits
 from gpt.tokenizer import Vocabulary
@@ -73,5 +73,9 @@ def first_id(tokenizer: Vocabulary, word: str) -> int:
     return tokenizer.encode_continuation(word)[0]
 
 
-def name(reading: Reading, token_id: int | Tensor) -> str:
-    return quoted(reading.tokenizer, int(token_id))
+def name(reading: Reading, token_id: int | Tensor) -> Later:
+    return Later(quoted, reading.tokenizer, int(token_id))
+
+
+def share(p: float) -> Later:
+    return Later(percent, p)

@@ -8,8 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from components.labels import percent
-from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, first_id, name
+from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, first_id, name, share
 from components.tabs.challenges.reading import Reading
 from gpt.analysis.heads import head_roles
 
@@ -54,9 +53,9 @@ def judge_head(key: str, scores: Tensor, reading: Reading) -> Verdict:
     """scores: (n_layer, n_head), of which the picked head's must be about the highest."""
     best, head = scores.max().item(), reading.answer.head
     if head is None:
-        return Verdict("head", {"best": percent(best)})
+        return Verdict("head", {"best": share(best)})
     score = scores[head].item()
-    values = {"layer": head[0], "head": head[1], "share": percent(score), "best": percent(best)}
+    values = {"layer": head[0], "head": head[1], "share": share(score), "best": share(best)}
     return Verdict(key, values, score >= GOOD * best)
 
 
@@ -80,7 +79,12 @@ class Tops(Goal):
 
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         token, best, n = first_id(reading.tokenizer, self.word), int(after.argmax()), len(reading.answer.off)
-        values = {"token": name(reading, token), "p": percent(after[token].item()), "top": name(reading, best), "n": n}
+        values = {
+            "token": name(reading, token),
+            "p": share(after[token].item()),
+            "top": name(reading, best),
+            "n": n,
+        }
         return Verdict("tops", values, token == best and 0 < n <= self.most_off)
 
 
@@ -93,6 +97,11 @@ class Keeps(Goal):
 
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         best, now, n = int(reading.before.argmax()), int(after.argmax()), len(reading.answer.off)
-        values = {"token": name(reading, best), "p": percent(after[best].item()), "top": name(reading, now), "n": n}
+        values = {
+            "token": name(reading, best),
+            "p": share(after[best].item()),
+            "top": name(reading, now),
+            "n": n,
+        }
         done = best == now and n >= self.least_off
         return Verdict("keeps", values, done, n if done else None)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.labels import percent
-from components.tabs.challenges.goals.goal import Goal, Verdict, name
+from components.tabs.challenges.goals.goal import Goal, Verdict, name, share
 from components.tabs.challenges.reading import Reading
 from gpt import Edits, logit_lens
 from gpt.analysis.saliency import leave_one_out
@@ -27,8 +26,8 @@ class Matters(Goal):
         p, best = reading.before.max(dim=-1)
         ids = reading.ids
         falls = torch.cat(list(leave_one_out(reading.loaded.model, ids, int(best), range(len(ids)))))
-        values = {"out": name(reading, ids[token]), "token": name(reading, best), "p": percent(p.item())}
-        values["without"] = percent(after[best].item())
+        values = {"out": name(reading, ids[token]), "token": name(reading, best), "p": share(p.item())}
+        values["without"] = share(after[best].item())
         return Verdict("matters", values, token == int(falls.argmax()))
 
     def after(self, reading: Reading) -> Tensor:
@@ -51,7 +50,12 @@ class Leads(Goal):
         read = lens.token[:, 1, 0].tolist()  # after each layer
         first = next(i for i in range(len(read)) if all(token == best for token in read[i:]))
         p, top = after.max(dim=-1)
-        values = {"layer": layer, "read": name(reading, top), "token": name(reading, best), "p": percent(p.item())}
+        values = {
+            "layer": layer,
+            "read": name(reading, top),
+            "token": name(reading, best),
+            "p": share(p.item()),
+        }
         return Verdict("leads", values, layer == first)
 
     @torch.inference_mode()
@@ -86,6 +90,6 @@ class Twin(Goal):
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         other = int(reading.predicted(prompt_ids(reading.tokenizer, self.text)).argmax())
         is_set = None not in (reading.answer.token, reading.answer.layer)
-        values = {"token": name(reading, other), "p": percent(after[other].item())}
+        values = {"token": name(reading, other), "p": share(after[other].item())}
         values["top"] = name(reading, after.argmax())
         return Verdict("twin" if is_set else "twin.place", values, is_set and other == int(after.argmax()))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from components.labels import percent, token_text
-from components.tabs.challenges.goals.goal import Goal, Verdict, first_id, name
+from components.labels import token_text
+from components.tabs.challenges.goals.goal import Goal, Verdict, first_id, name, share
 from components.tabs.challenges.reading import Reading
 
 
@@ -43,7 +43,7 @@ class Sure(Goal):
         p, best = after.max(dim=-1)
         reached = p.item() >= self.least
         key = (shortcut(reading, int(best)) if reached else "") or "sure"
-        return Verdict(key, {"token": name(reading, best), "p": percent(p.item())}, reached and key == "sure")
+        return Verdict(key, {"token": name(reading, best), "p": share(p.item())}, reached and key == "sure")
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,12 @@ class Torn(Goal):
 
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         (p, q), (first, second) = (each.tolist() for each in after.topk(2))
-        values = {"first": name(reading, first), "p": percent(p), "second": name(reading, second), "q": percent(q)}
+        values = {
+            "first": name(reading, first),
+            "p": share(p),
+            "second": name(reading, second),
+            "q": share(q),
+        }
         key = (shortcut(reading, first, second) if q >= self.least else "") or "torn"
         return Verdict(key, values | {"token": name(reading, first)}, q >= self.least and key == "torn")
 
@@ -71,7 +76,7 @@ class Says(Goal):
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
         token = first_id(reading.tokenizer, self.word)
         p = after[token].item()
-        values = {"token": name(reading, token), "p": percent(p), "top": name(reading, after.argmax())}
+        values = {"token": name(reading, token), "p": share(p), "top": name(reading, after.argmax())}
         key = (shortcut(reading, token, most=1) if p >= self.least else "") or "says"
         return Verdict(key, values, p >= self.least and key == "says")
 

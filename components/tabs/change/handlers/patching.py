@@ -10,7 +10,7 @@ import torch
 
 from components.api.arguments import MAX_CHARACTERS
 from components.errors import PageError
-from components.labels import quoted
+from components.labels import Later, quoted
 from components.state.jobs import result_of
 from components.state.selection import NEWEST
 from components.state.session import Session
@@ -18,7 +18,6 @@ from components.tabs.change.effect import read
 from components.tabs.change.handlers.editing import edit
 from components.tabs.change.state import (
     PATCHED,
-    PROMPT_PAIRS,
     ChangeState,
     PromptPair,
     Sweeps,
@@ -51,9 +50,9 @@ def choose_activation(session: Session, value: object) -> Iterator[None]:
         yield from sweep(session)
 
 
-def take_example(name: str, session: Session) -> Iterator[None]:
+def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
     """Use one of the examples, and measure."""
-    clean, corrupted = PROMPT_PAIRS[name]
+    clean, corrupted = pair
     session.change(ChangeState, clean=clean, corrupted=corrupted)
     yield from sweep(session)
 
@@ -94,7 +93,7 @@ def _sweep(session: Session, loaded: LoadedModel) -> Iterator[None]:
     except Cancelled:
         return
     except ValueError as problem:
-        answer, other = (quoted(loaded.tokenizer, i) for i in (pair.answer, pair.other))
+        answer, other = (Later(quoted, loaded.tokenizer, i) for i in (pair.answer, pair.other))
         raise PageError("change.patch.flat", answer=answer, other=other) from problem
     newest = session.state(ChangeState).sweeps
     if newest is not None and (newest.loaded, newest.pair) == (loaded, pair):
@@ -130,7 +129,7 @@ def keep(session: Session) -> None:
 def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> Sweeps:
     """Both prompts and answers, and the answers to choose from. Chosen answers are kept if the prompts are those of
     `before`. Raises ValueError for prompts or answers that cannot be compared."""
-    clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text in (state.clean, state.corrupted))
+    clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text in state.prompts(loaded.name))
     limit = min(MAX_PROMPT_TOKENS, loaded.model.config.block_size)
     if not clean or not corrupted:
         raise PageError("change.patch.empty")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from components.api.arguments import checked_text
-from components.labels import quoted, shortened
+from components.labels import Later, quoted, shortened
 from components.state.adoption import remark, return_to
 from components.state.selection import NEWEST
 from components.state.session import Session
@@ -32,7 +32,7 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
         if type(token) is int:
             document.check_room(1, after)
             document.append(token, after=after)
-            return Message("status.chosen", {"token": quoted(document.loaded.tokenizer, token)})
+            return Message("status.chosen", {"token": Later(quoted, document.loaded.tokenizer, token)})
         return _type(document, text, after) if isinstance(text, str) else None
 
     _change(session, change)
@@ -87,7 +87,7 @@ def go_back(session: Session) -> None:
         if position == len(document.ids) - 1:
             return None
         document.go_back(position)
-        return Message("status.back", {"token": quoted(document.loaded.tokenizer, document.ids[-1])})
+        return Message("status.back", {"token": Later(quoted, document.loaded.tokenizer, document.ids[-1])})
 
     _change(session, change)
 

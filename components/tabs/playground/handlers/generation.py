@@ -13,7 +13,7 @@ from components.api.arguments import checked_text
 from components.concepts import kept_edits
 from components.state.admission import Admission, admitted, waiting_for_cluster
 from components.state.adoption import remark
-from components.state.example import encodable_text
+from components.state.example import encodable_text, fitting_text
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
@@ -94,9 +94,7 @@ def pick_model(session: Session, name: str) -> Iterator[None]:
         return
     session.picking = session.model = name
     try:
-        yield from _prepare(
-            session, lambda loaded: _start(session, loaded, encodable_text(loaded, session.next_prompt))
-        )
+        yield from _prepare(session, lambda loaded: _start(session, loaded, fitting_text(loaded, session.next_prompt)))
     finally:
         session.picking = ""
 

@@ -31,7 +31,7 @@ from components.widgets.draw import Piece, draw_data
 from gpt import distribution, list_models
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
-from gpt.models.sources import corpus_of
+from gpt.models.sources import POEMS, STORIES, corpus_of
 from gpt.tokenizer import prompt_ids
 
 MAX_PROMPT_TOKENS = 600  # shown while typing a long prompt
@@ -150,8 +150,8 @@ def knows(s: Snapshot) -> dict[str, Any]:
     if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
         return {"text": ""}
     corpus = corpus_of(s.loaded.name)
-    is_stories = corpus is not None and not corpus.facts
-    return {"text": t("knows.stories" if is_stories else "knows.english", s.language)}
+    read = {STORIES: "stories", POEMS: "poems"}.get(corpus, "english")
+    return {"text": t(f"knows.{read}", s.language)}
 
 
 def offered_model(s: Snapshot) -> str | None:
