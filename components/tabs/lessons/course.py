@@ -20,11 +20,14 @@ from components.tabs.lessons.code_view import Code
 from components.tabs.lessons.lesson import Lesson, Place
 from gpt.config import GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
-from gpt.models.sources import LLAMA_MODEL
+from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
 from gpt.presets import PRESETS
 
 # A configuration small enough to be drawn interactively.
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
+# Du Fu, 春望, without its second half; heads of the model of poems, (layer, head).
+POEM = "国破山河在，城春草木深。\n感时花溅泪，恨别鸟惊心。\n"
+HEADS = {"counts": (1, 5), "above": (4, 5)}
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson(
@@ -148,6 +151,15 @@ LESSONS: tuple[Lesson, ...] = (
         Place("inside", selects_head=True),
         beat="answer",
         words="multi-head MHA causal mask previous-token head 多头注意力 因果掩码",
+    ),
+    Lesson(
+        "verse",
+        "attention",
+        8,
+        (Code("gpt.edits", "Edits.scale_heads"),),
+        Place("inside", model=POEMS_MODEL, text=POEM, head=HEADS["counts"]),
+        beat="answer",
+        words="poem head switch ablation counting position Chinese 古诗 律诗 对仗 数数 关掉头 消融",
     ),
     Lesson(
         "shortcuts",

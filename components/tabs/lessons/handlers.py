@@ -167,12 +167,14 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
         loaded = yield from load_with_progress(session, lesson.place.model)
     has_text = picture is not None and picture.text is not None
     if has_text or lesson.place.model:
-        text = state.text if has_text else EXAMPLE
+        text = state.text if has_text else lesson.place.text or EXAMPLE
         ids, document = Scene(loaded, session.language, text).ids(), session.document
         if document is None or document.loaded is not loaded or document.ids != ids:
             with admitted(session, loaded) as waiting:
                 yield from waiting
                 adopt(session, Generation(loaded, ids), text, Message("status.lesson"))
+    if lesson.place.head is not None:
+        session.selection = replace(session.selection, layer=lesson.place.head[0], head=lesson.place.head[1])
     if lesson.place.selects_head and picture is not None and session.document is not None:
         selection = replace(session.selection, layer=int(state.a))
         if picture.b is not None:

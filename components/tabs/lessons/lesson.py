@@ -20,7 +20,8 @@ class Place:
 
     tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings: for Write's
     sliders, by name; sliders: the figure's slider, "a" or "b", that gives the value of a setting; selects_head: whether
-    to select the lesson's layer and head; model: the name of the one that continues the text, "" for the lessons' own.
+    to select the figure's layer and head; head: a layer and head to select; model: the name of the one that continues
+    the text, "" for the lessons' own; text: instead of the figure's, "" for that.
     """
 
     tab: Literal["playground", "inside", "why", "concepts", "activations", "shapes", "loss", "train"]
@@ -29,7 +30,9 @@ class Place:
     settings: dict[str, Any] = field(default_factory=dict)
     sliders: dict[str, Literal["a", "b"]] = field(default_factory=dict)
     selects_head: bool = False
+    head: tuple[int, int] | None = None
     model: str = ""
+    text: str = ""
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,7 @@ QUESTIONS: dict[str, tuple[Question, ...]] = {
     "dot_products": (number(11, 24), ChoiceQuestion(1)),
     "queries": (number(8, 64), ChoiceQuestion(2)),
     "attention": (GoalQuestion(attends_to_previous), number(1, 0), ChoiceQuestion(1)),
+    "verse": (number(7, 8, 6), ChoiceQuestion(1)),
     "shortcuts": (number(25, 6, 0.04, tolerance=2), number(6, 25, tolerance=0.3)),
     "block": (ChoiceQuestion(2), number(2, 1)),
     "model": (of_figure("settled"), ChoiceQuestion(3)),

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,8 @@ import torch
 
 from components.i18n import t
 from components.state.example import first_prompt
-from components.tabs.lessons.pictures import PICTURES, llama_pictures, shape_pictures, training_pictures
+from components.tabs.lessons.course import HEADS, POEM
+from components.tabs.lessons.pictures import PICTURES, llama_pictures, shape_pictures, training_pictures, verse_pictures
 from components.tabs.lessons.pictures.picture import EXAMPLE, MAX_TOKENS, Scene, SliderSpec
 from gpt import GPT, GPTConfig, LoadedModel, get_model
 from gpt.experiments.architectures import neuron_counts, norm_effect
@@ -18,7 +20,7 @@ from gpt.experiments.random_models import skeleton
 from gpt.experiments.shortcuts import shortcut_gradients
 from gpt.model import meta_model
 from gpt.models.checkpoints.token_table import Characters
-from gpt.models.sources import LLAMA_MODEL
+from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,11 @@ def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(scene, key):
             assert result.chart or result.strip or result.table
 
 
-OF_OTHER_MODELS = llama_pictures.PICTURES.keys() | {"training", "configuration", "untrained"}
+OF_OTHER_MODELS = (llama_pictures.PICTURES | verse_pictures.PICTURES).keys() | {
+    "training",
+    "configuration",
+    "untrained",
+}
 
 
 @pytest.mark.parametrize("key", sorted(PICTURES.keys() - OF_OTHER_MODELS))
@@ -185,3 +191,18 @@ def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():
         adamw, descent = training_pictures.valley("adamw", rate), training_pictures.valley("descent", rate)
         assert adamw[-1] < adamw[0] / 10
         assert descent[0] < descent[-1] < math.inf
+
+
+@pytest.mark.parametrize(("choice", "least"), [("counts", 0.9), ("above", 0.6)])
+def test_the_heads_of_the_lesson_look_where_it_says_and_without_the_one_that_counts_verses_lose_their_length(
+    choice, least
+):
+    loaded, (layer, head) = get_model(POEMS_MODEL), HEADS[choice]
+    trace = Scene(loaded, "zh", POEM).trace()
+    weights = trace.layers[layer].attn_weights[0, head]
+    looked = verse_pictures.looked_at(choice)
+    assert sum(weights[i, j].item() for i, j in looked) / len(looked) > least
+    table = PICTURES["verse"].draw(Scene(loaded, "en", choice=choice)).table
+    lengths = [{len(verse) for verse in re.split("[，。⏎ ]+", text)[:-2]} for _, text in table[1:]]
+    assert lengths[0] == {5}
+    assert (lengths[1] == {5}) == (choice == "above")

@@ -16,7 +16,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from components.tabs.lessons.code_view import printed
 from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.views import MINIMAL
-from gpt import GPT, GPTConfig, SamplingParams, Trace, distribution, get_model, gpt2_tokenizer
+from gpt import GPT, Edits, GPTConfig, SamplingParams, Trace, distribution, get_model, gpt2_tokenizer
 from gpt.experiments.random_models import skeleton
 from gpt.experiments.shapes import count_parameters
 from gpt.experiments.shortcuts import DeepNetwork
@@ -137,6 +137,11 @@ def test_each_part_of_the_forward_pass_is_that_of_the_model(model):
     assert_close(norm(torch.full((1, 24), 3.0))[0], part.ln_1.bias), "equal numbers are no division by 0"
     attention = loaded_from(code("attention").CausalSelfAttention(config), part.attn)
     assert_close(attention(norm(seen.resid_pre)), seen.attn_out)
+    switched = loaded_from(code("verse").SwitchedAttention(config), part.attn)
+    switched.on[1] = 0
+    without = Trace()
+    model(IDS, trace=without, edits=Edits(head_scale={(1, 1): 0.0}))
+    assert_close(switched(norm(seen.resid_pre)), without.layers[1].attn_out)
     assert_close(code("activations").GELU()(seen.mlp_pre), seen.mlp_post)
     assert_close(
         loaded_from(code("feed_forward").FeedForward(config), part.mlp)(part.ln_2(seen.resid_mid)), seen.mlp_out

@@ -7,6 +7,7 @@ from components.tabs.lessons.pictures import (
     shape_pictures,
     text_pictures,
     training_pictures,
+    verse_pictures,
 )
 from components.tabs.lessons.pictures.picture import Picture
 
@@ -17,4 +18,5 @@ PICTURES: dict[str, Picture] = (
     | training_pictures.PICTURES
     | llama_pictures.PICTURES
     | concept_pictures.PICTURES
+    | verse_pictures.PICTURES
 )

@@ -1,0 +1,140 @@
+"""Which heads of a model of poems count, look at the character above, and look for the rhyme; and what is lost without.
+
+    python -m benchmarks.poem_heads POEMS --model FOLDER [--poems 64]
+
+POEMS is the file that the model was trained on (`python -m gpt.training.poems`). It reads held-back poems of eight
+verses of five characters, without their titles, so that all have the same places. `pip install -r
+benchmarks/requirements.txt` installs pypinyin.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from benchmarks.poems import rhyme
+from gpt import Edits, LoadedModel, Trace, load_model
+from gpt.training.corpus import read_stories, split_stories
+from gpt.training.poems import Poem
+from gpt.training.recipe import RECIPE_PRESETS
+
+VERSE, VERSES = 5, 8
+LINE = 2 * VERSE + 3  # two verses, their marks, the line feed
+BEST = 6  # heads listed
+
+
+@dataclass(frozen=True)
+class Places:
+    """Positions in a poem that begins after end-of-text. Each of a character is that of the character itself.
+
+    marks: of the marks that end verses. above: (character of a second verse, the one above it in the first). ends: of
+    the rhyming characters, those of the even verses.
+    """
+
+    marks: list[int]
+    above: list[tuple[int, int]]
+    ends: list[int]
+
+    @classmethod
+    def of_form(cls) -> Places:
+        starts = [1 + LINE * line + (VERSE + 1) * second for line in range(VERSES // 2) for second in (0, 1)]
+        above = [(b + i, a + i) for a, b in zip(starts[::2], starts[1::2], strict=True) for i in range(VERSE)]
+        return cls([start + VERSE for start in starts], above, [start + VERSE - 1 for start in starts[1::2]])
+
+
+def read_poems(loaded: LoadedModel, texts: Iterable[str], n: int) -> Tensor:
+    """(n, T) ids of poems of the form, after end-of-text."""
+    poems = (Poem("", Poem.of_text(text).couplets) for text in texts)
+    formed = [poem for poem in poems if poem.is_regulated and [len(v) for v in poem.verses] == [VERSE] * VERSES]
+    encode, first = loaded.tokenizer.encode, loaded.tokenizer.eot_id
+    return torch.tensor([[first, *encode(poem.text)] for poem in formed[:n]])
+
+
+class Measures:
+    """What is measured of predictions: (n, T, vocab_size) logits -> a number."""
+
+    def __init__(self, loaded: LoadedModel, ids: Tensor) -> None:
+        self.ids, self.places = ids, Places.of_form()
+        tokens = [loaded.tokenizer.decode([i]) for i in range(loaded.tokenizer.n_vocab)]
+        groups = [rhyme(token) if len(token) == 1 and token.isalpha() else None for token in tokens]
+        self.groups = torch.tensor([-1 if group is None else group for group in groups])
+
+    def counting(self, logits: Tensor) -> float:
+        """The mean probability of the mark that ends a verse, where it stands."""
+        return self._probability(logits, self.places.marks)
+
+    def parallel(self, logits: Tensor) -> float:
+        """The mean loss, in nats, of the characters of second verses."""
+        at = [position for position, _ in self.places.above]
+        log_p = logits[:, [p - 1 for p in at]].log_softmax(-1)
+        return -log_p.gather(-1, self.ids[:, at, None]).mean().item()
+
+    def rhyming(self, logits: Tensor) -> float:
+        """The mean probability of a character that rhymes with the first rhyme, at the three others."""
+        first, *others = self.places.ends
+        p = logits[:, [at - 1 for at in others]].softmax(-1)
+        wanted = self.groups[self.ids[:, first]]
+        return (p * (self.groups == wanted[:, None])[:, None]).sum(-1)[wanted >= 0].mean().item()
+
+    def all(self, logits: Tensor) -> tuple[float, float, float]:
+        return self.counting(logits), self.parallel(logits), self.rhyming(logits)
+
+    def _probability(self, logits: Tensor, at: list[int]) -> float:
+        p = logits[:, [position - 1 for position in at]].softmax(-1)
+        return p.gather(-1, self.ids[:, at, None]).mean().item()
+
+
+def attention(trace: Trace, pairs: list[tuple[int, int]]) -> Tensor:
+    """(n_layer, n_head): the mean weight of the pairs of positions, query and key."""
+    queries, keys = map(list, zip(*pairs, strict=True))
+    return torch.stack([layer.attn_weights[:, :, queries, keys].mean(dim=(0, 2)) for layer in trace.layers])
+
+
+@torch.inference_mode()
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("text", metavar="POEMS")
+    parser.add_argument("--model", required=True, metavar="FOLDER")
+    parser.add_argument("--poems", type=int, default=64)
+    options = parser.parse_args()
+    loaded, recipe = load_model(options.model), RECIPE_PRESETS["poems"]
+    _, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
+    ids = read_poems(loaded, held_back, options.poems)
+    measures, trace = Measures(loaded, ids), Trace()
+    logits = loaded.model(ids, trace=trace)
+    whole = measures.all(logits)
+    print(f"{len(ids)} poems; marks {whole[0]:.3f}, second verses {whole[1]:.3f} nats, rhymes {whole[2]:.3f}")
+    n_layer, n_head = len(trace.layers), loaded.model.config.n_head
+    left = {
+        (layer, head): measures.all(loaded.model(ids, edits=Edits(head_scale={(layer, head): 0.0})))
+        for layer in range(n_layer)
+        for head in range(n_head)
+    }
+    places = measures.places  # a prediction is made one position before its character
+    earlier = [(end - 1, before) for end in places.ends for before in places.ends if before < end]
+    for i, (name, pairs) in enumerate(
+        {
+            "probability of a mark; attention to the mark before": [
+                (mark - 1, mark - 1 - VERSE) for mark in places.marks[1:]
+            ],
+            "loss of second verses; attention to the character above": [(b - 1, a) for b, a in places.above],
+            "probability of a rhyme; attention to earlier rhymes": earlier,
+        }.items()
+    ):
+        weights = attention(trace, pairs)
+        print(f"{name}\n  without a head, largest change: ", end="")
+        changed = sorted(left, key=lambda head: abs(left[head][i] - whole[i]), reverse=True)
+        print(", ".join(f"{head} {left[head][i]:.3f} ({weights[head]:.2f})" for head in changed[:BEST]))
+        attends = sorted(left, key=lambda head: float(weights[head]), reverse=True)
+        print(
+            "  attend most: "
+            + ", ".join(f"{head} {weights[head]:.2f} ({left[head][i]:.3f})" for head in attends[:BEST])
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The figure of the lesson on heads that count: heads of the model of poems, and what it writes without one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from components.labels import percent
+from components.tabs.lessons.course import HEADS, POEM
+from components.tabs.lessons.pictures.model_pictures import heatmap
+from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene
+from components.widgets.chart import chart_data
+from gpt import Edits, LoadedModel, SamplingParams, generate, get_model
+from gpt.models.sources import POEMS_MODEL
+
+VERSE = 5
+N_WRITTEN = 26  # tokens: two more lines
+
+
+def poems(scene: Scene | None = None) -> LoadedModel:
+    """The model of the figure."""
+    return get_model(POEMS_MODEL)
+
+
+def looked_at(choice: str) -> list[tuple[int, int]]:
+    """Where a head should look, by position: the last mark; or the character above the one that comes next."""
+    marks = [i for i, character in enumerate(POEM) if character in "，。\n"]
+    if choice == "counts":
+        return [(i, max(mark for mark in marks if mark < i)) for i in range(marks[0] + 1, len(POEM)) if i not in marks]
+    commas = (i for i, character in enumerate(POEM) if character == "，")
+    return [(comma + i, comma + i - VERSE) for comma in commas for i in range(VERSE)]
+
+
+@torch.inference_mode()
+def verse(scene: Scene) -> Drawn:
+    """The weights of a head, and what the model goes on with, with the head and without it."""
+    loaded, (layer, head) = poems(), HEADS[scene.choice]
+    ids = loaded.tokenizer.encode(POEM)
+    weights = replace(scene, loaded=loaded, text=POEM).trace().layers[layer].attn_weights[0, head].cpu().numpy()
+    share = sum(float(weights[i, j]) for i, j in looked_at(scene.choice)) / len(looked_at(scene.choice))
+    text = scene.t(f"verse.{scene.choice}", layer=layer, head=head, share=percent(share))
+    rows = [[scene.t("verse.model"), scene.t("verse.text")]]
+    for name, edits in (("with", None), ("without", Edits(head_scale={(layer, head): 0.0}))):
+        steps = generate(loaded, POEM, SamplingParams(temperature=0), N_WRITTEN, edits=edits)
+        rows.append([scene.t(f"verse.{name}"), "".join(step.text for step in steps).replace("\n", " ⏎ ")])
+    return Drawn(chart=chart_data(heatmap(replace(scene, loaded=loaded), weights, ids), text), table=rows)
+
+
+PICTURES = {"verse": Picture(verse, choices=tuple(HEADS), writes_with=poems)}
