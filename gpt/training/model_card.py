@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from dataclasses import dataclass, fields
 
@@ -62,7 +63,7 @@ def write_card(
         front_matter(text, recipe),
         _introduction(folder, loaded, corpus.vocabulary_text, prompt, begun_with),
         f"## Data\n\n{text.data}\n\n{corpus.split_text} {CHOICE}\n",
-        _figures(folder, recipe, score, corpus.score_text, text),
+        _figures(folder, recipe, score, _measure(loaded, score, corpus.score_text), text),
         *([_circuits(loaded)] if recipe.repeats_first or recipe.repeats_last else []),
         recipe_section(recipe, command, vocab_size=loaded.tokenizer.eot_id is not None),
         _samples(loaded, prompt),
@@ -137,6 +138,13 @@ training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1
 {picture if (folder.best / "curve.png").is_file() else ""}"""
 
 
+def _measure(loaded: LoadedModel, score: Score, score_text: str) -> str:
+    """What the figures are, in bits per character as well where a token is one."""
+    if not isinstance(loaded.tokenizer, Characters):
+        return score_text
+    return f"That is {score.loss / math.log(2):.3f} bits per character. {score_text}"
+
+
 def _circuits(loaded: LoadedModel) -> str:
     """The section on repeated random tokens, of a model that was trained on them."""
     rows = []
@@ -188,9 +196,14 @@ def _samples(loaded: LoadedModel, prompt: str) -> str:
         text = sample(loaded, prompt, seed=seed, max_new_tokens=SAMPLE_TOKENS, temperature=TEMPERATURE)
         wrapped = "\n".join(textwrap.fill(line, 100) for line in text.splitlines())
         texts.append(f"Seed {seed}:\n\n" + textwrap.indent(wrapped, "    ", lambda line: True) + "\n")
+    begins = (
+        f'"{prompt}" and up to {SAMPLE_TOKENS} tokens after it'
+        if prompt
+        else f"Up to {SAMPLE_TOKENS} tokens from nothing"
+    )
     return f"""## Ten samples
 
-"{prompt}" and up to {SAMPLE_TOKENS} tokens after it, at temperature {TEMPERATURE}, not chosen by hand:
+{begins}, at temperature {TEMPERATURE}, not chosen by hand:
 
 """ + "\n".join(texts)
 

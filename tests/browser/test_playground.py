@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from components.state.example import EXAMPLES
 from tests.browser.playground_page import (
     CHIPS,
     FINISHED,
@@ -90,7 +91,18 @@ def test_the_first_screen_is_there_before_gradio_in_the_language_of_the_browser(
     visitor.route("**/assets/*.js", lambda route: route.abort())
     visitor.goto(site)
     expect(visitor.locator("#first-screen")).to_contain_text("续写")
-    expect(visitor.locator("#first-screen")).to_contain_text("It was raining")
+    expect(visitor.locator("#first-screen")).to_contain_text(EXAMPLES["zh"]["example.verse"])
+    visitor.close()
+
+
+def test_a_browser_in_chinese_opens_with_poems(browser, site):
+    visitor = browser.new_page(locale="zh-CN")
+    visitor.goto(site)
+    expect(visitor.locator("#first-screen")).to_have_count(0)
+    expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(f"^{EXAMPLES['zh']['example.verse']}"))
+    expect(visitor.locator("#model input")).to_have_value(re.compile("唐宋诗"))
+    visitor.locator("#example-title").click()
+    expect(visitor.locator("#prompt textarea")).to_have_value(re.compile(r"^《秋夜》\n."))
     visitor.close()
 
 

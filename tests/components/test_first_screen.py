@@ -49,7 +49,7 @@ def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
     document = Generation(get_model(), 'Tom said, "<b>Hello</b>')
     document.read()
     session = Session(document)
-    html = first_screen(session, ["playground", "reasons"])
+    html = first_screen(dict.fromkeys(LANGUAGES, session), ["playground", "reasons"])
     stages = stages_of(session.snapshot())
     assert stages is not None
     assert session.language == "en"
