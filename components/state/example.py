@@ -28,7 +28,7 @@ EXAMPLES = {  # prompts by the language of a model, the first one opens the page
         "example.farewell": "《送友人》\n",
     },
 }
-OPENINGS = {"en": (5, 81), "zh": (9, 0)}  # (tokens, seed) of what the first example goes on with
+OPENINGS = {"en": (5, 81), "zh": (17, 8)}  # (tokens, seed) of what the first example goes on with
 OWN_TOKENS = 16
 FALLBACK_TOKENS = 3  # for a text that cannot be encoded at all
 

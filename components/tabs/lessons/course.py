@@ -27,7 +27,7 @@ from gpt.presets import PRESETS
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
 # Du Fu, 春望, without its second half; heads of the model of poems, (layer, head).
 POEM = "国破山河在，城春草木深。\n感时花溅泪，恨别鸟惊心。\n"
-HEADS = {"counts": (1, 5), "above": (4, 5)}
+HEADS = {"counts": (1, 5), "rhymes": (4, 3), "above": (4, 5)}
 
 LESSONS: tuple[Lesson, ...] = (
     Lesson(

@@ -193,16 +193,25 @@ def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():
         assert descent[0] < descent[-1] < math.inf
 
 
-@pytest.mark.parametrize(("choice", "least"), [("counts", 0.9), ("above", 0.6)])
-def test_the_heads_of_the_lesson_look_where_it_says_and_without_the_one_that_counts_verses_lose_their_length(
-    choice, least
-):
-    loaded, (layer, head) = get_model(POEMS_MODEL), HEADS[choice]
-    trace = Scene(loaded, "zh", POEM).trace()
-    weights = trace.layers[layer].attn_weights[0, head]
+@pytest.mark.parametrize(("choice", "least"), [("counts", 0.9), ("rhymes", 0.9), ("above", 0.6)])
+def test_the_heads_of_the_lesson_look_where_it_says(choice, least):
+    layer, head = HEADS[choice]
+    weights = Scene(get_model(POEMS_MODEL), "zh", POEM).trace().layers[layer].attn_weights[0, head]
     looked = verse_pictures.looked_at(choice)
     assert sum(weights[i, j].item() for i, j in looked) / len(looked) > least
-    table = PICTURES["verse"].draw(Scene(loaded, "en", choice=choice)).table
-    lengths = [{len(verse) for verse in re.split("[，。⏎ ]+", text)[:-2]} for _, text in table[1:]]
-    assert lengths[0] == {5}
-    assert (lengths[1] == {5}) == (choice == "above")
+
+
+def test_without_the_head_that_counts_verses_lose_their_length_and_without_the_one_that_rhymes_only_the_rhyme():
+    written = {choice: PICTURES["verse"].draw(Scene(get_model(), "en", choice=choice)).table[1:] for choice in HEADS}
+    (_, whole), (_, uncounted) = written["counts"]
+    (_, again), (_, unrhymed) = written["rhymes"]
+    assert whole == again
+
+    def lengths(poem):
+        return {len(verse) for verse in re.split("[，。⏎ ]+", poem)[:-1]}
+
+    assert lengths(whole) == lengths(unrhymed) == {5}
+    assert len(lengths(uncounted)) > 1
+    ends = [set(re.findall("(.)。", poem)) for poem in (whole, unrhymed)]
+    assert ends[0] == set("苍长忙伤")
+    assert not ends[1] & set("苍长忙伤")

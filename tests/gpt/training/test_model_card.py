@@ -12,7 +12,7 @@ import pytest
 import torch
 import yaml
 
-from gpt.models.sources import ASSETS, BUNDLED, LLAMA_MODEL, load_model
+from gpt.models.sources import ASSETS, BUNDLED, LLAMA_MODEL, POEMS_MODEL, load_model
 from gpt.training.command_line import __doc__ as usage
 from gpt.training.command_line import chosen_recipe, parse_options, repeat_command
 from gpt.training.corpus import read_stories, split_stories
@@ -83,6 +83,18 @@ def test_the_bundled_model_of_llamas_shape_is_of_its_cards_recipe_and_reads_the_
     assert f"{sum(p.numel() for p in loaded.model.parameters()):,} parameters" in card
     assert (folder / "vocab.tiktoken").read_bytes() == (BUNDLED / "vocab.tiktoken").read_bytes()
     assert f"{recipe.steps * recipe.batch_size * recipe.block_size:,} tokens" in card
+
+
+def test_the_model_of_poems_is_of_its_cards_recipe_and_every_file_is_small() -> None:
+    folder = ASSETS / POEMS_MODEL
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    (command,) = [line for line in card.splitlines() if line.startswith("python -m gpt.training ")]
+    recipe = chosen_recipe(parse_options(shlex.split(command)[3:]))
+    assert recipe_section(recipe, command) in card
+    loaded = load_model(folder, device="cpu")
+    assert loaded.model.config == recipe.model_config(loaded.tokenizer.n_vocab)
+    assert f"{sum(p.numel() for p in loaded.model.parameters()):,} parameters" in card
+    assert max(file.stat().st_size for file in folder.iterdir()) < 10_000_000
 
 
 def test_a_card_can_be_written_again_without_training(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 
@@ -15,7 +16,7 @@ from gpt import Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.models.sources import POEMS_MODEL
 
 VERSE = 5
-N_WRITTEN = 26  # tokens: two more lines
+TITLE, N_WRITTEN, SEED = "《春日》\n", 56, 30  # of the poem that is written
 
 
 def poems(scene: Scene | None = None) -> LoadedModel:
@@ -24,17 +25,20 @@ def poems(scene: Scene | None = None) -> LoadedModel:
 
 
 def looked_at(choice: str) -> list[tuple[int, int]]:
-    """Where a head should look, by position: the last mark; or the character above the one that comes next."""
+    """Where a head should look, by position: the last mark; the rhyme before; the character above the one to come."""
     marks = [i for i, character in enumerate(POEM) if character in "，。\n"]
     if choice == "counts":
         return [(i, max(mark for mark in marks if mark < i)) for i in range(marks[0] + 1, len(POEM)) if i not in marks]
+    if choice == "rhymes":
+        ends = [i - 1 for i, character in enumerate(POEM) if character == "。"]
+        return [(end - 1, before) for before, end in pairwise(ends)]
     commas = (i for i, character in enumerate(POEM) if character == "，")
     return [(comma + i, comma + i - VERSE) for comma in commas for i in range(VERSE)]
 
 
 @torch.inference_mode()
 def verse(scene: Scene) -> Drawn:
-    """The weights of a head, and what the model goes on with, with the head and without it."""
+    """The weights of a head, and a poem that the model writes with it and without it."""
     loaded, (layer, head) = poems(), HEADS[scene.choice]
     ids = loaded.tokenizer.encode(POEM)
     weights = replace(scene, loaded=loaded, text=POEM).trace().layers[layer].attn_weights[0, head].cpu().numpy()
@@ -42,8 +46,8 @@ def verse(scene: Scene) -> Drawn:
     text = scene.t(f"verse.{scene.choice}", layer=layer, head=head, share=percent(share))
     rows = [[scene.t("verse.model"), scene.t("verse.text")]]
     for name, edits in (("with", None), ("without", Edits(head_scale={(layer, head): 0.0}))):
-        steps = generate(loaded, POEM, SamplingParams(temperature=0), N_WRITTEN, edits=edits)
-        rows.append([scene.t(f"verse.{name}"), "".join(step.text for step in steps).replace("\n", " ⏎ ")])
+        steps = generate(loaded, TITLE, SamplingParams(temperature=0.8, seed=SEED), N_WRITTEN, edits=edits)
+        rows.append([scene.t(f"verse.{name}"), "".join(step.text for step in steps).strip().replace("\n", " ⏎ ")])
     return Drawn(chart=chart_data(heatmap(replace(scene, loaded=loaded), weights, ids), text), table=rows)
 
 
