@@ -33,7 +33,7 @@ from components.precision_notice import measure, wire_precision
 from components.render import Renderer
 from components.request_limits import RequestLimits
 from components.session_events import wire_session
-from components.share.address import LinkedPage, Places
+from components.share.address import LinkedPage, Opening, Places
 from components.share.handlers import wire_share
 from components.state.example import example, opening
 from components.state.store import SessionStore
@@ -166,8 +166,8 @@ def build_app(
             "lesson": LinkedPage("lessons", partial(open_lesson, loaded), lesson_key),
             "challenge": LinkedPage("challenges", open_challenge, challenge_key),
         }
-        selections = {session.snapshot().text.version: session.selection for session in openings.values()}
-        places = Places(names, pages, selections, name)
+        initial = {language: Opening.of(session) for language, session in openings.items()}
+        places = Places(names, pages, initial, name)
         wire_session(app, events, frame, openings, places)
         items = {"lesson": [*LESSON_KEYS], "challenge": [*CHALLENGE_KEYS]}
         wire_class(events, places, items, is_open=classes)

@@ -14,6 +14,7 @@ from components.state.adoption import return_to
 from components.state.selection import NEWEST, Selection, shading_named
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
+from components.state.text import Text
 from gpt.documents.edit_text import format_edits
 
 
@@ -30,16 +31,30 @@ class LinkedPage:
 
 
 @dataclass(frozen=True)
+class Opening:
+    """What a visitor begins with: the version of the text, its model, and the selection."""
+
+    version: tuple[int, int]
+    model: str
+    selection: Selection
+
+    @classmethod
+    def of(cls, session: Session) -> Opening:
+        assert session.document is not None
+        return cls(Text.of(session.document).version, session.model, session.selection)
+
+
+@dataclass(frozen=True)
 class Places:
     """What links can name besides the text.
 
-    tabs: ids of the tabs. pages: by parameter. openings: the initial selection by the version of each initial text.
+    tabs: ids of the tabs. pages: by parameter. openings: by language.
     model: of the page; an address does not name it.
     """
 
     tabs: Sequence[str]
     pages: Mapping[str, LinkedPage]
-    openings: Mapping[tuple[int, int], Selection]
+    openings: Mapping[str, Opening]
     model: str
 
 
@@ -70,9 +85,9 @@ def address(s: Snapshot, places: Places) -> str:
             values[name] = current
     if s.text is None or s.generating:
         return encode(values)
-    if s.text.version in places.openings:
+    if (opened := next((o for o in places.openings.values() if o.version == s.text.version), None)) is not None:
         values.pop("model", None)  # the language decides which one opens
-        is_initial = s.selection == places.openings[s.text.version] and values.keys() <= {"layer", "head"}
+        is_initial = s.selection == opened.selection and values.keys() <= {"layer", "head"}
         return "" if is_initial else encode(values)
     try:
         of_text = text_values(s)
@@ -138,11 +153,13 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
     for name, page in places.pages.items():
         if name in values and page.open(session, values[name]):
             session.tab = page.tab
-    _return_to_model(session, values.get("model", places.model))
+    opening = places.openings[session.language]
+    has_text = not values.keys().isdisjoint({"prompt", "prompt_ids"})
+    _return_to_model(session, values.get("model", places.model if has_text else opening.model))
     if session.document is None:
         return
     config, n = session.document.loaded.model.config, len(session.document.ids)
-    selection = places.selection
+    selection = opening.selection
     if "layer" in values:
         selection = Selection(layer=values["layer"], head=values.get("head"))
     position, shading = values.get("position", NEWEST), values.get("shading")

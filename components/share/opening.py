@@ -86,7 +86,7 @@ def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
     session.change(SequenceState, at=at)
     session.film, session.tab, session.notice = None, "playground", None
     session.edits, session.edits_on = Edits(), ()
-    session.selection = replace(places.selection, position=NEWEST)
+    session.selection = replace(places.openings[session.language].selection, position=NEWEST)
     yield from open_link(session, state.stops[at].query, places.tabs, places.pages)
 
 

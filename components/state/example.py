@@ -109,7 +109,7 @@ def can_encode(loaded: LoadedModel, text: str) -> bool:
     except ValueError:
         return False
     unknown = getattr(loaded.tokenizer, "unknown_id", None)
-    return bool(ids) and ids.count(unknown) * 2 < len(ids)
+    return bool(ids) and sum(i == unknown for i in ids) * 2 < len(ids)
 
 
 def own_words(loaded: LoadedModel) -> str:

@@ -1,14 +1,17 @@
 """The address names what is shown, and shows it again."""
 
+from dataclasses import replace
 from urllib.parse import parse_qs
 
 import pytest
 
-from components.share.address import LinkedPage, Places, address, navigate
+from components.i18n import LANGUAGES
+from components.share.address import LinkedPage, Opening, Places, address, navigate
 from components.share.opening import open_link
+from components.state.adoption import adopt
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
-from components.state.text import Text
+from components.state.snapshot import Message
 from components.tabs.playground.handlers import generation
 from gpt import Generation, get_model
 
@@ -31,7 +34,7 @@ def places(session):
         opened.append(key)
         return key == "loss"
 
-    openings = {Text.of(session.document).version: OPENING}
+    openings = dict.fromkeys(LANGUAGES, Opening.of(session))
     pages = {"lesson": LinkedPage("lessons", open_lesson, lambda s: opened[-1] if opened else None)}
     return Places(TABS, pages, openings, "stories")
 
@@ -110,3 +113,16 @@ def test_an_address_that_names_nothing_that_exists_shows_what_does(session, plac
         navigate(places, session, wrong)
     navigate(places, session, {"query": 1, "at": 20})
     assert session.snapshot() == before
+
+
+def test_an_address_without_a_text_is_of_the_opening_of_the_language(session, places):
+    document = Generation(get_model("poems"), "春风吹细雨，")
+    document.read()
+    poems = Session(document, "春风吹细雨，", Selection(layer=1, head=5))
+    places = replace(places, openings=places.openings | {"zh": Opening.of(poems)})
+    poems.language, poems.link_opened = "zh", True
+    assert address(poems.snapshot(), places) == ""
+    adopt(poems, session.document, "The dog ran", Message("status.ready"))
+    navigate(places, poems, {"query": "", "at": poems.navigated + 1})
+    assert poems.document.loaded.name == "poems"
+    assert poems.selection == replace(Selection(layer=1, head=5), position=poems.selection.position)

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from components.labels import Later
 from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, name, share
 from components.tabs.challenges.reading import Head, Reading
 from gpt import Edits
@@ -36,7 +37,7 @@ class Circuit(Goal):
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         """As `judge`, of a model that copies."""
 
-    def copied(self, reading: Reading, after: Tensor) -> tuple[str, float, float]:
+    def copied(self, reading: Reading, after: Tensor) -> tuple[Later, float, float]:
         """The name of the token to copy, and its probability without and with the edits."""
         token = reading.ids[reading.circuit.source]
         return name(reading, token), reading.before[token].item(), after[token].item()
@@ -116,7 +117,7 @@ class PutBack(Circuit):
 
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
         token, whole, now = self.copied(reading, after)
-        values = {"token": token, "p": share(whole), "now": share(now)}
+        values: dict[str, Any] = {"token": token, "p": share(whole), "now": share(now)}
         values["head"] = "{}.{}".format(*reading.circuit.previous_token)
         is_set = None not in (reading.answer.token, reading.answer.layer)
         return Verdict("back" if is_set else "place", values, is_set and now >= self.least * whole)

@@ -150,7 +150,7 @@ def knows(s: Snapshot) -> dict[str, Any]:
     if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
         return {"text": ""}
     corpus = corpus_of(s.loaded.name)
-    read = {STORIES: "stories", POEMS: "poems"}.get(corpus, "english")
+    read = "stories" if corpus == STORIES else "poems" if corpus == POEMS else "english"
     return {"text": t(f"knows.{read}", s.language)}
 
 
