@@ -42,6 +42,7 @@ from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 from gpt.training.corpus import read_stories, split_stories
 from gpt.training.recipe import Recipe
+from gpt.training.run_folder import nothing_to_resume
 
 ROWS = 32  # texts of a chunk, whose tokens are shuffled
 CONTEXT = 256  # tokens of a text, at most
@@ -248,12 +249,7 @@ class Run:
     def _load(self) -> None:
         path = self.folder / STATE
         if not path.is_file():
-            raise GPTError(
-                "training.nothing_to_resume",
-                "{path} has no run to continue: there is no {file}",
-                path=self.folder,
-                file=STATE,
-            )
+            raise nothing_to_resume(path)
         state = torch.load(path, weights_only=True)
         if state["options"] != asdict(self.options):
             raise GPTError(

@@ -59,6 +59,16 @@ class LogRow:
     seconds: float
 
 
+def nothing_to_resume(path: Path) -> GPTError:
+    """The error of a run whose state is not there. path: of the file."""
+    return GPTError(
+        "training.nothing_to_resume",
+        "{path} has no run to continue: there is no {file}",
+        path=path.parent,
+        file=path.name,
+    )
+
+
 class RunFolder:
     """Reads and writes the files of one run; each is replaced atomically."""
 
@@ -99,12 +109,7 @@ class RunFolder:
         """The state that `save` wrote last. Raises ValueError if there is none or its file cannot be read."""
         path = self.path / "last.pt"
         if not path.is_file():
-            raise GPTError(
-                "training.nothing_to_resume",
-                "{path} has no run to continue: there is no {file}",
-                path=self.path,
-                file=path.name,
-            )
+            raise nothing_to_resume(path)
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, ValueError, EOFError, pickle.UnpicklingError):
