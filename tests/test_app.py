@@ -87,7 +87,13 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
         process.terminate()
         _, errors = process.communicate(timeout=60)
     logged = [json.loads(line) for line in errors.splitlines() if line.startswith("{")]
-    assert [line["event"] for line in logged] == ["model loaded", "model loaded", "start", "request refused", "shutdown"]
+    assert [line["event"] for line in logged] == [
+        "model loaded",
+        "model loaded",
+        "start",
+        "request refused",
+        "shutdown",
+    ]
     assert (logged[0]["model"], logged[2]["port"], logged[3]["route"], logged[4]["stopped"]) == (
         DEFAULT_MODEL,
         port,
