@@ -12,11 +12,12 @@ from starlette.testclient import TestClient
 from components.classroom import room as rooms
 from components.classroom.handlers import PRIVATE, Classroom, ClassState, inputs, shown
 from components.classroom.room import Room
+from components.i18n import LANGUAGES
 from components.limits import MAX_CLASSES, MAX_FOLLOWERS
 from components.render import Renderer, Signal, View
 from components.session_events import SIGNALS
 from components.share import short_links
-from components.share.address import Places
+from components.share.address import Opening, Places
 from components.share.handlers import VIEWS
 from components.share.qr import BORDER, qr_code
 from components.share.sequence import SequenceState
@@ -25,7 +26,8 @@ from components.state.session import Session
 from components.state.store import SessionStore
 from gpt import Generation, get_model
 
-PLACES = Places(("playground", "why"), {}, (0, 0), Selection(), "stories")
+OPENINGS = dict.fromkeys(LANGUAGES, Opening((0, 0), "stories", Selection()))
+PLACES = Places(("playground", "why"), {}, OPENINGS, "stories")
 BASE = "https://a.org/gpt/"
 
 

@@ -16,7 +16,7 @@ from components import monitoring
 from components.api.arguments import checked_text
 from components.api.registration import register_endpoints
 from components.events import Events
-from components.logs import start_logging
+from components.logs import LOGGERS, start_logging
 from components.render import Renderer, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -95,8 +95,8 @@ def test_calls_of_endpoints_are_timed_and_their_errors_counted() -> None:
 
 
 def test_an_error_is_logged_by_its_place_and_without_its_message(capsys: pytest.CaptureFixture[str]) -> None:
-    logger = logging.getLogger("components")
-    state = logger.handlers, logger.propagate, logger.level
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    states = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
     start_logging()
     try:
         try:
@@ -105,8 +105,9 @@ def test_an_error_is_logged_by_its_place_and_without_its_message(capsys: pytest.
             monitoring.count_error("unexpected", problem)
         monitoring.count_refusal(404, "closed")
     finally:
-        logger.handlers, logger.propagate, level = state
-        logger.setLevel(level)
+        for logger, (handlers, propagates, level) in zip(loggers, states, strict=True):
+            logger.handlers, logger.propagate = handlers, propagates
+            logger.setLevel(level)
     said = capsys.readouterr().err
     error, refusal = map(json.loads, said.splitlines())
     assert error["place"].startswith("components/api/arguments.py:")

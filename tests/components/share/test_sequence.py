@@ -5,7 +5,7 @@ from urllib.parse import parse_qs
 import pytest
 
 from components.i18n import LANGUAGES
-from components.share.address import LinkedPage, Places, address
+from components.share.address import LinkedPage, Opening, Places, address
 from components.share.link import decode
 from components.share.opening import open_link, open_stop
 from components.share.sequence import MAX_STOPS, SEQUENCES, SequenceState, parse
@@ -16,7 +16,8 @@ from gpt import Generation, get_model
 from gpt.documents.edit_text import parse_edits
 
 PAGES = {"challenge": LinkedPage("challenges", open_challenge, challenge_key)}
-PLACES = Places(("playground", "why", "change", "inside", "challenges"), PAGES, (0, 0), Selection(layer=3), "stories")
+OPENINGS = dict.fromkeys(LANGUAGES, Opening((0, 0), "stories", Selection(layer=3)))
+PLACES = Places(("playground", "why", "change", "inside", "challenges"), PAGES, OPENINGS, "stories")
 
 
 def opened(query, session=None):
