@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from components.state.example import language_of_model
 from components.tabs.inside.recording import Recording
 from gpt import Generation, LoadedModel, Trace
 from gpt.analysis.rollout import rollout_layers
@@ -38,12 +39,13 @@ class Stories:
     """What a model predicts after two sentences with the same ending, and after the ending alone.
 
     next: for each of the three, the most probable tokens as (id, probability), best first; empty if the model cannot
-    read them. STARTS, ENDING: the sentences; APART: the words in which they differ.
+    read them. TEXTS: by the language of a model, how both start, their ending, and the words in which they differ.
     """
 
-    STARTS: ClassVar = ("Tom got a cat.", "Tom got a bike.")
-    ENDING: ClassVar = "He loves his"
-    APART: ClassVar = ("cat", "bike")
+    TEXTS: ClassVar = {
+        "en": (("Tom got a cat.", "Tom got a bike."), "He loves his", ("cat", "bike")),
+        "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # the rhyme decides
+    }
     N_NEXT: ClassVar = 3
     loaded: LoadedModel
     next: tuple[tuple[tuple[int, float], ...], ...]
@@ -51,7 +53,10 @@ class Stories:
     @classmethod
     @torch.inference_mode()
     def of(cls, loaded: LoadedModel) -> Stories:
-        texts = [*(f"{start} {cls.ENDING}" for start in cls.STARTS), cls.ENDING]
+        language = language_of_model(loaded.name)
+        starts, ending, _ = cls.TEXTS[language]
+        between = " " if language == "en" else "\n"
+        texts = [*(f"{start}{between}{ending}" for start in starts), ending]
         try:
             return cls(loaded, tuple(_next(loaded, text) for text in texts))
         except ValueError:  # characters that the vocabulary lacks, or a short context

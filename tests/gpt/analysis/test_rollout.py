@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gpt.analysis import rollout as module
 from gpt.analysis.rollout import rollout, rollout_layers
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache
@@ -18,7 +17,7 @@ T = 12
 
 @torch.inference_mode()
 def test_rollout_is_the_papers_formula_on_transformers_attentions_for_any_chunk(twins, monkeypatch):
-    monkeypatch.setattr(module, "QUERY_CHUNK", 5)
+    monkeypatch.setitem(rollout.__globals__, "QUERY_CHUNK", 5)
     shape = {"vocab_size": 61, "n_positions": 16, "n_layer": 3, "n_head": 3, "n_embd": 24}
     reference, ours = (model.double() for model in twins(**shape))
     ids = torch.randint(61, (T,)).tolist()

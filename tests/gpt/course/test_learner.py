@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import Tensor
 
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Trace
 from gpt.course.learner import BROKEN, open_broken, open_program
@@ -51,14 +49,10 @@ def test_a_trace_has_every_activation_of_the_bundled_model(mine: LoadedModel, re
         logits = mine.model(reference.idx[:2], trace=ours)
         expected = reference.model(reference.idx[:2], trace=theirs)
     torch.testing.assert_close(logits, expected, atol=1e-4, rtol=1e-4)
-    for layer, right in zip(ours.layers, theirs.layers, strict=True):
-        for field in fields(layer):
-            value = getattr(right, field.name)
-            if isinstance(value, Tensor):
-                torch.testing.assert_close(getattr(layer, field.name), value, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(ours.token_embedding, theirs.token_embedding)
-    assert ours.position_embedding is not None
-    torch.testing.assert_close(ours.position_embedding, theirs.position_embedding)
+    names = theirs.keys()
+    assert len(names) > 90
+    for name in names:
+        torch.testing.assert_close(ours[name], theirs[name], atol=1e-4, rtol=1e-4)
 
 
 def test_it_writes_the_text_of_the_bundled_model_and_has_its_attention(mine: LoadedModel, reference: Reference) -> None:

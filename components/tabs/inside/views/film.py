@@ -10,6 +10,7 @@ import numpy as np
 from components.i18n import Language, t
 from components.labels import alone, quoted, token_text
 from components.next_tokens import best
+from components.state.example import language_of_model
 from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import has_film
 from components.tabs.inside.beats import BEATS
@@ -100,11 +101,12 @@ def _words(s: Snapshot, scene: Scene, stories: Stories, drawn: Data, values: dic
 
 def _stories(scene: Scene, stories: Stories) -> Data:
     """The two sentences of the first act; next: most probable tokens after each and after the ending alone."""
-    tokenizer = scene.document.loaded.tokenizer
+    tokenizer = stories.loaded.tokenizer
+    starts, ending, apart = Stories.TEXTS[language_of_model(stories.loaded.name)]
     return {
-        "starts": Stories.STARTS,
-        "ending": Stories.ENDING,
-        "apart": Stories.APART,
+        "starts": starts,
+        "ending": ending,
+        "apart": apart,
         "next": [[[alone(token_text(tokenizer, i)), round(p, 4)] for i, p in tokens] for tokens in stories.next],
     }
 
