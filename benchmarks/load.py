@@ -64,7 +64,7 @@ def expect(model: str, precision: str, tokens: int, visitors: int) -> list[Expec
 
 def arguments(prompt: str, tokens: int, seed: int) -> list[object]:
     """Of /generate: temperature 1, no filter, and what it draws by the seed."""
-    return [prompt, tokens, 1.0, 0, 1.0, 0.0, 1.0, seed, "", "stop", None]
+    return [prompt, tokens, 1.0, 0, 1.0, 0.0, 1.0, seed, "", "stop", None, None, False]
 
 
 async def visit(client: AsyncClient, url: str, tokens: int, seed: int, expected: Expected) -> Visit | None:
