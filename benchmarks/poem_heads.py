@@ -1,6 +1,6 @@
 """Which heads of a model of poems count, look at the character above, and look for the rhyme; and what is lost without.
 
-    python -m benchmarks.poem_heads POEMS --model FOLDER [--poems 64]
+    python -m benchmarks.poem_heads POEMS --model FOLDER [--poems 48]
 
 POEMS is the file that the model was trained on (`python -m gpt.training.poems`). It reads held-back poems of eight
 verses of five characters, without their titles, so that all have the same places. `pip install -r
@@ -12,11 +12,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 import torch
 from torch import Tensor
 
-from benchmarks.poems import rhyme
+from benchmarks.poems import mean, rhyme, rhyming, written
 from gpt import Edits, LoadedModel, Trace, load_model
 from gpt.training.corpus import read_stories, split_stories
 from gpt.training.poems import Poem
@@ -24,7 +25,7 @@ from gpt.training.recipe import RECIPE_PRESETS
 
 VERSE, VERSES = 5, 8
 LINE = 2 * VERSE + 3  # two verses, their marks, the line feed
-BEST = 6  # heads listed
+BEST = 2  # heads of a kind
 
 
 @dataclass(frozen=True)
@@ -94,46 +95,52 @@ def attention(trace: Trace, pairs: list[tuple[int, int]]) -> Tensor:
     return torch.stack([layer.attn_weights[:, :, queries, keys].mean(dim=(0, 2)) for layer in trace.layers])
 
 
+Head = tuple[int, int]  # layer, head
+
+
+def found(weights: Tensor, left: dict[Head, float], whole: float) -> list[Head]:
+    """The heads without which a measure changes most, and those that look most where they should."""
+    changed = sorted(left, key=lambda head: abs(left[head] - whole), reverse=True)[:BEST]
+    look = sorted(left, key=lambda head: float(weights[head]), reverse=True)[:BEST]
+    return list(dict.fromkeys(changed + look))
+
+
+def form_of(poems: list[Poem]) -> tuple[float, float]:
+    """The share of poems that are regulated, and of the even verses of those that rhyme."""
+    regular = [poem for poem in poems if poem.is_regulated]
+    return len(regular) / len(poems), mean([rhyming(poem) for poem in regular])
+
+
 @torch.inference_mode()
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", metavar="POEMS")
     parser.add_argument("--model", required=True, metavar="FOLDER")
-    parser.add_argument("--poems", type=int, default=64)
+    parser.add_argument("--poems", type=int, default=48, help="that are read, and that are written without a head")
     options = parser.parse_args()
     loaded, recipe = load_model(options.model), RECIPE_PRESETS["poems"]
     _, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
-    ids = read_poems(loaded, held_back, options.poems)
-    measures, trace = Measures(loaded, ids), Trace()
-    logits = loaded.model(ids, trace=trace)
-    whole = measures.all(logits)
-    print(f"{len(ids)} poems; marks {whole[0]:.3f}, second verses {whole[1]:.3f} nats, rhymes {whole[2]:.3f}")
-    n_layer, n_head = len(trace.layers), loaded.model.config.n_head
-    left = {
-        (layer, head): measures.all(loaded.model(ids, edits=Edits(head_scale={(layer, head): 0.0})))
-        for layer in range(n_layer)
-        for head in range(n_head)
+    ids, trace = read_poems(loaded, held_back, options.poems), Trace()
+    measures, config = Measures(loaded, ids), loaded.model.config
+    places, heads = measures.places, product(range(config.n_layer), range(config.n_head))
+    whole = measures.all(loaded.model(ids, trace=trace))
+    left = {head: measures.all(loaded.model(ids, edits=Edits(head_scale={head: 0.0}))) for head in heads}
+    wanted = {  # pairs of positions, query and key: a prediction is made one position before its character
+        "probability of a mark": [(mark - 1, mark - 1 - VERSE) for mark in places.marks[1:]],
+        "loss of second verses": [(second - 1, first) for second, first in places.above],
+        "probability of a rhyme": [(b - 1, a) for b in places.ends for a in places.ends if a < b],
     }
-    places = measures.places  # a prediction is made one position before its character
-    earlier = [(end - 1, before) for end in places.ends for before in places.ends if before < end]
-    for i, (name, pairs) in enumerate(
-        {
-            "probability of a mark; attention to the mark before": [
-                (mark - 1, mark - 1 - VERSE) for mark in places.marks[1:]
-            ],
-            "loss of second verses; attention to the character above": [(b - 1, a) for b, a in places.above],
-            "probability of a rhyme; attention to earlier rhymes": earlier,
-        }.items()
-    ):
+    print(
+        f"{len(ids)} poems read, {options.poems} written. A head looks at the mark before, the character above, rhymes"
+    )
+    print("| measure | head | its weight there | whole | without it | regulated without it | rhymes without it |")
+    print("|---|---|---|---|---|---|---|")
+    for i, (name, pairs) in enumerate(wanted.items()):
         weights = attention(trace, pairs)
-        print(f"{name}\n  without a head, largest change: ", end="")
-        changed = sorted(left, key=lambda head: abs(left[head][i] - whole[i]), reverse=True)
-        print(", ".join(f"{head} {left[head][i]:.3f} ({weights[head]:.2f})" for head in changed[:BEST]))
-        attends = sorted(left, key=lambda head: float(weights[head]), reverse=True)
-        print(
-            "  attend most: "
-            + ", ".join(f"{head} {weights[head]:.2f} ({left[head][i]:.3f})" for head in attends[:BEST])
-        )
+        for head in found(weights, {head: values[i] for head, values in left.items()}, whole[i]):
+            form, rhymes = form_of(written(loaded, options.poems, 0.8, Edits(head_scale={head: 0.0})))
+            numbers = f"{weights[head]:.2f} | {whole[i]:.2f} | {left[head][i]:.2f} | {form:.0%} | {rhymes:.0%}"
+            print(f"| {name} | {head[0]}, {head[1]} | {numbers} |")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from pypinyin import Style, pinyin
 
-from gpt import LoadedModel, SamplingParams, generate, load_model
+from gpt import Edits, LoadedModel, SamplingParams, generate, load_model
 from gpt.tokenizer import plain_text
 from gpt.training.corpus import read_stories, split_stories
 from gpt.training.evaluation import score_stories
@@ -95,11 +95,11 @@ def shuffled(poems: Sequence[Poem]) -> list[Poem]:
     return [Poem("", tuple(f"{a}，{b}。" for a, b in zip(each[::2], each[1::2], strict=False))) for each in drawn]
 
 
-def written(loaded: LoadedModel, n: int, temperature: float) -> list[Poem]:
+def written(loaded: LoadedModel, n: int, temperature: float, edits: Edits | None = None) -> list[Poem]:
     """Poems of a model, written from nothing, with the seeds 0 to n - 1."""
 
     def poem(seed: int) -> Poem:
-        steps = generate(loaded, "", SamplingParams(temperature=temperature, seed=seed), MAX_TOKENS)
+        steps = generate(loaded, "", SamplingParams(temperature=temperature, seed=seed), MAX_TOKENS, edits=edits)
         return Poem.of_text(plain_text(loaded.tokenizer, [step.token_id for step in steps]))
 
     with ThreadPoolExecutor(AT_ONCE) as pool:

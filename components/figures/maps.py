@@ -107,7 +107,8 @@ def attention_heatmap(
     tip = f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}"
     gaps = {"xgap": int(n_key <= 48), "ygap": int(n_query <= 48), "showscale": n_key >= 6, "colorbar": corner}
     # x and y have every label, for the hover text; x2 and y2 overlay them with as many as are readable.
-    columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": -90}
+    upright = max(map(len, keys), default=0) == 1
+    columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": 0 if upright else -90}
     columns |= {"ticklabelstandoff": _GAP, "tickfont": LABEL | {"size": _SMALL}}
     rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
     return figure(
@@ -117,7 +118,7 @@ def attention_heatmap(
         ],
         names_axis(numbered_keys, showticklabels=False, range=[-0.5, n_key - 0.5]),
         names_axis(numbered_queries, showticklabels=False, range=[n_query - 0.5, -0.5]),
-        xaxis2=names_axis(keys, most=26, keep=own) | columns,
+        xaxis2=names_axis(keys, most=18 if upright else 26, keep=own) | columns,
         yaxis2=names_axis(queries, most=26, keep=selected) | rows,
         height=int(np.clip(17 * n_query + 150, 220, 560)),
         margin=(left, 8, 8, below),

@@ -145,9 +145,12 @@ function paintStories(ctx, scene, moment) {
   const { film, beat, share, area, isNarrow } = moment;
   const { name } = film.beats[beat];
   const front = frontOf(area);
-  const { starts, next } = film.stories;
-  const size = isNarrow ? 16 : Math.min(large(moment, 28), area.w / 32);
-  const end = front.x + (isNarrow ? Math.min(area.w - 8, 30 * size * 0.6) : area.w * 0.6);
+  const { starts, ending, next } = film.stories;
+  const largest = isNarrow ? 16 : Math.min(large(moment, 28), area.w / 32);
+  const end = front.x + (isNarrow ? Math.min(area.w - 8, 30 * largest * 0.6) : area.w * 0.6);
+  ctx.font = fontOf(scene, "token", largest, 1);
+  const longest = Math.max(...starts.map((start) => ctx.measureText(`${start} ${ending}`).width));
+  const size = largest * Math.min(1, (end - front.x - 8) / longest);
   [...starts.map((start) => `${start} `), ""].forEach((start, i) => {
     const y = front.y + area.h * [0.2, 0.5, 0.8][i] - (isNarrow ? 18 : 0);
     if (i === 2 && name !== "blind") return;
@@ -155,7 +158,7 @@ function paintStories(ctx, scene, moment) {
     storyLine(ctx, scene, moment, { start, end, y, size, written, i });
     const grown = name === "differ" ? within(share, 0.15 + 0.15 * i, 0.5 + 0.15 * i) : name === "blind" ? (i === 2 ? within(share, 0.25, 0.5) : 1) : 0;
     const shown = next[i]?.slice(0, isNarrow ? 1 : 3) ?? [];
-    const [x, w] = isNarrow ? [end - 27 * size * 0.6, 27 * size * 0.6] : [end + 32, Math.min(360, area.w * 0.4 - 40)];
+    const [x, w] = isNarrow ? [end - 27 * largest * 0.6, 27 * largest * 0.6] : [end + 32, Math.min(360, area.w * 0.4 - 40)];
     const high = Math.min(large(moment, 30), area.h / 14);
     if (grown) shown.forEach(([token, p], n) => bar(ctx, scene, { token, p, x, y: isNarrow ? y + 28 : y + (n - (shown.length - 1) / 2) * (high + 4), w, high, grown, isBest: n === 0 }));
   });
@@ -168,23 +171,24 @@ function storyLine(ctx, scene, { film, beat, share }, { start, end, y, size, wri
   const { name } = film.beats[beat];
   const font = fontOf(scene, "token", size, 1);
   ctx.font = font;
-  const letter = ctx.measureText("0").width;
+  /** @param {string} text */
+  const wide = (text) => ctx.measureText(text).width;
   const whole = start + ending;
-  const left = end - letter * whole.length;
+  const left = end - wide(whole);
   const shown = Math.round(whole.length * written);
   const begins = whole.length - ending.length;
   if (shown > begins && written === 1) {
     ctx.fillStyle = colours.accent;
     ctx.globalAlpha = 0.18;
-    box(ctx, left + letter * begins - 5, y - size * 0.8, letter * ending.length + 10, size * 1.6, 6);
+    box(ctx, left + wide(start) - 5, y - size * 0.8, wide(ending) + 10, size * 1.6, 6);
     ctx.fill();
   }
   write(ctx, whole.slice(0, shown), left, y, { font, colour: colours.text });
   if (name !== "blind" || i === 2) return;
-  const at = start.indexOf(apart[i]);
+  const at = left + wide(start.slice(0, start.indexOf(apart[i])));
   const back = within(share, 0.55, 0.85); // from the end of the sentence back to the word that differs
   if (!back) return;
-  const [from, to] = [end - letter, left + letter * (at + apart[i].length / 2)];
+  const [from, to] = [end - wide(whole.slice(-1)), at + wide(apart[i]) / 2];
   ctx.strokeStyle = colours.accent;
   ctx.lineWidth = 2.5;
   ctx.globalAlpha = 1;
@@ -198,7 +202,7 @@ function storyLine(ctx, scene, { film, beat, share }, { start, end, y, size, wri
   }
   ctx.stroke();
   if (back < 1) return;
-  write(ctx, apart[i], left + letter * at, y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });
+  write(ctx, apart[i], at, y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });
 }
 
 /** A bar of a next token. @param {Context} ctx @param {Scene} scene @param {{token: string, p: number, x: number, y: number, w: number, high: number, grown: number, isBest: boolean}} bar */
@@ -222,20 +226,20 @@ function paintEntry(ctx, scene, moment) {
   if (share > 0.5) return;
   const front = frontOf(area);
   const size = isNarrow ? 16 : large(moment, 24);
-  ctx.font = fontOf(scene, "token", size, 1);
-  const letter = ctx.measureText("0").width;
   let [x, y] = [front.x + 16, front.y + area.h * 0.4];
   data.tokens.slice(0, chosen + 1).forEach((token, row) => {
     const word = spoken(token);
-    if (x + letter * word.length > front.x + area.w - 16) [x, y] = [front.x + 16, y + 1.7 * size];
+    ctx.font = fontOf(scene, "token", size, 1);
+    const wide = ctx.measureText(word).width;
+    if (x + wide > front.x + area.w - 16) [x, y] = [front.x + 16, y + 1.7 * size];
     const moved = within(share, 0.14 + 0.004 * row, 0.42 + 0.004 * row);
     const to = right(place.tokens);
-    const at = [between(x + letter * word.length, to, moved), between(y, middle(scene, row), moved)];
+    const at = [between(x + wide, to, moved), between(y, middle(scene, row), moved)];
     const font = fontOf(scene, "token", between(size, 13, moved), 1, row === chosen ? 600 : 400);
     const isLow = !film.asked.includes(data.start + row); // its row is too low for a name
     const alpha = Math.min(within(share, 0, 0.1), isLow ? 1 - moved : 1);
     if (alpha > 0) write(ctx, word, at[0], at[1], { font, colour: row === chosen ? colours.accent : colours.text, align: "right", alpha });
-    x += letter * word.length;
+    x += wide;
   });
 }
 
@@ -443,11 +447,12 @@ function paintWritten(ctx, scene, moment) {
   const size = isNarrow ? 16 : large(moment, 26);
   const font = fontOf(scene, "token", size, 1);
   ctx.font = font;
-  const letter = ctx.measureText("0").width;
+  /** @param {string} each */
+  const wide = (each) => ctx.measureText(each).width;
   const word = written.replace(/\s+/g, " ");
-  const room = Math.floor((area.w - 40) / letter) - word.length - 2;
-  const text = film.text.length > room ? `… ${film.text.slice(-room)}` : film.text;
-  const left = front.x + (area.w - letter * (text.length + word.length)) / 2;
+  let text = film.text;
+  while (wide(text + word) > area.w - 40 && text.length > 2) text = `… ${text.replace(/^… /, "").slice(1)}`;
+  const left = front.x + (area.w - wide(text + word)) / 2;
   const y = front.y + area.h * 0.45;
   write(ctx, text, left, y, { font, colour: colours.text });
   const line = lineOf(scene);
@@ -455,11 +460,11 @@ function paintWritten(ctx, scene, moment) {
   const from = number === null ? barOf(scene, pieces[chosen][0]) : { x: line.x + (start + p / 2) * line.w, y: line.y + line.h * 0.55 };
   const moved = within(share, 0.08, 0.7);
   const arc = Math.sin(Math.PI * moved) * area.h * 0.2;
-  const at = { x: between(from.x, left + letter * text.length, moved), y: between(from.y, y, moved) - arc };
+  const at = { x: between(from.x, left + wide(text), moved), y: between(from.y, y, moved) - arc };
   if (moved === 1) {
     ctx.fillStyle = colours.accent;
     ctx.globalAlpha = 0.18;
-    box(ctx, at.x + (word.startsWith(" ") ? letter : 0) - 4, y - size * 0.8, letter * word.trim().length + 8, size * 1.6, 6);
+    box(ctx, at.x + wide(word) - wide(word.trimStart()) - 4, y - size * 0.8, wide(word.trim()) + 8, size * 1.6, 6);
     ctx.fill();
   }
   write(ctx, word, at.x, at.y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });

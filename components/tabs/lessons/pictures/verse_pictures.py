@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 
 import torch
 
@@ -44,11 +44,10 @@ def verse(scene: Scene) -> Drawn:
     weights = replace(scene, loaded=loaded, text=POEM).trace().layers[layer].attn_weights[0, head].cpu().numpy()
     share = sum(float(weights[i, j]) for i, j in looked_at(scene.choice)) / len(looked_at(scene.choice))
     text = scene.t(f"verse.{scene.choice}", layer=layer, head=head, share=percent(share))
-    poems_of = [
-        "".join(step.text for step in generate(loaded, TITLE, PARAMS, N_WRITTEN, edits=edits)).strip().split("\n")
-        for edits in (None, Edits(head_scale={(layer, head): 0.0}))
-    ]
-    rows = [[scene.t("verse.with"), scene.t("verse.without")], *map(list, zip_longest(*poems_of, fillvalue=""))]
+    rows = [["", TITLE.strip()]]
+    for name, edits in (("with", None), ("without", Edits(head_scale={(layer, head): 0.0}))):
+        steps = generate(loaded, TITLE, PARAMS, N_WRITTEN, edits=edits)
+        rows.append([scene.t(f"verse.{name}"), "".join(step.text for step in steps).strip()])
     return Drawn(chart=chart_data(heatmap(replace(scene, loaded=loaded), weights, ids), text), table=rows)
 
 
