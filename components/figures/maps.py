@@ -108,7 +108,7 @@ def attention_heatmap(
     gaps = {"xgap": int(n_key <= 48), "ygap": int(n_query <= 48), "showscale": n_key >= 6, "colorbar": corner}
     # x and y have every label, for the hover text; x2 and y2 overlay them with as many as are readable.
     upright = max(map(len, keys), default=0) == 1
-    columns = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": 0 if upright else -90}
+    columns: dict[str, Any] = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": 0 if upright else -90}
     columns |= {"ticklabelstandoff": _GAP, "tickfont": LABEL | {"size": _SMALL}}
     rows = {"overlaying": "y", "matches": "y", "side": "left", "ticklabelstandoff": _GAP}
     return figure(
