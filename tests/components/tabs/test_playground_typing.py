@@ -237,3 +237,13 @@ def test_the_end_of_text_token_is_hidden_where_a_text_begins_and_never_read_as_c
     assert shown[0] == ""
     keep, rest = kept_tokens(document, "".join(shown) + "The")
     assert (keep, rest) == (4, "The")
+
+
+def test_characters_that_the_model_has_never_read_stay_as_they_were_typed() -> None:
+    session = new_session(example(get_model("poems")))
+    for text in ("𰻞Hello明月", "𰻞Hello明月，", "My dog"):
+        type_in(session, text)
+        assert shown(session) == text == session.next_prompt
+    write(session, "Oh，明月")
+    assert shown(session).startswith("Oh，明月")
+    assert "<unk>" not in shown(session)

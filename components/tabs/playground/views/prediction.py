@@ -30,6 +30,7 @@ from components.widgets.composer import box_line, composer_data
 from components.widgets.predictions import Bar, predictions_data
 from components.words import word_name, words_of
 from gpt import Stages, distribution
+from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import Vocabulary, start_ids
 
 MAX_BARS = 20
@@ -50,7 +51,7 @@ def box(s: Snapshot) -> dict[str, Any]:
         return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=edited)
     document, statistics = s.text.document, s.token_statistics.of(s.text.document)
     tokenizer, ids = s.text.tokenizer, s.text.ids
-    pieces, special = shown_tokens(tokenizer, ids), tokenizer.special_ids
+    pieces, special = as_typed(shown_tokens(tokenizer, ids), s), tokenizer.special_ids
     for position, (token_id, piece) in enumerate(zip(ids, pieces, strict=True)):
         measured = statistics[position] if document.origin(position).kind == "sampled" else None
         lines.append(box_line(piece, None if measured is None else measured.probability, control=token_id in special))
@@ -74,8 +75,18 @@ def box(s: Snapshot) -> dict[str, Any]:
     )
 
 
+def as_typed(pieces: list[str], s: Snapshot) -> list[str]:
+    """The pieces of the text, with the characters of the prompt that the model reads as <unk>."""
+    assert s.text is not None
+    tokenizer = s.text.tokenizer
+    if not isinstance(tokenizer, Characters):
+        return pieces
+    unknown = [i for i, token in enumerate(s.text.ids[: len(s.prompt)]) if token == tokenizer.unknown_id]
+    return [s.prompt[i] if i in unknown else piece for i, piece in enumerate(pieces)] if unknown else pieces
+
+
 def box_inputs(s: Snapshot) -> Hashable:
-    return *reason_inputs(s), s.typed, s.chat, s.generating
+    return *reason_inputs(s), s.prompt, s.typed, s.chat, s.generating
 
 
 def stages_of(s: Snapshot) -> Stages | None:
