@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -26,6 +26,7 @@ from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
 Place = tuple[int, int]  # layer and number of a feature
+Rows = Literal["tokens", "promotes"]
 N_CHIPS = 4  # concepts on the first screen
 N_WORDS = 3  # in the name of a feature without one
 LIMIT, STEP = 4.0, 0.25  # of the slider, in multiples of the natural strength
@@ -80,21 +81,27 @@ def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
 
 
 def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
-    """The name of a feature; without one, the words on which it is strongest."""
+    """The name of a feature; without one, the words on which it is strongest, in quotation marks."""
     assert loaded.concepts is not None
     named = loaded.concepts.of(*place)
     if named is not None:
         return named.names.get(language) or named.names["en"]
-    words = concept_words(loaded, place)
-    return t("concepts.words", language).join(words[:N_WORDS]) if words else t("concepts.unused", language)
+    tokens = concept_tokens(loaded, place)
+    words = [token for token in tokens if any(map(str.isalnum, token))] or tokens
+    return " ".join(words[:N_WORDS]) or t("concepts.unused", language)
 
 
-def concept_words(loaded: LoadedModel, place: Place, rows: str = "tokens") -> list[str]:
-    """The tokens on which a feature is strongest, or, as "promotes", those that it makes likelier, without spaces."""
+def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str:
+    """The name of a feature inside a sentence, in quotation marks."""
+    name = concept_name(loaded, place, language)
+    return name if name.startswith("“") else f"“{name}”"
+
+
+def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> list[str]:
+    """The tokens on which a feature is strongest, or, as "promotes", those that it makes likelier, each quoted."""
     assert loaded.concepts is not None
     ids = getattr(loaded.concepts.dictionaries[place[0]], rows)[place[1]].tolist()
-    words = [quoted(loaded.tokenizer, i).strip("“”") for i in ids if i != NONE]
-    return list(dict.fromkeys(words))
+    return list(dict.fromkeys(quoted(loaded.tokenizer, i) for i in ids if i != NONE))
 
 
 def usual_strength(loaded: LoadedModel, place: Place) -> float:
