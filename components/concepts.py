@@ -37,9 +37,10 @@ GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 @dataclass(frozen=True, eq=False)
 class Unsteered:
-    """What a text would be without what is turned up.
+    """A comparison of the text with and without the concepts that are turned up.
 
-    version: of the text. logits: (vocab_size,), after the position. goes_on, steered: how it goes on without and with.
+    version: of the text. logits: without them, after the position, (vocab_size,). goes_on: its continuation without
+    them; steered: with them.
     """
 
     version: tuple[int, int]
@@ -105,7 +106,7 @@ def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> 
 
 
 def usual_strength(loaded: LoadedModel, place: Place) -> float:
-    """By how much a feature is turned up unless told."""
+    """The strength of a feature that is turned up without a given one."""
     named = None if loaded.concepts is None else loaded.concepts.of(*place)
     return USUAL if named is None or named.strength is None else named.strength
 
@@ -159,7 +160,7 @@ def steer(session: Session, steering: Sequence[Steering]) -> None:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """What is not known of the text without steering at the selected position; None while nothing is turned up."""
+    """The comparison that is missing at the selected position; None while nothing is turned up."""
     if s.text is None or s.text.n_read == 0 or s.generating or not turned(s.text.document):
         return None
     position, found = s.text.at(s.selection), s.state(SteeringState).measured
