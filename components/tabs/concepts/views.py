@@ -27,7 +27,6 @@ from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
-from components.tabs.concepts.handlers import MAX_TOKENS
 from components.tabs.concepts.state import ConceptsState
 from components.widgets.encoding import to_base64
 from components.widgets.predictions import Bar, predictions_data
@@ -54,9 +53,10 @@ def places_of(s: Snapshot) -> list[Place]:
     state, concepts, layer = s.state(ConceptsState), concepts_of(s), s.cached(layer_of)
     if state.query:
         return list(state.found)
-    if s.text is None or concepts is None or layer is None or state.shown is None:
+    shown = state.shown
+    if s.text is None or concepts is None or layer is None or shown is None or shown.text.version != s.text.version:
         return []
-    activity, at = state.shown.by_layer[layer], s.text.at(s.selection) - state.shown.first
+    activity, at = shown.by_layer[layer], s.text.at(s.selection) - shown.first
     if not 0 <= at < len(activity):
         return []
     row = activity[at].where(concepts.dictionaries[layer].share <= MAX_SHARE, 0)
@@ -81,30 +81,35 @@ def features(s: Snapshot) -> dict[str, Any]:
         return data
     places, at = s.cached(places_of), position - shown.first
     listed = [*places, state.chosen] if state.chosen is not None and state.chosen not in places else places
-    values = [float(shown.by_layer[place[0]][at, place[1]]) if 0 <= at < MAX_TOKENS else 0.0 for place in places]
-    most = max(values, default=0.0) or 1.0
-    data["features"] = [_feature(s, place, value / most) for place, value in zip(places, values, strict=True)]
-    data["tints"] = {".".join(map(str, place)): _tint(s, place) for place in listed}
+    if state.query:
+        values = [float(_along(s, place).max()) for place in places]
+    else:
+        values = [float(shown.by_layer[place[0]][at, place[1]]) for place in places]
+        values = [value / max(values) for value in values]
+    data["features"] = [_feature(s, place, value) for place, value in zip(places, values, strict=True)]
+    data["tints"] = {
+        ".".join(map(str, place)): to_base64(np.round(FULL * _along(s, place)).astype(np.uint8)) for place in listed
+    }
     data["first"] = shown.first
     return data
 
 
 def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
-    """value: of the strongest that is listed."""
+    """value: length of its bar, 0 to 1."""
     assert s.text is not None
     name = concept_name(s.text.loaded, place, s.language)
     says = t("concepts.feature", s.language, name=name, layer=place[0])
     return {"place": place, "name": name, "value": round(value, 3), "says": says}
 
 
-def _tint(s: Snapshot, place: Place) -> str:
-    """The activity of a feature along the text, of its natural strength."""
+def _along(s: Snapshot, place: Place) -> np.ndarray:
+    """The activity of a feature along the text, of its natural strength, 0 to 1."""
     shown, concepts = s.state(ConceptsState).shown, concepts_of(s)
     assert shown is not None
     assert concepts is not None
     strength = concepts.dictionaries[place[0]].strengths[place[1]].clamp(min=1e-6)
-    values = shown.by_layer[place[0]][:, place[1]].cpu() / strength
-    return to_base64(np.round(FULL * values.clamp(0, 1).numpy()).astype(np.uint8))
+    values: np.ndarray = (shown.by_layer[place[0]][:, place[1]].cpu() / strength).clamp(0, 1).numpy()
+    return values
 
 
 def lead(s: Snapshot) -> dict[str, Any]:
