@@ -82,14 +82,16 @@ def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
 
 
 def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
-    """The name of a feature; without one, the words on which it is strongest, in quotation marks."""
+    """The name of a feature; without one, the tokens on which it is strongest, in quotation marks, and no punctuation
+    marks among words."""
     assert loaded.concepts is not None
     named = loaded.concepts.of(*place)
     if named is not None:
         return named.names.get(language) or named.names["en"]
     tokens = concept_tokens(loaded, place)
-    words = [token for token in tokens if any(map(str.isalnum, token))] or tokens
-    return " ".join(words[:N_WORDS]) or t("concepts.unused", language)
+    words = [token for token in tokens if any(map(str.isalnum, token))]
+    are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
+    return " ".join((words if are_words else tokens)[:N_WORDS]) or t("concepts.unused", language)
 
 
 def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str:
