@@ -1,6 +1,6 @@
-"""What agents are answered by the MCP server: results as JSON, structured ones too; every tool only reads; our version.
+"""Middleware for the answers of gradio's MCP server, which sends each result as Python prints it.
 
-gradio sends each result as Python writes it. This middleware changes the messages of its server on their way out.
+It turns results into JSON, adds them as structured content, marks every tool as read-only and states our version.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -26,6 +26,7 @@ from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
 Place = tuple[int, int]  # layer and number of a feature
+Rows = Literal["tokens", "promotes"]
 N_CHIPS = 4  # concepts on the first screen
 N_WORDS = 3  # in the name of a feature without one
 LIMIT, STEP = 4.0, 0.25  # of the slider, in multiples of the natural strength
@@ -36,9 +37,10 @@ GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 @dataclass(frozen=True, eq=False)
 class Unsteered:
-    """What a text would be without what is turned up.
+    """A comparison of the text with and without the concepts that are turned up.
 
-    version: of the text. logits: (vocab_size,), after the position. goes_on, steered: how it goes on without and with.
+    version: of the text. logits: without them, after the position, (vocab_size,). goes_on: its continuation without
+    them; steered: with them.
     """
 
     version: tuple[int, int]
@@ -80,25 +82,33 @@ def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
 
 
 def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
-    """The name of a feature; without one, the words on which it is strongest."""
+    """The name of a feature; without one, the tokens on which it is strongest, in quotation marks, and no punctuation
+    marks among words."""
     assert loaded.concepts is not None
     named = loaded.concepts.of(*place)
     if named is not None:
         return named.names.get(language) or named.names["en"]
-    words = concept_words(loaded, place)
-    return t("concepts.words", language).join(words[:N_WORDS]) if words else t("concepts.unused", language)
+    tokens = concept_tokens(loaded, place)
+    words = [token for token in tokens if any(map(str.isalnum, token))]
+    are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
+    return " ".join((words if are_words else tokens)[:N_WORDS]) or t("concepts.unused", language)
 
 
-def concept_words(loaded: LoadedModel, place: Place, rows: str = "tokens") -> list[str]:
-    """The tokens on which a feature is strongest, or, as "promotes", those that it makes likelier, without spaces."""
+def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str:
+    """The name of a feature inside a sentence, in quotation marks."""
+    name = concept_name(loaded, place, language)
+    return name if name.startswith("“") else f"“{name}”"
+
+
+def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> list[str]:
+    """The tokens on which a feature is strongest, or, as "promotes", those that it makes likelier, each quoted."""
     assert loaded.concepts is not None
     ids = getattr(loaded.concepts.dictionaries[place[0]], rows)[place[1]].tolist()
-    words = [quoted(loaded.tokenizer, i).strip("“”") for i in ids if i != NONE]
-    return list(dict.fromkeys(words))
+    return list(dict.fromkeys(quoted(loaded.tokenizer, i) for i in ids if i != NONE))
 
 
 def usual_strength(loaded: LoadedModel, place: Place) -> float:
-    """By how much a feature is turned up unless told."""
+    """The strength of a feature that is turned up without a given one."""
     named = None if loaded.concepts is None else loaded.concepts.of(*place)
     return USUAL if named is None or named.strength is None else named.strength
 
@@ -152,7 +162,7 @@ def steer(session: Session, steering: Sequence[Steering]) -> None:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """What is not known of the text without steering at the selected position; None while nothing is turned up."""
+    """The comparison that is missing at the selected position; None while nothing is turned up."""
     if s.text is None or s.text.n_read == 0 or s.generating or not turned(s.text.document):
         return None
     position, found = s.text.at(s.selection), s.state(SteeringState).measured

@@ -142,6 +142,11 @@ def speaking(language: Language, *, exact: bool) -> Iterator[None]:
         _speaking.reset(token)
 
 
+def spoken() -> Language:
+    """The language of the labels made in this context."""
+    return _speaking.get()[0]
+
+
 def is_exact() -> bool:
     """Whether labels have all digits in this context."""
     return _speaking.get()[1]

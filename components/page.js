@@ -31,7 +31,7 @@ function closeMenu({ target }) {
   if (menu && isOpen && !(target instanceof Node && menu.contains(target))) menu.querySelector("button")?.click();
 }
 
-document.addEventListener("pointerdown", closeMenu);
+for (const type of ["pointerdown", "focusin"]) document.addEventListener(type, closeMenu); // a dialog takes the focus
 
 // A page with a base address would be left by the link.
 document.addEventListener("click", (event) => {

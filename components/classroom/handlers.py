@@ -40,8 +40,8 @@ DIALOG = (
 
 @dataclass(frozen=True)
 class ClassState:
-    """answer: to the last request of the dialog. room: of those who follow this page. code: of the class that this page
-    followed last."""
+    """answer: to the last request of the dialog. room: of the pages that follow this one. code: of the class that this
+    page followed last."""
 
     answer: dict[str, Any] | None = None
     room: Room | None = None
@@ -119,7 +119,7 @@ class Classroom:
         session.change(ClassState, answer=answer)
 
     def set_room(self, session: Session, sent: dict[str, Any]) -> None:
-        """Let others follow this page, or no more; then answer as `make_links`."""
+        """Start or stop letting others follow this page; then answer like `make_links`."""
         room = session.state(ClassState).room
         if sent.get("on") is True and room is None:
             if not self.is_open:

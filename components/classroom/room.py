@@ -32,7 +32,7 @@ FOLDER = "glassbox/class"
 DRAW_SECONDS = 0.25  # between two frames
 WAIT_SECONDS = 20.0  # that a page is kept waiting for a frame; less than the usual timeout of a proxy
 LOOK_SECONDS = 0.05  # between two looks for a change
-GONE_SECONDS = 2 * WAIT_SECONDS  # after which a page that asks no more follows no more
+GONE_SECONDS = 2 * WAIT_SECONDS  # without a request, after which a page no longer follows
 MAX_FRAMES = 32  # that are kept for pages that come later
 AHEAD = 1e15  # ms: later than any click on a tab of a page that follows
 _rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()  # by code; their sessions hold them
@@ -40,7 +40,7 @@ _lock = threading.Lock()
 
 
 class Mirror:
-    """A session as those see it who follow it in one language. Its frames begin with a whole one."""
+    """A session as its followers see it, in one language. The first of its frames is complete."""
 
     is_mirror = True
 
@@ -59,7 +59,7 @@ class Mirror:
         return self.session.lock
 
     def snapshot(self) -> Snapshot:
-        """What the session shows, without what is its own: its id, its address, and answers to its requests."""
+        """What the session shows, without its id, its address and the answers to its requests."""
         s = self.session.snapshot()
         states = {cls: state for cls, state in s.states.items() if cls not in self.private}
         return replace(

@@ -49,7 +49,7 @@ class Places:
     """What links can name besides the text.
 
     tabs: ids of the tabs. pages: by parameter. openings: by language.
-    model: of the page; an address does not name it.
+    model: of an address that has a text and names no model.
     """
 
     tabs: Sequence[str]
@@ -78,7 +78,7 @@ def address(s: Snapshot, places: Places) -> str:
     """The query of the page's address: tab and selection, and the text unless it is the example, unfinished, or too
     long for a link."""
     values = view_values(s) | sequence_values(s)
-    if s.text is not None and s.text.loaded.name != places.model:
+    if s.text is not None and any(opening.model != s.text.loaded.name for opening in places.openings.values()):
         values["model"] = s.text.loaded.name
     for name, page in places.pages.items():
         if s.tab == page.tab and (current := page.current(s)) is not None:

@@ -84,10 +84,15 @@ def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
     if not 0 <= at < len(state.stops):
         return
     session.change(SequenceState, at=at)
-    session.film, session.tab, session.notice = None, "playground", None
-    session.edits, session.edits_on = Edits(), ()
+    _leave_stop(session)
     session.selection = replace(places.openings[session.language].selection, position=NEWEST)
     yield from open_link(session, state.stops[at].query, places.tabs, places.pages)
+
+
+def _leave_stop(session: Session) -> None:
+    """Go to Write without a film or edits: a stop shows only what its address names."""
+    session.film, session.tab, session.notice = None, "playground", None
+    session.edits, session.edits_on = Edits(), ()
 
 
 def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
@@ -98,8 +103,10 @@ def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
         link.problem = problem
         link.refuse("class", "stop")
         return link
-    is_all = link.parameters.keys() <= {"class", "stop", "lang"}
-    return replace(link, parameters=link.parameters | decode(stop.query)[0]) if is_all else link
+    if not link.parameters.keys() <= {"class", "stop", "lang"}:
+        return link
+    _leave_stop(session)
+    return replace(link, parameters=link.parameters | decode(stop.query)[0])
 
 
 def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from components.cards.card import Card, add_cards
 from components.concepts import MAX_QUERY_CHARS, concepts_of, turn
 from components.events import Events
-from components.parts import choice, column, columns, question, text_box, title_row
+from components.parts import choice, column, columns, question, section, text_box, title_row
 from components.state.snapshot import Snapshot
 from components.tabs.concepts import handlers
 from components.tabs.concepts.state import ConceptsState
@@ -32,7 +32,7 @@ def build_concepts(events: Events) -> None:
                 labelled=True,
                 value=lambda s: s.cached(layer_of),
                 on=handlers.choose_layer,
-                show=_has_concepts,
+                show=lambda s: _has_concepts(s) and not s.state(ConceptsState).query,  # a search finds in all layers
             ),
             text_box(
                 "concepts-search",
@@ -49,7 +49,7 @@ def build_concepts(events: Events) -> None:
     )
     chosen = Card(
         "concepts-chosen",
-        column(
+        section(
             sentence("concepts-title", kind="question"),
             sentence("concepts-about", kind="caption"),
             columns(
@@ -59,6 +59,7 @@ def build_concepts(events: Events) -> None:
             name="concepts-detail",
             show=lambda s: s.state(ConceptsState).chosen is not None,
         ),
+        classes="",
     )
     add_cards(events, NAME, [text, chosen], VIEWS, handlers.ANALYSIS)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
-from torch import Tensor
 
 from components.concepts import (
     Place,
+    Rows,
     SteeringState,
     comparison,
     concept_name,
-    concept_words,
+    concept_tokens,
     concepts_of,
+    quoted_concept,
     risen_sentence,
     slider_data,
     steer_labels,
@@ -26,7 +27,6 @@ from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
-from components.tabs.concepts.handlers import MAX_TOKENS
 from components.tabs.concepts.state import ConceptsState
 from components.widgets.encoding import to_base64
 from components.widgets.predictions import Bar, predictions_data
@@ -34,7 +34,8 @@ from gpt import distribution
 from gpt.analysis.concepts import Snippet
 
 MAX_FEATURES = 10
-MAX_BARS = 8
+MAX_BARS = 9
+N_EXAMPLES = 5  # tokens in the sentence about a feature
 MAX_SHARE = 0.1  # of all tokens; features that are active on more are not listed, as they stand for no idea
 FULL = 255  # the deepest tint
 
@@ -47,10 +48,25 @@ def layer_of(s: Snapshot) -> int | None:
     return layer if layer in concepts.dictionaries else max(concepts.dictionaries)
 
 
-def features(s: Snapshot) -> dict[str, Any]:
-    """The text, and the features that are strongest at the selected token, or those that the search found."""
+def places_of(s: Snapshot) -> list[Place]:
+    """The features that the search found, or those that are strongest at the selected token."""
     state, concepts, layer = s.state(ConceptsState), concepts_of(s), s.cached(layer_of)
-    if s.text is None or concepts is None or layer is None:
+    if state.query:
+        return list(state.found)
+    shown = state.shown
+    if s.text is None or concepts is None or layer is None or shown is None or shown.text.version != s.text.version:
+        return []
+    activity, at = shown.by_layer[layer], s.text.at(s.selection) - shown.first
+    if not 0 <= at < len(activity):
+        return []
+    row = activity[at].where(concepts.dictionaries[layer].share <= MAX_SHARE, 0)
+    return [(layer, feature) for feature in row.argsort(descending=True)[:MAX_FEATURES].tolist() if row[feature] > 0]
+
+
+def features(s: Snapshot) -> dict[str, Any]:
+    """The text and the listed features, with the tint of each along the text."""
+    state = s.state(ConceptsState)
+    if s.text is None or concepts_of(s) is None:
         return {"tokens": [], "features": []}
     position, shown = s.text.at(s.selection), state.shown
     tokens = [marked(piece) for piece in shown_tokens(s.text.tokenizer, s.text.ids)]
@@ -63,39 +79,37 @@ def features(s: Snapshot) -> dict[str, Any]:
     }
     if shown is None or shown.text.version != s.text.version:
         return data
-    at = position - shown.first
-    if state.query:
-        places = list(state.found)
-    else:
-        row = shown.by_layer[layer][at] if 0 <= at < len(shown.by_layer[layer]) else Tensor()
-        row = row.where(concepts.dictionaries[layer].share <= MAX_SHARE, 0) if len(row) else row
-        order = row.argsort(descending=True)[:MAX_FEATURES].tolist()
-        places = [(layer, feature) for feature in order if row[feature] > 0]
+    places, at = s.cached(places_of), position - shown.first
     listed = [*places, state.chosen] if state.chosen is not None and state.chosen not in places else places
-    values = [float(shown.by_layer[place[0]][at, place[1]]) if 0 <= at < MAX_TOKENS else 0.0 for place in places]
-    most = max(values, default=0.0) or 1.0
-    data["features"] = [_feature(s, place, value / most) for place, value in zip(places, values, strict=True)]
-    data["tints"] = {".".join(map(str, place)): _tint(s, place) for place in listed}
+    if state.query:
+        values = [float(_along(s, place).max()) for place in places]
+    else:
+        values = [float(shown.by_layer[place[0]][at, place[1]]) for place in places]
+        values = [value / max(values) for value in values]
+    data["features"] = [_feature(s, place, value) for place, value in zip(places, values, strict=True)]
+    data["tints"] = {
+        ".".join(map(str, place)): to_base64(np.round(FULL * _along(s, place)).astype(np.uint8)) for place in listed
+    }
     data["first"] = shown.first
     return data
 
 
 def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
-    """value: of the strongest that is listed."""
+    """value: length of its bar, 0 to 1."""
     assert s.text is not None
     name = concept_name(s.text.loaded, place, s.language)
     says = t("concepts.feature", s.language, name=name, layer=place[0])
     return {"place": place, "name": name, "value": round(value, 3), "says": says}
 
 
-def _tint(s: Snapshot, place: Place) -> str:
-    """The activity of a feature along the text, of its natural strength."""
+def _along(s: Snapshot, place: Place) -> np.ndarray:
+    """The activity of a feature along the text, of its natural strength, 0 to 1."""
     shown, concepts = s.state(ConceptsState).shown, concepts_of(s)
     assert shown is not None
     assert concepts is not None
     strength = concepts.dictionaries[place[0]].strengths[place[1]].clamp(min=1e-6)
-    values = shown.by_layer[place[0]][:, place[1]].cpu() / strength
-    return to_base64(np.round(FULL * values.clamp(0, 1).numpy()).astype(np.uint8))
+    values: np.ndarray = (shown.by_layer[place[0]][:, place[1]].cpu() / strength).clamp(0, 1).numpy()
+    return values
 
 
 def lead(s: Snapshot) -> dict[str, Any]:
@@ -108,13 +122,14 @@ def lead(s: Snapshot) -> dict[str, Any]:
     if state.query:
         key = "concepts.found" if state.found else "concepts.not_found"
         return {"text": t(key, s.language, query=state.query, n=len(state.found))}
-    listed, position = features(s)["features"], s.text.at(s.selection)
+    places, position = s.cached(places_of), s.text.at(s.selection)
     if position == 0:
         return {"text": t("concepts.first", s.language)}
-    if not listed:
+    if not places:
         return {"text": ""}
     token = quoted(s.text.tokenizer, s.text.ids[position])
-    return {"text": t("concepts.lead", s.language, token=token, name=listed[0]["name"])}
+    name = quoted_concept(s.text.loaded, places[0], s.language)
+    return {"text": t("concepts.lead", s.language, token=token, name=name)}
 
 
 def evidence(s: Snapshot) -> dict[str, Any]:
@@ -130,7 +145,8 @@ def _snippet(s: Snapshot, snippet: Snippet) -> list[tuple[str, float]]:
     assert s.text is not None
     ids = [token for token in snippet.ids if token not in s.text.tokenizer.special_ids]
     tint = snippet.tint[len(snippet.ids) - len(ids) :]
-    words = shown_tokens(s.text.tokenizer, ids)
+    first, *others = shown_tokens(s.text.tokenizer, ids)
+    words = [first.lstrip(" "), *others]
     return [(marked(word).replace("\n", " "), round(level, 3)) for word, level in zip(words, tint, strict=True)]
 
 
@@ -149,10 +165,8 @@ def about(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     share = float(concepts.dictionaries[place[0]].share[place[1]])
     joined = {
-        rows: t("concepts.words", s.language).join(
-            f"“{word}”" for word in concept_words(s.text.loaded, place, rows)[:5]
-        )
-        for rows in ("tokens", "promotes")
+        rows: t("concepts.words", s.language).join(concept_tokens(s.text.loaded, place, rows)[:N_EXAMPLES])
+        for rows in get_args(Rows)
     }
     values = {"layer": place[0], "n": round(1000 * share) or t("concepts.under_one", s.language)}
     return {"text": t("concepts.about", s.language, **values, **joined)}

@@ -19,6 +19,7 @@ from gpt.background import run_with_progress
 from gpt.inference.threads import threads_for
 
 T = TypeVar("T")
+Compute = Callable[[predictions.TracedText, predictions.Prediction], Any]
 
 
 def wanted(s: Snapshot) -> Any:
@@ -80,9 +81,12 @@ def analyse(session: Session) -> Iterator[None]:
             answer = Explanation(traced, prediction)
             session.change(WhyState, shown=answer)
             yield
-        yield from _causes(session, answer)
-        yield from _graph(session, answer)
-        yield from _gradient(session, answer)
+        if answer.causes is None:
+            yield from _add(session, answer, "causes", predictions.causes)
+        if not answer.graph_known and session.state(WhyState).by == "concepts":
+            yield from _add(session, answer, "graph", predictions.graph, graph_known=True)
+        if not answer.influence_known and session.state(WhyState).method == "gradient":
+            yield from _add(session, answer, "influence", predictions.gradient, influence_known=True)
         yield from _lens(session)
         yield from _paths(session)
         yield from _attribution(session, against)
@@ -100,29 +104,11 @@ def update(session: Session, answer: Explanation, **found: Any) -> bool:
     return True
 
 
-def _causes(session: Session, answer: Explanation) -> Iterator[None]:
-    if answer.causes is None:
-        traced, prediction = answer.traced, answer.prediction
-        found = yield from _busy(session, traced.model, "causes", lambda: predictions.causes(traced, prediction))
-        update(session, answer, causes=found)
-        yield
-
-
-def _graph(session: Session, answer: Explanation) -> Iterator[None]:
-    if answer.graph_known or session.state(WhyState).by != "concepts":
-        return
+def _add(session: Session, answer: Explanation, field: str, compute: Compute, **known: bool) -> Iterator[None]:
+    """Compute a field of the answer."""
     traced, prediction = answer.traced, answer.prediction
-    found = yield from _busy(session, traced.model, "graph", lambda: predictions.graph(traced, prediction))
-    update(session, answer, graph=found, graph_known=True)
-    yield
-
-
-def _gradient(session: Session, answer: Explanation) -> Iterator[None]:
-    if answer.influence_known or session.state(WhyState).method != "gradient":
-        return
-    traced, prediction = answer.traced, answer.prediction
-    found = yield from _busy(session, traced.model, "gradient", lambda: predictions.gradient(traced, prediction))
-    update(session, answer, influence=found, influence_known=True)
+    found = yield from _busy(session, traced.model, field, lambda: compute(traced, prediction))
+    update(session, answer, **{field: found}, **known)
     yield
 
 

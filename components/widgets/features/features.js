@@ -22,6 +22,7 @@ function mount(root, host) {
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
   /** @type {Features} */ let shown = {};
   /** @type {Place | null} */ let pointed = null;
+  let inSight = ""; // the selected word that the text was scrolled to
 
   /** Tints the text by the feature that is pointed at, else by the chosen one. */
   function tint() {
@@ -56,6 +57,7 @@ function mount(root, host) {
       words[i].setAttribute("aria-selected", String(i === selected));
       words[i].tabIndex = i === selected ? 0 : -1;
     });
+    scroll(selected);
     setCount(list, features.length, makeRow);
     features.forEach(({ place, name, value, says }, i) => {
       const [label, track] = /** @type {HTMLCollectionOf<HTMLElement>} */ (rows[i].children);
@@ -67,6 +69,16 @@ function mount(root, host) {
     });
     enter();
     tint();
+  }
+
+  /** Shows the word that was selected, in a text that is longer than its box. @param {number} selected */
+  function scroll(selected) {
+    const word = words[selected];
+    const place = `${selected} of ${words.length}`;
+    if (!word || place === inSight) return;
+    inSight = place;
+    const [top, bottom] = [word.offsetTop, word.offsetTop + word.offsetHeight];
+    if (top < text.scrollTop || bottom > text.scrollTop + text.clientHeight) text.scrollTop = top - text.clientHeight / 2;
   }
 
   /** @param {Event} event */

@@ -122,6 +122,10 @@ def test_an_address_without_a_text_is_of_the_opening_of_the_language(session, pl
     places = replace(places, openings=places.openings | {"zh": Opening.of(poems)})
     poems.language, poems.link_opened = "zh", True
     assert address(poems.snapshot(), places) == ""
+    session.link_opened = True
+    session.document = Generation(session.loaded, "Tom had")
+    session.document.read()
+    assert named(session, places)["model"] == "stories"  # in another language the other model would read the text
     adopt(poems, session.document, "The dog ran", Message("status.ready"))
     navigate(places, poems, {"query": "", "at": poems.navigated + 1})
     assert poems.document.loaded.name == "poems"

@@ -62,6 +62,8 @@ def test_a_link_opens_a_stop_the_address_names_it_and_the_next_one_begins_anew()
     for _ in open_stop(session, 8, PLACES):  # there is none
         pass
     assert session.state(SequenceState).at == 1
+    session.tab = "why"
+    assert opened("class=first-lesson", session).tab == "playground"  # in a session that was elsewhere
     again = opened(address(session.snapshot(), PLACES))
     assert again.state(SequenceState) == session.state(SequenceState)
     assert again.document.ids == session.document.ids

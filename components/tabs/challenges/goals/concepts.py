@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from components.concepts import concept_name
+from components.concepts import quoted_concept
 from components.errors import PageError
-from components.labels import marked
+from components.labels import Later, marked, spoken
 from components.tabs.challenges.goals.goal import Goal, Verdict
 from components.tabs.challenges.reading import Reading
 from gpt import Edits
@@ -86,7 +86,8 @@ class Speaks(Goal):
             return Verdict("speaks.none")
         snippets = concepts.snippets(*place, reading.tokenizer)
         n = sum(speaks_next(reading, each) for each in snippets)
-        values = {"name": concept_name(reading.loaded, place, "en"), "n": n, "total": len(snippets)}
+        name = Later(lambda: quoted_concept(reading.loaded, place, spoken()))
+        values = {"name": name, "n": n, "total": len(snippets)}
         return Verdict("speaks", values, bool(snippets) and n >= self.least * len(snippets))
 
 

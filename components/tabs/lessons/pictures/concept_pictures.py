@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from components.concepts import LIMIT, concept_name
+from components.concepts import LIMIT, quoted_concept
 from components.figures.bars import grouped_bars
 from components.labels import percent, quoted, token_text, visible
 from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
@@ -40,7 +40,7 @@ def concepts(scene: Scene) -> Drawn:
     token = int((after - before).argmax()) if scene.a else int(before.argmax())
     text = scene.t(
         "concepts",
-        name=concept_name(loaded, (each.layer, each.feature), scene.language),
+        name=quoted_concept(loaded, (each.layer, each.feature), scene.language),
         layer=each.layer,
         most=quoted(loaded.tokenizer, ids[int(np.argmax(activity))]),
         token=quoted(loaded.tokenizer, token),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from components.concepts import concept_name
+from components.concepts import concept_name, quoted_concept
 from components.i18n import t
 from components.labels import percent, quoted, signed
 from components.render import View
@@ -14,7 +14,7 @@ from components.tabs.why.state import Explanation, WhyState, why_inputs
 from components.tabs.why.views.flow import MAX_NAMED
 from components.words import word_name
 from gpt import distribution
-from gpt.analysis.concept_graph import ConceptGraph
+from gpt.analysis.concept_graph import ConceptGraph, FeatureNode
 
 
 def paths(s: Snapshot) -> dict[str, Any]:
@@ -25,8 +25,7 @@ def paths(s: Snapshot) -> dict[str, Any]:
     graph, off = shown.graph, shown.graph_off
     first, last = graph.layers
     words = [_node(s, shown, word_key(word), float(sum(graph.to_early[i]))) for i, word in enumerate(graph.words)]
-    early = [_node(s, shown, node_key(node), node.adds) for node in graph.early]
-    late = [_node(s, shown, node_key(node), node.adds) for node in graph.late]
+    early, late = ([_feature(s, shown, node) for node in nodes] for nodes in (graph.early, graph.late))
     others = t("why.paths.others", s.language)
     rest = {"key": None, "name": others, "adds": graph.others, "off": False, "says": _says(s, others, graph.others)}
     late += [_node(s, shown, ERROR, graph.error), rest]
@@ -59,11 +58,16 @@ def _node(s: Snapshot, shown: Explanation, key: str, adds: float) -> dict[str, A
     name = node_name(s, shown, key)
     return {
         "key": key,
-        "name": name.strip("“”"),
+        "name": name,
         "adds": adds,
         "off": key in shown.graph_off,
         "says": _says(s, name, adds),
     }
+
+
+def _feature(s: Snapshot, shown: Explanation, node: FeatureNode) -> dict[str, Any]:
+    name = concept_name(shown.traced.loaded, (node.layer, node.feature), s.language)
+    return _node(s, shown, node_key(node), node.adds) | {"name": name}
 
 
 def _says(s: Snapshot, name: str, adds: float) -> str:
@@ -80,7 +84,7 @@ def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
         if word_key(word) == key:
             return word_name(loaded.tokenizer, shown.prediction.previous, word, s.language)
     node = next(each for each in (*graph.early, *graph.late) if node_key(each) == key)
-    return f"“{concept_name(loaded, (node.layer, node.feature), s.language)}”"
+    return quoted_concept(loaded, (node.layer, node.feature), s.language)
 
 
 def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None]:
