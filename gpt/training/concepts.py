@@ -3,8 +3,8 @@
     python -m gpt.training.concepts stories stories.txt --out runs/concepts
 
 MODEL is a name, a path or a repository of the hub; TEXT is UTF-8, with a line <|endoftext|> after each story. The same
-share of the stories is held back as in `gpt.training`: they measure the dictionaries and give the snippets. The folder
-of --out gets
+stories are held back as in `gpt.training`, for the same share: they measure the dictionaries and give the snippets. The
+folder of --out gets
 
     concepts.safetensors   the dictionaries with their evidence; the page reads it from the folder of the checkpoint
     concepts.md            its card
@@ -510,15 +510,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--active", type=int, default=Options.active, metavar="N", help="features on a token (%(default)s)"
     )
     parser.add_argument("--tokens", type=int, default=Options.tokens, metavar="N", help="to train on (%(default)s)")
+    parser.add_argument("--held-back", type=float, default=Recipe.held_back, metavar="SHARE", help="(%(default)s)")
     parser.add_argument("--resume", action="store_true", help="continue the run in --out where it was saved last")
     parser.add_argument("--data", default="", help="what the text is, where from, its licence; Markdown, for the card")
     given = parser.parse_args(arguments)
     try:
         loaded = load_model(given.model)
-        n, recipe = loaded.model.config.n_layer, Recipe()
+        n = loaded.model.config.n_layer
         layers = given.layers.split(",") if given.layers else (n // 4, n // 2, 3 * n // 4)
         options = Options(tuple(sorted({int(layer) for layer in layers})), given.width, given.active, given.tokens)
-        training, held_back = split_stories(read_stories(given.text), recipe.held_back, recipe.seed)
+        training, held_back = split_stories(read_stories(given.text), given.held_back, Recipe.seed)
         run = Run(loaded.model, documents(training, loaded.tokenizer), options, given.out, resume=given.resume)
         run.train()
         write_concepts(run, loaded, documents(held_back, loaded.tokenizer), given.data)

@@ -49,7 +49,7 @@ def test_the_page_generates_in_the_cluster_and_its_end_is_that_of_the_cluster(
     app: tuple[subprocess.Popen[str], str],
 ) -> None:
     process, address = app
-    assert health(address) == {"healthy": True, "engines": {"stories": True}, "cluster": True}
+    assert health(address) == {"healthy": True, "engines": {"stories": True, "poems": True}, "cluster": True}
     text = Client(address, verbose=False).predict(PROMPT, 30, temperature=0.8, seed=5, api_name="/generate")
     expected = generate("stories", PROMPT, SamplingParams(temperature=0.8, seed=5), 30)
     assert text == "".join(step.text for step in expected)
