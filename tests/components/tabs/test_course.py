@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,7 @@ def test_stop_ends_the_process_of_a_program_that_never_ends(tmp_path: Path) -> N
 
 def test_a_broken_gpt_is_opened_and_writes() -> None:
     session = opening(example(get_model())).copy()
+    session.settings = replace(session.settings, length=8)
     try:
         for _ in open_example("no-residual", session):
             pass
