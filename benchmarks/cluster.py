@@ -47,7 +47,7 @@ def measure(loaded: Any, visitors: int, tokens: int, expected: list[list[int]]) 
 
 @contextmanager
 def model_of(name: str, replicas: int) -> Any:
-    """The model, of this process or of a local cluster with this many replicas, after a first text of each."""
+    """Return the model, of this process or of a local cluster with this many replicas, after a first text of each."""
     from gpt import load_model
     from gpt.inference.cluster import Cluster, ClusterOptions
     from gpt.models.registry import Registry

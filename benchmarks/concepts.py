@@ -62,7 +62,7 @@ def continuations(loaded: LoadedModel, edits: Edits | None = None) -> Tensor:
 
 
 def mentioning(loaded: LoadedModel, written: Tensor, words: Sequence[str]) -> float:
-    """The share of texts in which a word begins so; in Chinese, which has no spaces, that contain it."""
+    """Return the share of texts in which a word begins so; in Chinese, which has no spaces, that contain it."""
     beginning = r"\b" if all(word.isascii() for word in words) else ""
     pattern = re.compile(f"{beginning}({'|'.join(map(re.escape, words))})", re.IGNORECASE)
     texts = [loaded.tokenizer.decode(ids[: length_of(loaded, ids)].tolist()) for ids in written]

@@ -154,7 +154,7 @@ ENGINES = (
 
 
 def cpu_name() -> str:
-    """The model of the CPU, the instructions that torch uses of it, and its number of cores."""
+    """Return the model of the CPU, the instructions that torch uses of it, and its number of cores."""
     import torch
 
     info = Path("/proc/cpuinfo")
@@ -212,7 +212,7 @@ def resident() -> int:
 
 
 def prepare_family(folder: Path, shape: str) -> None:
-    """A model of another family with random weights, as transformers saves it."""
+    """Return a model of another family with random weights, as transformers saves it."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
@@ -240,7 +240,7 @@ def prepare_family(folder: Path, shape: str) -> None:
 
 
 def prepare(folder: Path, engines: list[str], shape: str) -> None:
-    """A model with random weights, in the form of every engine."""
+    """Return a model with random weights, in the form of every engine."""
     import torch
 
     from gpt import GPT, PRESETS

@@ -54,7 +54,7 @@ class Visit:
 
 
 def expect(model: str, precision: str, tokens: int, visitors: int) -> list[Expected]:
-    """The text that each visitor must receive."""
+    """Return the text that each visitor must receive."""
     loaded, made = load_model(model, device="cpu", precision=precision), []
     for seed in range(visitors):
         steps = list(generate(loaded, PROMPT, SamplingParams(temperature=1.0, seed=seed), tokens))

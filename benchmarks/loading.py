@@ -77,7 +77,7 @@ class Visit:
 
     @staticmethod
     def _began(page: Page) -> float:
-        """The start of the visit on the clock of the network's events, in s."""
+        """Return the start of the visit on the clock of the network's events, in s."""
         metrics = page.context.new_cdp_session(page)
         metrics.send("Performance.enable")
         found = {each["name"]: each["value"] for each in metrics.send("Performance.getMetrics")["metrics"]}
@@ -85,7 +85,7 @@ class Visit:
 
 
 def empty_page(app: gr.Blocks) -> gr.Blocks:
-    """A page with one component of each kind that the app has."""
+    """Return a page with one component of each kind that the app has."""
     kinds = {type(block) for block in app.blocks.values() if isinstance(block, Block)}
     with gr.Blocks(analytics_enabled=False) as page:
         gr.Button("ready")

@@ -65,17 +65,17 @@ class Measures:
         self.groups = torch.tensor([-1 if group is None else group for group in groups])
 
     def counting(self, logits: Tensor) -> float:
-        """The mean probability of the mark that ends a verse, where it stands."""
+        """Return the mean probability of the mark that ends a verse, where it stands."""
         return self._probability(logits, self.places.marks)
 
     def parallel(self, logits: Tensor) -> float:
-        """The mean loss, in nats, of the characters of second verses."""
+        """Return the mean loss, in nats, of the characters of second verses."""
         at = [position for position, _ in self.places.above]
         log_p = logits[:, [p - 1 for p in at]].log_softmax(-1)
         return -log_p.gather(-1, self.ids[:, at, None]).mean().item()
 
     def rhyming(self, logits: Tensor) -> float:
-        """The mean probability of a character that rhymes with the first rhyme, at the three others."""
+        """Return the mean probability of a character that rhymes with the first rhyme, at the three others."""
         first, *others = self.places.ends
         p = logits[:, [at - 1 for at in others]].softmax(-1)
         wanted = self.groups[self.ids[:, first]]
@@ -99,14 +99,14 @@ Head = tuple[int, int]  # layer, head
 
 
 def found(weights: Tensor, left: dict[Head, float], whole: float) -> list[Head]:
-    """The heads without which a measure changes most, and those that look most where they should."""
+    """Return the heads without which a measure changes most, and those that look most where they should."""
     changed = sorted(left, key=lambda head: abs(left[head] - whole), reverse=True)[:BEST]
     look = sorted(left, key=lambda head: float(weights[head]), reverse=True)[:BEST]
     return list(dict.fromkeys(changed + look))
 
 
 def form_of(poems: list[Poem]) -> tuple[float, float]:
-    """The share of poems that are regulated, and of the even verses of those that rhyme."""
+    """Return the share of poems that are regulated, and of the even verses of those that rhyme."""
     regular = [poem for poem in poems if poem.is_regulated]
     return len(regular) / len(poems), mean([rhyming(poem) for poem in regular])
 

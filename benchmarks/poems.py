@@ -37,7 +37,7 @@ NUMERALS = frozenset("一二两三四五六七八九十百千万双孤独半")
 
 
 def rhyme(character: str) -> int | None:
-    """The number of a character's rhyme among RHYMES, None if it is not read."""
+    """Return the number of a character's rhyme among RHYMES, None if it is not read."""
     final = pinyin(character, style=Style.FINALS, strict=True)[0][0]
     initial = pinyin(character, style=Style.INITIALS, strict=False)[0][0]
     if final == "i" and initial in {"zh", "ch", "sh", "r", "z", "c", "s"}:
@@ -46,7 +46,7 @@ def rhyme(character: str) -> int | None:
 
 
 def is_level(character: str) -> bool:
-    """Whether a character's modern tone is the first or the second."""
+    """Return whether a character's modern tone is the first or the second."""
     return pinyin(character, style=Style.TONE3, neutral_tone_with_five=True)[0][0][-1:] in {"1", "2"}
 
 
@@ -57,7 +57,7 @@ def rhyming(poem: Poem) -> float:
 
 
 def couplets(poem: Poem) -> list[tuple[str, str]]:
-    """The pairs of verses that should be parallel: of eight verses, the third to the sixth."""
+    """Return the pairs of verses that should be parallel: of eight verses, the third to the sixth."""
     pairs = list(pairwise(poem.verses))[::2]
     return pairs[1:3] if len(poem.verses) == 8 else []
 
@@ -67,7 +67,7 @@ def mean(values: Sequence[float | bool]) -> float:
 
 
 def row(name: str, poems: Sequence[Poem], known: frozenset[str]) -> str:
-    """A row of the table: the figures of some poems."""
+    """Return a row of the table: the figures of some poems."""
     regular = [poem for poem in poems if poem.is_regulated]
     pairs = [pair for poem in regular for pair in couplets(poem)]
     tones = [is_level(a[i]) != is_level(b[i]) for a, b in pairs for i in range(1, len(a), 2)]

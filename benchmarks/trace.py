@@ -30,14 +30,14 @@ ForwardPass = Callable[[torch.Tensor], object]
 
 
 def ours(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
-    """The plain pass over ids (1, T), and the traced one."""
+    """Return the plain pass over ids (1, T), and the traced one."""
     model = GPT(config).eval()
     pack(model, "fp32")  # as a loaded model is
     return model, lambda idx: model(idx, trace=Trace())
 
 
 def transformers(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
-    """The plain pass, and the one with output_attentions."""
+    """Return the plain pass, and the one with output_attentions."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     shape = GPT2Config(

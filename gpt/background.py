@@ -1,4 +1,4 @@
-"""Functions in background threads: progress reports, cancellation and scheduling priority."""
+"""Run functions in background threads, with progress reports, cancellation and a lower scheduling priority."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TypeVar
 
 import torch
 
-Progress = Callable[[int, int], None]  # parts or bytes done, and in total
-REPORT_SECONDS = 0.3  # between two reports, and before the first
-NICENESS = 10  # of 19, added by `lower_priority`
+Progress = Callable[[int, int], None]  # (done, total), in parts or bytes
+REPORT_SECONDS = 0.3  # interval between reports, also before the first
+NICENESS = 10  # set by `lower_priority`; the maximum is 19
 
 T = TypeVar("T")
 Shown = TypeVar("Shown")
 
 
 class Cancelled(Exception):
-    """Raised by a call of `progress` after the generator that waits for the result was closed."""
+    """Raised by `progress` once the generator that waits for the result has been closed."""
 
 
 def run_with_progress(
@@ -28,9 +28,9 @@ def run_with_progress(
 ) -> Generator[Shown, None, T]:
     """Run `work(progress)` in a new thread: `result = yield from run_with_progress(work, show)`.
 
-    Every `interval` seconds until the work ends, the generator yields `show(done, total)` of its latest
-    `progress(done, total)`, both 0 before the first; work that ends sooner yields nothing. Then it returns what the
-    work returned, or raises what it raised. Closing it cancels the work: its next call of `progress` raises Cancelled.
+    Every `interval` seconds until the work ends, the generator yields `show(done, total)` with the arguments of the
+    latest call of `progress`, or (0, 0) before the first. It then returns the result of the work or raises its
+    exception. Closing the generator cancels the work: its next call of `progress` raises Cancelled.
     """
     latest, closed, result = (0, 0), threading.Event(), Future[T]()
 
@@ -56,12 +56,12 @@ def run_with_progress(
 
 
 def lower_priority() -> None:
-    """Let the calling thread compute on one core and, on Linux, at a lower scheduling priority, until it ends.
+    """Limit the calling thread to one core and, on Linux, to a lower scheduling priority, until it ends.
 
-    torch.set_num_threads also sets the number for all threads that compute for the first time after it: another
-    thread restores that.
+    torch.set_num_threads also sets the default of all threads that have not computed yet, so another thread restores
+    it.
     """
-    before = torch.get_num_threads()  # also initialises torch's setting of this thread, which happens once
+    before = torch.get_num_threads()  # also initialises this thread's setting, which happens only once
     torch.set_num_threads(1)
     restoring = threading.Thread(target=torch.set_num_threads, args=(before,))
     restoring.start()

@@ -1,4 +1,4 @@
-"""Key-value cache: keys and values of the tokens read so far, so that each new token needs one step only."""
+"""Key-value cache: stores the keys and values of the tokens read so far, so that a new token takes only one step."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from gpt.layers import attention_scores
 
 
 class KVCache:
-    """Keys and values of every layer, in memory allocated once. Pass it to each call of the model.
+    """Keys and values of every layer, in preallocated memory. Pass it to each call of the model.
 
-    `k` and `v` have shape (n_layer, B, kv_heads, max_length, head_size). The first `length` positions are filled, the
-    others undefined.
+    `k` and `v` have shape (n_layer, B, kv_heads, max_length, head_size). Only the first `length` positions are filled;
+    the others are undefined.
 
     Args:
         config: Configuration of the model.
         batch_size: Number of texts.
         max_length: Number of positions; defaults to the model's context.
-        dtype: Number format of keys and values.
-        device: Device of keys and values.
+        dtype: Data type of the keys and values.
+        device: Device of the keys and values.
         keep_queries: Also store the queries, in `q` (n_layer, B, n_head, max_length, head_size), so that
-            `attn_weights` can compute the weights of any head without another pass.
+            `attn_weights` can compute the weights of any head without another forward pass.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class KVCache:
         check_integer("max_length", self.max_length, 1, config.block_size)
         check_integer("batch_size", batch_size, 1)
         self.config = config
-        heads = 2 * config.kv_heads + (config.n_head if keep_queries else 0)  # of each layer: queries, keys, values
+        heads = 2 * config.kv_heads + (config.n_head if keep_queries else 0)  # per layer: queries, keys, values
         shape = (config.n_layer, batch_size, heads, self.max_length, config.head_size)
-        self._stored = torch.empty(shape, dtype=dtype, device=device)  # a CPU allocates pages when they are written
+        self._stored = torch.empty(shape, dtype=dtype, device=device)  # a CPU allocates a page on its first write
         self.length = 0
-        self.n_crops = 0  # how often positions were dropped
+        self.n_crops = 0  # number of times positions were dropped
         self._keeps_queries = keep_queries
 
     @property
@@ -71,19 +71,19 @@ class KVCache:
         return self._stored[:, :, : self.config.n_head] if self._keeps_queries else None
 
     def select(self, rows: Tensor) -> None:
-        """Keep only these rows of the batch, (B',)."""
+        """Keep only these rows of the batch, in this order: (B',) indices."""
         if len(rows) > self._stored.shape[1]:
             self._stored = self._stored[:, rows]
             return
-        for layer in self._stored:  # in place, so that no second cache is in memory
+        for layer in self._stored:  # in place, to avoid a second cache in memory
             layer[: len(rows), :, : self.length] = layer[rows, :, : self.length]
         self._stored = self._stored[:, : len(rows)]
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new positions of one layer: q (B, nh, T, hs), k and v (B, kv_heads, T, hs).
 
-        Returns all keys and values so far, each (B, kv_heads, S, hs). `length` changes only in `advance`, after every
-        layer has stored its part.
+        Returns all keys and values so far, each (B, kv_heads, S, hs). `length` stays the same until `advance` is
+        called, after every layer has stored its part.
         """
         self.check_room(k.shape[2])
         end, kv = self.length + k.shape[2], self.config.kv_heads
@@ -92,7 +92,7 @@ class KVCache:
         return stored[:, -2 * kv : -kv], stored[:, -kv:]
 
     def append(self, new: Tensor) -> None:
-        """Store one position of a single text in every layer: queries, keys and values, (n_layer, heads, hs)."""
+        """Store the queries, keys and values of one position of a single text: (n_layer, heads, hs)."""
         self._stored[:, 0, :, self.length] = new[:, -self._stored.shape[2] :]
         self.advance(1)
 
@@ -107,11 +107,11 @@ class KVCache:
             )
 
     def advance(self, count: int) -> None:
-        """Add `count` positions, which every layer has stored, to the length."""
+        """Add to the length `count` positions that every layer has stored."""
         self.length += count
 
     def crop(self, length: int) -> None:
-        """Drop everything from position `length` on."""
+        """Drop all positions from `length` on."""
         check_integer("length", length, 0, self.length)
         self.n_crops += length < self.length
         self.length = length
@@ -125,18 +125,18 @@ class KVCache:
         return other
 
     def copy_(self, other: KVCache) -> None:
-        """Copy the content of another cache of the same shape."""
+        """Copy the contents of another cache of the same shape."""
         self._stored[:, :, :, : other.length] = other._stored[:, :, :, : other.length]
         self.length, self.n_crops = other.length, self.n_crops + 1
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
-        """Attention weights of one layer, softmax(q k^T / sqrt(hs) + mask), from what is stored.
+        """Compute the attention weights of one layer, softmax(q k^T / sqrt(hs) + mask), from the stored tensors.
 
-        Returns (B, nh, stop - start, stop), for the queries from position `start` up to but not including `stop`; by
-        default for all. The cache must keep queries and must have been filled without a padding mask.
+        Returns (B, nh, stop - start, stop), for the queries from position `start` up to but not including `stop`; all
+        by default. The cache must keep queries and must have been filled without a padding mask.
         """
         if self.q is None:
-            raise GPTError("cache.no_queries", "this cache keeps no queries: make it with keep_queries=True")
+            raise GPTError("cache.no_queries", "this cache keeps no queries: create it with keep_queries=True")
         S = self.length if stop is None else stop
         q, k = self.q[layer, :, :, start:S].float(), self.k[layer, :, :, :S].float()
         k = k.repeat_interleave(q.shape[1] // k.shape[1], dim=1)  # (B, nh, S, hs)

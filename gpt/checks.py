@@ -1,4 +1,4 @@
-"""Checks of arguments. Each raises a ValueError that names the argument, its value and the limit."""
+"""Argument checks. Each raises a ValueError that names the argument, its value and the limit."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpt.errors import GPTError
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether value is an integer; bool does not count."""
+    """Return whether value is an integer; bool does not count."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether value is a finite real number within the range of a float; bool does not count."""
+    """Return whether value is a finite real number within the range of a float; bool does not count."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
@@ -26,19 +26,19 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def check_integer(name: str, value: object, low: int, high: int | None = None) -> None:
-    """value must be an integer of at least `low`, and of at most `high` unless that is None."""
+    """Require an integer of at least `low` and, unless `high` is None, at most `high`."""
     if not is_integer(value) or value < low or (high is not None and value > high):
         raise out_of_range(name, value, low, high, whole=True)
 
 
 def check_number(name: str, value: object, low: float, high: float = math.inf) -> None:
-    """value must be a finite number of at least `low` and at most `high`."""
+    """Require a finite number between `low` and `high`, both inclusive."""
     if not is_number(value) or not low <= value <= high:
         raise out_of_range(name, value, low, None if high == math.inf else high, whole=False)
 
 
 def out_of_range(name: str, value: object, low: object, high: object | None, *, whole: bool) -> GPTError:
-    """The error of a value that is no number from `low` to `high`; None: there is no largest one."""
+    """Return the error for a value that is not a number from `low` to `high`; None means no upper limit."""
     if whole and high is None:
         return GPTError(
             "argument.whole_number_min",
@@ -75,13 +75,13 @@ def out_of_range(name: str, value: object, low: object, high: object | None, *, 
 
 
 def check_switch(name: str, value: object) -> None:
-    """value must be true or false."""
+    """Require a bool."""
     if not isinstance(value, bool):
         raise GPTError("argument.switch", "{name} must be true or false, not {value!r}", name=name, value=value)
 
 
 def check_above(name: str, value: object, low: float) -> None:
-    """value must be a finite number above `low`."""
+    """Require a finite number above `low`."""
     if not is_number(value) or value <= low:
         raise GPTError(
             "argument.above", "{name} must be a number above {low}, not {value!r}", name=name, low=low, value=value
@@ -89,7 +89,7 @@ def check_above(name: str, value: object, low: float) -> None:
 
 
 def check_below_one(name: str, value: object) -> None:
-    """value must be a number of at least 0 and below 1."""
+    """Require a number of at least 0 and below 1."""
     if not is_number(value) or not 0 <= value < 1:
         raise GPTError(
             "argument.below_one", "{name} must be at least 0 and below 1, not {value!r}", name=name, value=value
@@ -97,7 +97,7 @@ def check_below_one(name: str, value: object) -> None:
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """value must be one of `choices`."""
+    """Require one of `choices`."""
     if value not in choices:
         raise GPTError(
             "argument.choice",
@@ -109,7 +109,7 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
 
 
 def check_head_width(n_embd: int, n_head: int) -> None:
-    """n_embd must be a multiple of n_head."""
+    """Require n_embd to be a multiple of n_head."""
     if n_embd % n_head:
         raise GPTError(
             "config.head_width",
@@ -120,7 +120,7 @@ def check_head_width(n_embd: int, n_head: int) -> None:
 
 
 def check_token_id(token_id: int, n_vocab: int) -> None:
-    """token_id must lie in 0..n_vocab - 1."""
+    """Require a token id between 0 and n_vocab - 1."""
     if not 0 <= token_id < n_vocab:
         raise GPTError(
             "token.unknown",
@@ -131,7 +131,7 @@ def check_token_id(token_id: int, n_vocab: int) -> None:
 
 
 def check_position(position: int, length: int) -> None:
-    """position must lie in 0..length - 1."""
+    """Require a position between 0 and length - 1."""
     if not 0 <= position < length:
         raise GPTError(
             "position.unknown",
@@ -142,7 +142,7 @@ def check_position(position: int, length: int) -> None:
 
 
 def check_layer(layer: int, n_layer: int) -> None:
-    """layer must lie in 0..n_layer - 1."""
+    """Require a layer between 0 and n_layer - 1."""
     if not 0 <= layer < n_layer:
         raise GPTError(
             "layer.unknown",
@@ -153,7 +153,7 @@ def check_layer(layer: int, n_layer: int) -> None:
 
 
 def check_head(head: int, n_head: int) -> None:
-    """head must lie in 0..n_head - 1."""
+    """Require a head between 0 and n_head - 1."""
     if not 0 <= head < n_head:
         raise GPTError(
             "head.unknown", "head {head} does not exist: a layer has heads 0 to {last}", head=head, last=n_head - 1

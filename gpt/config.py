@@ -20,20 +20,20 @@ Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
 Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
 QKNorm = bool | Literal["full"]
-MAX_WIDTH = 2**31 - 1  # of all heads together
-MAX_FACTOR = 1e12  # of norm_eps, scales, caps and bases
+MAX_WIDTH = 2**31 - 1  # limit for the total width of all heads
+MAX_FACTOR = 1e12  # limit for norm_eps, scales, caps and bases
 
 
 @dataclass(frozen=True)
 class RotaryScaling:
-    """How rotary positions are stretched for longer texts, see `gpt.rotary.scale_frequencies`.
+    """Scaling of the rotary angles for longer texts, see `gpt.rotary.scale_frequencies`.
 
     Attributes:
         kind: "linear" divides all angles by the factor, "llama3" only those of slow rotations.
-        factor: Ratio of the new context to the original one.
-        low_freq_factor: Rotations within original_context below which an angle is stretched fully; "llama3" only.
-        high_freq_factor: Rotations within original_context above which an angle is kept; "llama3" only.
-        original_context: Context of the model before stretching, in tokens.
+        factor: Ratio of the new context length to the original one.
+        low_freq_factor: Angles with fewer turns within original_context are fully scaled; "llama3" only.
+        high_freq_factor: Angles with more turns within original_context are not scaled; "llama3" only.
+        original_context: Context length before scaling, in tokens.
     """
 
     kind: Literal["linear", "llama3"]
@@ -69,41 +69,41 @@ class GPTConfig:
     """Hyperparameters of a decoder-only model, named as in nanoGPT. The defaults are GPT-2 small without dropout.
 
     Attributes:
-        vocab_size: Rows of the token embedding.
+        vocab_size: Number of rows of the token embedding.
         block_size: Maximum length of a text, in tokens.
         n_layer: Number of blocks.
         n_head: Attention heads per block.
         n_embd: Width of the residual stream.
-        n_ff: Width inside the feed-forward part; defaults to 4 x n_embd.
+        n_ff: Hidden width of the feed-forward network; defaults to 4 x n_embd.
         dropout: Probability of dropout, used in training mode only.
         bias: Whether linear layers and LayerNorm have biases.
         qkv_bias: Overrides bias for the query, key and value projections.
         head_bias: Whether the output head has a bias; GPT-2 has none.
         tie_weights: Whether the output head shares the token embedding's matrix.
         activation: Function between the two feed-forward layers; "gelu_tanh" in GPT-2.
-        position: "learned", a vector per position as in GPT-2, or "rotary", see `gpt.rotary`.
-        norm: "layer", or "rms" without mean and bias.
-        norm_eps: Number added to the variance or the mean square.
+        position: "learned" for one vector per position, as in GPT-2, or "rotary", see `gpt.rotary`.
+        norm: "layer", or "rms", which has no mean and no bias.
+        norm_eps: Added to the variance or the mean square.
         proj_bias: Overrides bias for attention's output projection.
         mlp_bias: Overrides bias for the feed-forward layers.
-        n_kv_head: Key and value heads, each shared by n_head / n_kv_head query heads; defaults to n_head.
+        n_kv_head: Number of key and value heads, each shared by n_head / n_kv_head query heads; defaults to n_head.
         head_dim: Width of one head; defaults to n_embd / n_head.
-        qk_norm: RMSNorm of queries and keys before the rotation. True normalises each head separately, "full" all
-            heads together.
+        qk_norm: Whether RMSNorm is applied to queries and keys before the rotation. True normalises each head
+            separately, "full" all heads together.
         attn_scale: Factor on the product of query and key; defaults to 1 / sqrt(head width).
-        gated: Whether the activation of another linear layer multiplies the neurons (GLU, arXiv 2002.05202).
+        gated: Whether the neurons are multiplied by the activation of another linear layer (GLU, arXiv 2002.05202).
         parallel: Whether attention and feed-forward read the same input.
         post_norm: Whether the outputs of attention and feed-forward are normalised before they are added.
         embedding_scale: Factor on the token embeddings.
         rotary_base: Base of the rotary angles.
-        rotary_share: Share of each head that is rotated.
-        rotary_scaling: How the angles are stretched for longer texts.
+        rotary_share: Fraction of each head that is rotated.
+        rotary_scaling: Scaling of the angles for longer texts.
         window: Number of tokens that a layer attends to, including the newest; defaults to all.
         full_layers: Layers without the window.
-        window_rotary_base: Base of the angles in layers with a window, unscaled; defaults to the rotation of the
-            other layers.
-        attn_softcap: Cap of the scores after scaling and before the mask, cap * tanh(x / cap); off by default.
-        logit_softcap: Cap of the logits by the same formula; off by default.
+        window_rotary_base: Base of the angles in layers with a window, which are not scaled; defaults to the rotation
+            of the other layers.
+        attn_softcap: Cap on the scores after scaling and before the mask, cap * tanh(x / cap); off by default.
+        logit_softcap: Cap on the logits, with the same formula; off by default.
         pre_norm: Whether the inputs of attention and feed-forward are normalised.
         unrotated_layers: Layers without rotary positions.
 
@@ -164,7 +164,7 @@ class GPTConfig:
         if self.n_head % self.kv_heads:
             raise GPTError(
                 "config.kv_heads",
-                "n_head ({n_head}) must be divisible by n_kv_head ({n_kv_head}): each serves as many heads",
+                "n_head ({n_head}) must be divisible by n_kv_head ({n_kv_head}): all serve the same number of heads",
                 n_head=self.n_head,
                 n_kv_head=self.kv_heads,
             )
@@ -183,7 +183,7 @@ class GPTConfig:
         if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
             raise GPTError(
                 "config.rotary_head_width",
-                "rotary positions rotate pairs of numbers: {width} numbers of a head are not pairs",
+                "rotary positions rotate pairs of numbers, but {width} numbers of each head do not form pairs",
                 width=self.rotary_size,
             )
         object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
@@ -207,7 +207,7 @@ class GPTConfig:
 
     @property
     def kv_heads(self) -> int:
-        """Number of heads of keys and values."""
+        """Number of key and value heads."""
         return self.n_head if self.n_kv_head is None else self.n_kv_head
 
     @property
@@ -232,24 +232,24 @@ class GPTConfig:
 
     @property
     def rotary_size(self) -> int:
-        """Numbers of each head that rotary positions rotate."""
+        """Number of dimensions of each head that are rotated."""
         return int(self.head_size * self.rotary_share)
 
     @property
     def ff_size(self) -> int:
-        """Width inside the feed-forward part."""
+        """Hidden width of the feed-forward network."""
         return 4 * self.n_embd if self.n_ff is None else self.n_ff
 
     def window_of(self, layer: int) -> int | None:
-        """Tokens that a layer sees, None for all."""
+        """Return the number of tokens a layer attends to, or None for all."""
         return None if layer in self.full_layers else self.window
 
     def is_rotated(self, layer: int) -> bool:
-        """Whether a layer has rotary positions."""
+        """Return whether a layer uses rotary positions."""
         return self.position == "rotary" and layer not in self.unrotated_layers
 
     def with_layers(self, n_layer: int) -> GPTConfig:
-        """Return the configuration with another number of layers; lists of layers keep those that remain."""
+        """Return the configuration with n_layer layers; lists of layers keep only those that remain."""
 
         def kept(layers: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(layer for layer in layers if layer < n_layer)

@@ -1,4 +1,4 @@
-"""Interventions for one forward pass, passed as an argument; the model is not changed."""
+"""Interventions in a single forward pass, passed as an argument. The model itself does not change."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ HOOKABLE_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")  # ou
 
 @dataclass(frozen=True)
 class Patch:
-    """Replaces the named activation of one layer at one absolute position.
+    """Replace an activation of one layer at one absolute position.
 
     name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts of the batch, or (B, C).
-    ids: the text whose pass has this value at the same place; None for another source.
+    ids: the text that has this value at the same place; None if it comes from elsewhere.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Patch:
         check_patchable(self.name)
         if not isinstance(self.value, Tensor):
             raise GPTError(
-                "patch.not_a_tensor", "what is patched in must be a tensor, not {type}", type=type(self.value)
+                "patch.not_a_tensor", "the value of a patch must be a tensor, not {type}", type=type(self.value)
             )
 
     def __eq__(self, other: object) -> bool:
@@ -51,10 +51,10 @@ class Patch:
 
 @dataclass(frozen=True)
 class Steering:
-    """Adds a vector to the residual stream after one layer, at every position.
+    """Add a vector to the residual stream after one layer, at every position.
 
-    value: (C,). concept: the feature of the model's dictionary for that layer and the strength that the vector was made
-    from, see `gpt.analysis.concepts`; None for another source.
+    value: (C,). concept: the feature and strength that the vector was made from, see `gpt.analysis.concepts`; None if
+    it comes from elsewhere.
     """
 
     layer: int
@@ -64,7 +64,9 @@ class Steering:
     def __post_init__(self) -> None:
         check_layer_name(self.layer)
         if not isinstance(self.value, Tensor):
-            raise GPTError("steering.not_a_tensor", "what is added must be a tensor, not {type}", type=type(self.value))
+            raise GPTError(
+                "steering.not_a_tensor", "a steering vector must be a tensor, not {type}", type=type(self.value)
+            )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Steering):
@@ -85,43 +87,43 @@ def check_patchable(name: str) -> None:
 
 
 def same_tensor(left: Tensor, right: Tensor) -> bool:
-    """Return whether two tensors have the same type, shape and numbers, on any device; a tensor equals itself."""
+    """Return whether two tensors have the same dtype, shape and values, on any device; a tensor equals itself."""
     return left is right or (left.dtype == right.dtype and torch.equal(left, right.to(left.device)))
 
 
 def check_layer_name(value: object) -> None:
-    """Raise ValueError unless value is a number, as a layer is named."""
+    """Raise ValueError unless value is an integer."""
     if not is_integer(value):
-        raise GPTError("edits.layer", "a layer is named by its number, not {value!r}", value=quoted(value))
+        raise GPTError("edits.layer", "a layer must be given as a number, not {value!r}", value=quoted(value))
 
 
 def check_head_name(value: object) -> None:
-    """Raise ValueError unless value is (layer, head), as a head is named."""
+    """Raise ValueError unless value is a tuple (layer, head)."""
     if not (isinstance(value, tuple) and len(value) == 2 and all(map(is_integer, value))):
-        raise GPTError("edits.head", "a head is named by its layer and its number, not {value!r}", value=quoted(value))
+        raise GPTError("edits.head", "a head must be given as (layer, head), not {value!r}", value=quoted(value))
 
 
 @dataclass(frozen=True)
 class Hook:
-    """Replaces a named activation by what a function returns for it.
+    """Replace an activation with the result of a function.
 
-    Adding a vector to the residual stream after layer 5, and switching off neuron 300 of layer 2:
+    Add a vector to the residual stream after layer 5, and switch off neuron 300 of layer 2:
 
         Hook("resid_post", 5, lambda x: x + vector)
         Hook("mlp_post", 2, lambda x: x.index_fill(-1, torch.tensor(300), 0.0))
 
     name: One of HOOKABLE, as in `LayerTrace`, or one of HOOKABLE_OUTSIDE, as in `Trace`.
     layer: The layer's number; None for one of HOOKABLE_OUTSIDE.
-    function: Called with a copy of the activation, which it may change; returns a tensor of the same shape. The copy
-        has the activations of all tokens of the pass, in the shape documented in `LayerTrace`. A function that treats
-        every token by itself has the same effect with and without a KV cache, where a pass has the new tokens only.
-    position: Absolute position in the text; the function then gets the activation of that token alone, without the
-        dimension of tokens: (B, C), (B, nh, hs) or (B, nh, S).
+    function: Receives a copy of the activation, which it may modify, and returns a tensor of the same shape. The copy
+        covers all tokens of the pass, in the shape documented in `LayerTrace`. With a KV cache a pass has only the
+        new tokens; a function that treats each token independently has the same effect either way.
+    position: Absolute position in the text. The function then receives the activation of that token alone, without
+        the token dimension: (B, C), (B, nh, hs) or (B, nh, S).
 
-    Queries, keys and values are hooked after the rotation and before the cache, so attn_k and attn_v have the new
-    tokens only, (B, kv, T, hs), and their changes stay in the cache. A hook on attn_weights, whose `position` is that
-    of the query, computes the attention of its layer step by step instead of in one kernel.
-    Raises ValueError for an unknown name, a layer with the wrong name, and a function that can't be called.
+    Queries, keys and values are hooked after the rotation and before the cache, so attn_k and attn_v hold only the new
+    tokens, (B, kv, T, hs), and changes to them stay in the cache. A hook on attn_weights makes its layer compute
+    attention step by step instead of in one kernel; its `position` is the query's.
+    Raises ValueError for an unknown name, a layer that does not match the name, and a function that is not callable.
     """
 
     name: str
@@ -140,7 +142,7 @@ class Hook:
         if self.name in HOOKABLE_OUTSIDE and self.layer is not None:
             raise GPTError(
                 "hook.outside",
-                "{name} is outside the layers: its hook needs the layer None, not {layer!r}",
+                "{name} is outside the layers: its hook must have the layer None, not {layer!r}",
                 name=self.name,
                 layer=self.layer,
             )
@@ -160,10 +162,10 @@ class Hook:
             )
 
     def apply(self, value: Tensor, start: int) -> Tensor:
-        """Return an activation (..., T, width) as changed by the function, whole or at the hook's position.
+        """Apply the function to an activation (..., T, width), or only to the token at the hook's position.
 
-        start: Absolute position of the first of the T tokens. Raises ValueError for a result that is not a tensor of
-        the shape that the function was given.
+        start: Absolute position of the first of the T tokens. Raises ValueError if the result is not a tensor of the
+        same shape as the argument.
         """
         if self.position is None:
             return self._call(value)
@@ -189,18 +191,18 @@ class Hook:
 
 @dataclass(frozen=True)
 class Edits:
-    """All interventions of one pass; Edits() changes nothing.
+    """All interventions in one forward pass; Edits() changes nothing.
 
-    head_scale: {(layer, head): factor} of a head's output before c_proj; 0 disables the head.
-    attn_scale, mlp_scale: {layer: factor} of what attention or feed-forward adds to the residual stream.
+    head_scale: {(layer, head): factor} for a head's output before c_proj; 0 disables the head.
+    attn_scale, mlp_scale: {layer: factor} for the output of attention or feed-forward.
     activation: replaces the feed-forward activation of every layer.
     drop_positions: omits the position embedding or the rotary rotation.
     patches: activations to replace.
-    steering: vectors that are added to the residual stream, after factors and patches.
-    hooks: functions of activations, see `Hook`; applied in their order, after all else. They work in this
-        process only: documents, links and other processes refuse them.
+    steering: vectors to add to the residual stream, after factors and patches.
+    hooks: functions applied to activations in this order, after all other edits, see `Hook`. They work only in this
+        process: documents, links and other processes refuse them.
 
-    Raises ValueError for an unknown activation, a factor that is not a finite number, and keys of another type.
+    Raises ValueError for an unknown activation, a factor that is not a finite number, and keys of the wrong type.
     """
 
     head_scale: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -223,7 +225,7 @@ class Edits:
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
             if not is_number(factor):
                 raise GPTError(
-                    "edits.factor", "a part can be multiplied by a finite number, not {value!r}", value=factor
+                    "edits.factor", "a factor must be a finite number, not {value!r}", value=factor
                 )
         for hook in self.hooks:
             if not isinstance(hook, Hook):
@@ -232,7 +234,7 @@ class Edits:
                 )
 
     def check(self, config: GPTConfig) -> None:
-        """Raise ValueError for a layer, head, position, activation or width of a vector that the model lacks."""
+        """Raise ValueError for a layer, head, position, activation or vector that does not fit the model."""
         heads = list(self.head_scale)
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
         layers += [each.layer for each in self.steering]
@@ -278,13 +280,13 @@ class Edits:
                 )
 
     def check_text(self, n: int) -> None:
-        """Raise ValueError for a patch or a hook at a position beyond a text of n tokens."""
+        """Raise ValueError for a patch or hook beyond the end of a text of n tokens."""
         for position in (*(patch.position for patch in self.patches), *(hook.position for hook in self.hooks)):
             if position is not None:
                 check_position(position, n)
 
     def fitting(self, config: GPTConfig) -> Edits:
-        """The edits without those that `check` refuses for this model."""
+        """Return only the edits that `check` accepts for this model."""
 
         def fits(**edit: Any) -> bool:
             try:
@@ -304,15 +306,15 @@ class Edits:
         )
 
     def for_any_text(self) -> Edits:
-        """The edits without patches and hooks of a position, which belong to one text."""
+        """Return the edits without patches and hooks at a position, which belong to one text."""
         return replace(self, patches=(), hooks=tuple(hook for hook in self.hooks if hook.position is None))
 
     def has_hook(self, layer: int, name: str) -> bool:
-        """Whether a hook changes this activation."""
+        """Return whether a hook changes this activation."""
         return any((hook.layer, hook.name) == (layer, name) for hook in self.hooks)
 
     def check_portable(self) -> None:
-        """Raise ValueError for hooks, whose functions can't be saved or sent to another process."""
+        """Raise ValueError for hooks, which cannot be saved or sent to another process."""
         if self.hooks:
             raise GPTError(
                 "edits.hooks_stay",
@@ -321,7 +323,7 @@ class Edits:
             )
 
     def scale_heads(self, layer: int, y: Tensor) -> Tensor:
-        """Scale the outputs y (B, nh, T, hs) of the heads of one layer."""
+        """Scale the head outputs y (B, nh, T, hs) of one layer."""
         scales = {head: factor for (where, head), factor in self.head_scale.items() if where == layer}
         if scales:
             y = y.clone()
@@ -330,7 +332,7 @@ class Edits:
         return y
 
     def apply(self, layer: int | None, name: str, value: Tensor, start: int) -> Tensor:
-        """Scale, patch, steer and hook a named activation of one layer, (..., T, width).
+        """Apply the edits to an activation (..., T, width) of one layer, or outside the layers if `layer` is None.
 
         start: absolute position of its first row.
         """

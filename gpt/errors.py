@@ -1,11 +1,11 @@
-"""The errors of this package: each has a key, an English sentence, and the values of its placeholders."""
+"""Errors with a key, an English sentence and the values of its placeholders, so that they can be translated."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Number
 
-MAX_QUOTED_CHARS = 40  # of an invalid value
+MAX_QUOTED_CHARS = 40
 
 
 class GPTError(ValueError):
@@ -14,7 +14,7 @@ class GPTError(ValueError):
     Values other than numbers, strings, None and errors are stored as strings, so that every error can be pickled.
 
     Args:
-        key: Name of the sentence in translations.
+        key: Key of the sentence in the translations.
         sentence: English sentence with placeholders for `str.format`.
         values: Values of the placeholders.
     """
@@ -36,7 +36,7 @@ class Verbatim(str):
 
 
 def quoted(value: object) -> Verbatim:
-    """The beginning of how Python writes a value."""
+    """Return the first MAX_QUOTED_CHARS characters of repr(value)."""
     return Verbatim(repr(value)[:MAX_QUOTED_CHARS])
 
 

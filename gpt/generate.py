@@ -33,15 +33,15 @@ def generate(
     edits: Edits | None = None,
     on_full: Literal["stop", "crop"] = "stop",
 ) -> Iterator[Step]:
-    """Continue a prompt: yields one Step per token, each after one forward pass.
+    """Continue a prompt, yielding one Step per token.
 
-    model: a loaded model, a name, a path, which is loaded at each call, or a GPT, whose tokens are written as numbers.
-    prompt: text, token ids, or the messages of a chat, {"role", "content"}, for a model with a chat template.
-    on_full: "stop" ends where the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
-        "crop" goes on, from the last block_size tokens each time, and takes prompts of any length.
+    model: a loaded model, a model name, a path (loaded on every call), or a GPT, whose tokens are written as numbers.
+    prompt: text, token ids, or, for a model with a chat template, a list of messages {"role", "content"}.
+    on_full: "stop" ends when the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
+        "crop" continues from the last block_size tokens and accepts prompts of any length.
 
-    The iterator ends after a step with a finish_reason: end-of-text, max_new_tokens, or a full context. Invalid
-    arguments raise ValueError at the call, not at the first step.
+    The last step has a finish_reason: end-of-text, max_new_tokens, or a full context. Invalid arguments raise
+    ValueError immediately, not at the first step.
     """
     check_integer("max_new_tokens", max_new_tokens, 1)
     check_choice("on_full", on_full, ("stop", "crop"))
@@ -60,13 +60,13 @@ def generate_batch(
     params: SamplingParams = DEFAULT_PARAMS,
     max_new_tokens: int = 64,
 ) -> list[list[int]]:
-    """Continue several prompts, as `generate` takes them: returns the new token ids of each.
+    """Continue several prompts in shared forward passes and return the new token ids of each.
 
-    The prompts share their forward passes, without padding: each gets the tokens that `generate` gives for it alone
-    with the same seed. Raises ValueError as `generate`, before any token is generated.
+    Nothing is padded: each prompt gets the same tokens as from `generate` with the same seed. The arguments are those
+    of `generate`; invalid ones raise ValueError before any token is generated.
     """
     if isinstance(prompts, str):
-        raise GPTError("prompt.not_a_list", "prompts must be a list of texts or of token ids, not one text")
+        raise GPTError("prompt.not_a_list", "prompts must be a list of texts or lists of token ids, not one text")
     loaded = as_loaded(model)
     streams = [generate(loaded, prompt, params, max_new_tokens) for prompt in prompts]
     with ThreadPoolExecutor(MAX_TEXTS, thread_name_prefix="generate_batch") as pool:
@@ -75,9 +75,9 @@ def generate_batch(
 
 @torch.inference_mode()
 def generate_greedy(model: GPT, idx: Tensor, max_new_tokens: int) -> Tensor:
-    """Append the most likely next token, again and again: (B, T) ids -> (B, T + max_new_tokens).
+    """Append the most likely next token max_new_tokens times: (B, T) ids -> (B, T + max_new_tokens).
 
-    Each step reads the last block_size tokens anew. `generate` gives the same tokens with a key-value cache.
+    Every step recomputes the last block_size tokens. `generate` gives the same tokens, but uses a key-value cache.
     """
     for _ in range(max_new_tokens):
         context = idx[:, -model.config.block_size :]

@@ -1,4 +1,4 @@
-"""Arguments of public functions, converted in one place: a model in any form, and text or token ids."""
+"""Convert the arguments of public functions: a model in any form, and text or token ids."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class HasModel(Protocol):
     def tokenizer(self) -> Vocabulary: ...
 
 
-AnyModel = GPT | HasModel | str | Path  # a name or a path is that of a model to load
-Text = str | Sequence[int] | Tensor  # a text, or the ids of its tokens
-named: list[Callable[[str | Path], HasModel]] = []  # finds a model by its name: `gpt.models.registry` fills it
+AnyModel = GPT | HasModel | str | Path  # str and Path: name or path of a model to load
+Text = str | Sequence[int] | Tensor  # a text or its token ids
+named: list[Callable[[str | Path], HasModel]] = []  # looks up a model by name; filled by `gpt.models.registry`
 
 
 class TokenNumbers(Vocabulary):
-    """The vocabulary of a model without a tokenizer: every token is written as its number."""
+    """Vocabulary for a model without a tokenizer: every token is written as its number."""
 
     def __init__(self, n_vocab: int) -> None:
         self.n_vocab = n_vocab
@@ -38,7 +38,7 @@ class TokenNumbers(Vocabulary):
     def encode(self, text: str) -> list[int]:
         raise GPTError(
             "model.no_tokenizer",
-            "a GPT has no tokenizer to read a text with: give token ids, or what load_model or get_model return",
+            "a GPT has no tokenizer to encode text: pass token ids, or the result of load_model or get_model",
         )
 
     def decode(self, ids: list[int]) -> str:
@@ -50,7 +50,7 @@ class TokenNumbers(Vocabulary):
 
 
 def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
-    """A model and its tokenizer. Raises ValueError for anything else than a model, and a name that does not exist."""
+    """Return a model and its tokenizer. Raises ValueError for an unknown name and anything that is not a model."""
     if isinstance(model, GPT):
         return model, TokenNumbers(model.config.vocab_size)
     if isinstance(model, (str, Path)):
@@ -60,21 +60,20 @@ def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
     except AttributeError:
         raise GPTError(
             "model.not_loaded",
-            "give a model as a name, a path, a GPT, or the result of load_model or get_model, not as {type}",
+            "a model must be a name, a path, a GPT, or the result of load_model or get_model, not {type}",
             type=type(model),
         ) from None
 
 
 def gpt_of(model: AnyModel) -> GPT:
-    """The network of a model. Raises ValueError as `with_tokenizer`."""
+    """Return the network of a model. Raises ValueError like `with_tokenizer`."""
     return with_tokenizer(model)[0]
 
 
 def ids_of(model: AnyModel, text: Text) -> list[int]:
-    """Token ids of a text as the model expects it; ids stay as they are. An empty text is the token that starts one.
+    """Return the token ids of a text as the model expects them; ids are kept. An empty text becomes `start_ids`.
 
-    Raises ValueError for a text without a tokenizer, for ids that are none or outside the vocabulary, and for a text
-    without any token.
+    Raises ValueError for a text without a tokenizer, for invalid or unknown ids, and if no token results.
     """
     network, tokenizer = with_tokenizer(model)
     ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)

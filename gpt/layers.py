@@ -1,4 +1,4 @@
-"""The layers of a GPT that torch has, too: each with its definition in `formula`, and the same in one kernel."""
+"""GPT layers that also exist in torch: `formula` spells out the definition, `forward` computes it in one kernel."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class LayerNorm(nn.Module):
         self.eps = eps
 
     def formula(self, x: Tensor) -> Tensor:
-        """(..., width) -> (..., width): mean 0 and variance 1 over the last dimension, then weight and bias."""
+        """Normalise the last dimension to mean 0 and variance 1, then apply weight and bias: (..., width) both ways."""
         mean = x.mean(dim=-1, keepdim=True)
         var = x.var(dim=-1, keepdim=True, unbiased=False)
         y = (x - mean) / torch.sqrt(var + self.eps) * self.weight
         return y if self.bias is None else y + self.bias
 
     def scale(self, x: Tensor) -> Tensor:
-        """(..., width) -> (..., 1): the standard deviation by which x is divided."""
+        """Return the standard deviation by which x is divided: (..., width) -> (..., 1)."""
         return torch.sqrt(x.var(dim=-1, keepdim=True, unbiased=False) + self.eps)
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
-        """What a summand of x contributes to the norm of x, with the scale of x as a constant.
+        """Return the contribution of a summand of x to the norm of x, treating the scale of x as a constant.
 
-        Those of all summands and the bias sum to `formula(x)`.
+        The contributions of all summands and the bias add up to `formula(x)`.
         """
         return (part - part.mean(dim=-1, keepdim=True)) / scale * self.weight
 
@@ -47,7 +47,7 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """Division by the root mean square, then a weight: no mean is subtracted and there is no bias (arXiv 1910.07467).
+    """Root mean square normalisation, without subtracting the mean and without a bias (arXiv 1910.07467).
 
     `formula` is the definition; `forward` computes the same in one call.
     """
@@ -60,16 +60,16 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def formula(self, x: Tensor) -> Tensor:
-        """(..., width) -> (..., width): mean square 1 over the last dimension, then weight."""
+        """Normalise the last dimension to mean square 1, then apply the weight: (..., width) both ways."""
         mean_square = x.square().mean(dim=-1, keepdim=True)
         return x / torch.sqrt(mean_square + self.eps) * self.weight
 
     def scale(self, x: Tensor) -> Tensor:
-        """(..., width) -> (..., 1): the root mean square by which x is divided."""
+        """Return the root mean square by which x is divided: (..., width) -> (..., 1)."""
         return torch.sqrt(x.square().mean(dim=-1, keepdim=True) + self.eps)
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
-        """What a summand of x contributes to the norm of x, with the scale of x as a constant."""
+        """Return the contribution of a summand of x to the norm of x, treating the scale of x as a constant."""
         return part / scale * self.weight
 
     def forward(self, x: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ class HeadsNorm(RMSNorm):
 
 
 class NoNorm(nn.Identity):
-    """Stand-in for a norm that a model lacks: returns its input, like a norm that divides by 1."""
+    """Stand-in for a missing norm: returns its input, like a norm that divides by 1."""
 
     bias = None
 
@@ -114,7 +114,7 @@ class GELU(nn.Module):
         self.approximate = approximate
 
     def formula(self, x: Tensor) -> Tensor:
-        """Any shape, by element: with the tanh approximation or the error function."""
+        """Apply GELU to each element, with the tanh approximation or the error function."""
         if self.approximate == "tanh":
             return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
         return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
@@ -132,14 +132,14 @@ ACTIVATIONS: dict[str, nn.Module] = {
 
 
 class Dropout(nn.Dropout):
-    """In training mode each number is zero with probability p, the others are divided by 1 - p (arXiv 1207.0580).
+    """Set each element to 0 with probability p in training mode and divide the others by 1 - p (arXiv 1207.0580).
 
-    Their mean stays the same, so nothing changes in evaluation mode. `formula` is the definition; `forward` computes
+    The division keeps the mean, so evaluation mode changes nothing. `formula` is the definition; `forward` computes
     the same. Both draw from torch's global generator.
     """
 
     def formula(self, x: Tensor) -> Tensor:
-        """Any shape, by element; x itself in evaluation mode."""
+        """Drop elements of x, of any shape; return x itself in evaluation mode."""
         if not self.training:
             return x
         kept = torch.empty_like(x).bernoulli_(1 - self.p)
@@ -150,7 +150,7 @@ class Dropout(nn.Dropout):
 
 
 class Linear(nn.Linear):
-    """nn.Linear that draws no weights on the meta device, which would import a large part of torch for nothing."""
+    """nn.Linear that draws no weights on the meta device, which would needlessly import a large part of torch."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
@@ -158,7 +158,7 @@ class Linear(nn.Linear):
 
 
 class Embedding(nn.Embedding):
-    """nn.Embedding, as `Linear`."""
+    """nn.Embedding that draws no weights on the meta device, like `Linear`."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
@@ -166,22 +166,22 @@ class Embedding(nn.Embedding):
 
 
 def softcap(x: Tensor, cap: float | None) -> Tensor:
-    """Limit x smoothly to the range -cap to cap: cap * tanh(x / cap), by element. Without a cap, return x itself."""
+    """Limit each element smoothly to -cap..cap: cap * tanh(x / cap). Without a cap, return x itself."""
     return x if cap is None else cap * torch.tanh(x / cap)
 
 
 def attention_scores(q: Tensor, k: Tensor, scale: float, cap: float | None) -> Tensor:
-    """Compute q k^T * scale, capped, before any mask: (..., T, hs) and (..., S, hs) -> (..., T, S)."""
+    """Compute the unmasked scores softcap(q k^T * scale, cap): (..., T, hs) and (..., S, hs) -> (..., T, S)."""
     return softcap((q @ k.transpose(-2, -1)).mul_(scale), cap)
 
 
 def make_norm(config: GPTConfig, width: int) -> LayerNorm | RMSNorm:
-    """The norm of a configuration, for vectors of this width."""
+    """Create the norm of a configuration, for vectors of this width."""
     return LayerNorm(width, config.bias, config.norm_eps) if config.norm == "layer" else RMSNorm(width, config.norm_eps)
 
 
 def make_qk_norm(config: GPTConfig, n_head: int) -> RMSNorm:
-    """The norm of queries or keys (..., n_head, T, hs)."""
+    """Create the norm for queries or keys (..., n_head, T, hs)."""
     if config.qk_norm == "full":
         return HeadsNorm(n_head * config.head_size, config.norm_eps)
     return RMSNorm(config.head_size, config.norm_eps)

@@ -1,12 +1,12 @@
-"""GPT: token ids to logits of the next token. The defaults of the configuration make it GPT-2.
+"""GPT: maps token ids to next-token logits. With the default configuration it is GPT-2.
 
-Module names are the keys of the GPT-2 checkpoints (wte, wpe, h, ln_1, c_attn ...). In shapes, B is the batch size, T
-the number of tokens of this call, S the number of positions attended to (T plus those in the cache), C the width of
-the model (n_embd), nh the number of heads and hs the size of one; kv is the number of key and value heads, nh unless
-query heads share them.
+Modules are named like the keys of the GPT-2 checkpoints (wte, wpe, h, ln_1, c_attn ...). In shapes, B is the batch
+size, T the number of tokens in this call, S the number of positions attended to (T plus the cache), C the width of the
+model (n_embd), nh the number of heads, hs the size of a head, and kv the number of key and value heads, which equals nh
+unless query heads share them.
 
-Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), and its released code; for what
-later models changed, the reports that `GPTConfig` names.
+Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), and its released code. `GPTConfig`
+cites the papers of later changes.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class ForwardContext:
     """Arguments of one forward pass that every layer receives.
 
     start: number of positions already in the cache.
-    attn_mask: (T, S) or (B, 1, T, S), True where attention is allowed; None: no mask but `is_causal`.
-    is_causal: each of the T tokens attends to itself and those before it; only without a mask.
-    has_padding: some rows of the mask may allow no position at all.
+    attn_mask: (T, S) or (B, 1, T, S), True where attention is allowed; None if `is_causal` is the only mask.
+    is_causal: whether each of the T tokens attends to itself and earlier ones; only without a mask.
+    has_padding: whether rows of the mask may be entirely False.
     rotary: cosine and sine of the rotary angles, see `rotary_angles`; None without rotary positions.
-    windowed: the context of the layers with a window; None for a model without.
-    attention: in place of `CausalSelfAttention.attend`, see `gpt.inference.batched_decode`. Called with the module, q
+    windowed: the context for layers with a window; None if the model has no window.
+    attention: replaces `CausalSelfAttention.attend`, see `gpt.inference.batched_decode`. Called with the module, q
         (nh, T, hs), k and v (kv, T, hs); returns (nh, T, hs).
     """
 
@@ -58,12 +58,12 @@ class ForwardContext:
 
     @classmethod
     def of_text(cls, config: GPTConfig, x: Tensor, edits: Edits | None = None) -> ForwardContext:
-        """The context of x (B, T, C), a text from its first position on, without cache and trace."""
+        """Return the context for a complete text x (B, T, C), without a cache or a trace."""
         ctx = cls(is_causal=x.shape[1] > 1, edits=edits)
         return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device))
 
     def with_positions(self, config: GPTConfig, positions: Tensor) -> ForwardContext:
-        """The context with the rotary angles of positions, (T,) or (B, T), and that of layers with a window."""
+        """Add the rotary angles of positions, (T,) or (B, T), and the context for layers with a window."""
         ctx = self.with_window(config, positions.shape[-1], positions.device)
         if config.position != "rotary" or (self.edits is not None and self.edits.drop_positions):
             return ctx
@@ -76,7 +76,7 @@ class ForwardContext:
         return replace(ctx, windowed=replace(ctx.windowed, rotary=rotary))
 
     def with_window(self, config: GPTConfig, T: int, device: torch.device) -> ForwardContext:
-        """The context with that of layers with a window, for T new positions."""
+        """Add the context for layers with a window, given T new positions."""
         if config.window is None:
             return self
         windowed, S = self, self.start + T
@@ -86,22 +86,22 @@ class ForwardContext:
         return replace(self, windowed=windowed)
 
     def of_layer(self, config: GPTConfig, layer: int) -> ForwardContext:
-        """The context of a layer, with or without a window."""
+        """Return the context for a layer, with or without a window."""
         return self if self.windowed is None or config.window_of(layer) is None else self.windowed
 
     def opens_attention(self, layer: int) -> bool:
-        """Whether a trace or a hook wants the attention weights of a layer."""
+        """Return whether a trace or a hook needs the attention weights of a layer."""
         is_hooked = self.edits is not None and self.edits.has_hook(layer, "attn_weights")
         return is_hooked or (self.trace is not None and self.trace.attention)
 
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
-        """Apply the edits to a named activation, record it in the trace, and return it."""
+        """Apply the edits to an activation, record it in the trace, and return it."""
         if self.edits is not None:
             value = self.edits.apply(layer, name, value, self.start)
         return self.record(layer, name, value)
 
     def record(self, layer: int | None, name: str, value: Tensor) -> Tensor:
-        """Record a named activation in the trace, and return it."""
+        """Record an activation in the trace and return it."""
         if self.trace is not None:
             self.trace.record(layer, name, value)
         return value
@@ -111,9 +111,9 @@ NO_CONTEXT = ForwardContext()
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head attention of each token to itself and the tokens before it: (B, T, C) -> (B, T, C).
+    """Multi-head attention of each token to itself and earlier tokens: (B, T, C) -> (B, T, C).
 
-    ctx: None is that of a whole text, see `ForwardContext.of_text`.
+    ctx: defaults to `ForwardContext.of_text`.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
@@ -140,7 +140,7 @@ class CausalSelfAttention(nn.Module):
         return self.resid_dropout(self.c_proj(y))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """Attention to the keys and values of this call, (B, kv, T, hs), and those in the cache: (B, nh, T, hs)."""
+        """Attend to the cache and to the keys and values of this call, (B, kv, T, hs); returns (B, nh, T, hs)."""
         q, k, v = (ctx.hook(self.layer, name, x) for name, x in (("attn_q", q), ("attn_k", k), ("attn_v", v)))
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
@@ -151,9 +151,9 @@ class CausalSelfAttention(nn.Module):
         return ctx.record(self.layer, "head_out", y)
 
     def eager_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """softmax(q k^T / sqrt(hs) + mask) v, step by step; traces and hooks get the weights.
+        """Compute softmax(q k^T / sqrt(hs) + mask) v step by step, so that traces and hooks see the weights.
 
-        q: (B, nh, T, hs), k and v: (B, kv, S, hs); each key and value head serves nh / kv query heads.
+        q: (B, nh, T, hs); k and v: (B, kv, S, hs). Each key and value head serves nh / kv query heads.
         """
         (B, nh, T, _), S = q.shape, k.shape[2]
         chunks, shared_v = self.attention_chunks(q, k, ctx), for_query_heads(v, nh)  # (B, nh, S, hs)
@@ -166,9 +166,9 @@ class CausalSelfAttention(nn.Module):
         return self.attn_dropout(attn_weights) @ shared_v  # (B, nh, T, hs)
 
     def attention_chunks(self, q: Tensor, k: Tensor, ctx: ForwardContext) -> Iterator[tuple[slice, slice, Tensor]]:
-        """Yield queries, keys and the attention weights between them, (B, nh, chunk, keys), for chunks of queries.
+        """Yield each chunk of queries with its keys and the attention weights between them, (B, nh, chunk, keys).
 
-        Keys after the last query of a chunk have weight 0 and are left out.
+        Keys after the last query of a chunk have weight 0 and are omitted.
         """
         nh, T, S = q.shape[1], q.shape[2], k.shape[2]
         mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
@@ -184,7 +184,7 @@ class CausalSelfAttention(nn.Module):
             yield queries, keys, weights
 
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """`eager_attention` in one kernel that does not store the attention weights."""
+        """Compute the same as `eager_attention` in one kernel, without storing the attention weights."""
         dropout = self.attn_dropout.p if self.training else 0.0
         y = F.scaled_dot_product_attention(
             q,
@@ -202,9 +202,9 @@ class CausalSelfAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an activation between them, applied to each token separately: (..., C) -> (..., C).
+    """Two linear layers with an activation in between, applied to each token separately: (..., C) -> (..., C).
 
-    Gated: a third layer, whose activation multiplies what the first gives.
+    If gated, the output of the first layer is multiplied by the activation of a third.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
@@ -231,8 +231,8 @@ class FeedForward(nn.Module):
 class TransformerBlock(nn.Module):
     """Attention, then feed-forward; each reads a normalised copy of the residual stream and adds its output to it.
 
-    Parallel: both read the same copy. Without pre_norm: the copy is not normalised. post_norm: the outputs are.
-    (B, T, C) -> (B, T, C). ctx: None is that of a whole text, see `ForwardContext.of_text`.
+    With parallel, both read the same copy. Without pre_norm the copy is not normalised; with post_norm the outputs are.
+    (B, T, C) -> (B, T, C). ctx: defaults to `ForwardContext.of_text`.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
@@ -259,9 +259,9 @@ class TransformerBlock(nn.Module):
 
 
 class GPT(nn.Module):
-    """Embeddings, n_layer blocks, a final norm and the head. GPT(config)(idx) gives the logits.
+    """Embeddings, n_layer blocks, a final norm and the output head. GPT(config)(idx) returns the logits.
 
-    generator: of the initial weights; None is torch's global generator. On the meta device there are none.
+    generator: draws the initial weights, unless the model is on the meta device; defaults to torch's global generator.
     """
 
     def __init__(self, config: GPTConfig, *, generator: torch.Generator | None = None) -> None:
@@ -282,7 +282,7 @@ class GPT(nn.Module):
             self.init_weights(generator)
 
     def init_weights(self, generator: torch.Generator | None = None) -> None:
-        """GPT-2's initialisation: normal(0, 0.02), for c_proj normal(0, 0.02 / sqrt(2 n_layer)); norms 1, biases 0."""
+        """Initialise like GPT-2: normal(0, 0.02), c_proj normal(0, 0.02 / sqrt(2 n_layer)), norms 1, biases 0."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 depth = 2 * self.config.n_layer if name.endswith("c_proj.weight") else 1
@@ -291,7 +291,7 @@ class GPT(nn.Module):
                 nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
 
     def train(self, mode: bool = True) -> GPT:
-        """Set the mode. Raises ValueError for training packed weights, see `gpt.inference.packed_linear`."""
+        """Set the mode. Raises ValueError if packed weights are to be trained, see `gpt.inference.packed_linear`."""
         if mode and not isinstance(self.lm_head, nn.Linear):
             raise GPTError(
                 "model.packed_train",
@@ -301,26 +301,26 @@ class GPT(nn.Module):
 
     @property
     def blocks(self) -> list[TransformerBlock]:
-        """The modules of `h` with their type, which nn.ModuleList does not keep."""
+        """The modules of `h`, typed as TransformerBlock."""
         return cast(list[TransformerBlock], list(self.h))
 
     @property
     def n_parameters(self) -> int:
-        """Numbers in all weights; a shared matrix is counted once."""
+        """Number of parameters; a shared matrix counts once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are, and where idx must be."""
+        """Device of the weights, on which idx must be."""
         return next(self.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of the first parameter; all have the same unless somebody changed them."""
+        """Data type of the parameters."""
         return next(self.parameters()).dtype
 
     def new_cache(self, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False) -> KVCache:
-        """An empty cache for texts of this model; arguments as for `KVCache`."""
+        """Create an empty cache for this model; arguments as for `KVCache`."""
         return KVCache(
             self.config, batch_size, max_length, dtype=self.dtype, device=self.device, keep_queries=keep_queries
         )
@@ -334,7 +334,7 @@ class GPT(nn.Module):
         trace: Trace | None = None,
         edits: Edits | None = None,
     ) -> Tensor:
-        """Logits of the next token at each position: (B, T) ids -> (B, T, vocab_size). Arguments: `hidden_states`."""
+        """Return next-token logits for each position: (B, T) ids -> (B, T, vocab_size). See `hidden_states`."""
         states = self.hidden_states(idx, attention_mask=attention_mask, cache=cache, trace=trace, edits=edits)
         logits = self.logits(states)
         if trace is not None:
@@ -342,7 +342,7 @@ class GPT(nn.Module):
         return logits
 
     def logits(self, states: Tensor) -> Tensor:
-        """Apply the head to states after the final norm, and the cap of the logits: (..., C) -> (..., vocab_size)."""
+        """Apply the output head and the softcap to normalised states: (..., C) -> (..., vocab_size)."""
         return softcap(self.lm_head(states), self.config.logit_softcap)
 
     def hidden_states(
@@ -354,19 +354,19 @@ class GPT(nn.Module):
         trace: Trace | None = None,
         edits: Edits | None = None,
     ) -> Tensor:
-        """Everything but the head: (B, T) ids -> (B, T, C), after the final norm.
+        """Return the states after the final norm, before the output head: (B, T) ids -> (B, T, C).
 
-        attention_mask: (B, S), 1 for real tokens and 0 for padding, those in the cache included. Positions
-            count real tokens only, so padding on the left changes nothing for them.
-        cache: holds the tokens before idx; idx is added to it.
-        trace: is filled with every activation of this pass.
+        attention_mask: (B, S), 1 for real tokens and 0 for padding, including the tokens in the cache. Positions
+            count real tokens only, so padding on the left does not affect the result.
+        cache: holds the tokens before idx; idx is appended to it.
+        trace: records the activations of this pass.
         edits: interventions for this pass.
         Raises ValueError if idx has another shape or the text does not fit block_size.
         """
         if idx.dim() != 2:
             raise GPTError(
                 "context.shape",
-                "idx must have shape (batch, tokens), not {shape}: one text is idx[None]",
+                "idx must have shape (batch, tokens), not {shape}; pass idx[None] for a single text",
                 shape=tuple(idx.shape),
             )
         B, T = idx.shape
@@ -406,7 +406,10 @@ class GPT(nn.Module):
         return states
 
     def hidden_states_in(self, ctx: ForwardContext, idx: Tensor, positions: Tensor) -> Tensor:
-        """`hidden_states` in a context: idx (B, T), positions (T,) or (B, T) -> (B, T, C). No check, no `advance`."""
+        """Compute `hidden_states` in a given context, without checks and without advancing the cache.
+
+        idx (B, T) and positions (T,) or (B, T) -> (B, T, C).
+        """
         x = self.wte(idx)  # (B, T, C)
         if self.config.embedding_scale != 1:
             x = x * self.config.embedding_scale
@@ -419,17 +422,17 @@ class GPT(nn.Module):
         return ctx.hook(None, "final_norm", self.ln_f(x))
 
     def loss(self, idx: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy in nats of targets (B, T), the ids that follow idx; targets of -100 are ignored."""
+        """Return the mean cross-entropy, in nats, of targets (B, T), the ids that follow idx; -100 is ignored."""
         logits = self(idx)
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-100)
 
 
 def causal_mask(T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
-    """(T, S), True where the last T of S positions may attend: on and below the diagonal that ends bottom right."""
+    """Return the causal mask of the last T of S positions: (T, S), True where attention is allowed."""
     return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
 
 
 def meta_model(config: GPTConfig) -> GPT:
-    """A model on the meta device, which has shapes and no memory."""
+    """Create a model on the meta device, with shapes but no memory."""
     with torch.device("meta"):
         return GPT(config)

@@ -1,14 +1,14 @@
-"""Configurations of published models, by name."""
+"""Configurations of published models."""
 
 from typing import Any
 
 from gpt.config import GPTConfig, RotaryScaling
 
-CONTEXT = 4096  # of models that were trained on longer texts, see `gpt.models.checkpoints.family_options`
+CONTEXT = 4096  # limit for models trained on longer texts, see `gpt.models.checkpoints.family_options`
 
 
 def pythia(n_layer: int, n_head: int, n_embd: int) -> GPTConfig:
-    """A model of Biderman et al., "Pythia" (arXiv 2304.01373)."""
+    """Return the configuration of a model of Biderman et al., "Pythia" (arXiv 2304.01373)."""
     return GPTConfig(
         vocab_size=50304,
         block_size=2048,
@@ -26,7 +26,7 @@ def pythia(n_layer: int, n_head: int, n_embd: int) -> GPTConfig:
 def llama(
     vocab_size: int, n_layer: int, n_head: int, n_kv_head: int, n_embd: int, n_ff: int | None, **options: Any
 ) -> GPTConfig:
-    """A model with the options that Llama, SmolLM2, Qwen and Gemma share, a tied head and a long context."""
+    """Return a configuration with the options that Llama, SmolLM2, Qwen and Gemma share."""
     return GPTConfig(
         **{
             "vocab_size": vocab_size,

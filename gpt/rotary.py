@@ -1,4 +1,4 @@
-"""Rotary positions: queries and keys are rotated by angles that grow with the position (RoFormer, arXiv 2104.09864)."""
+"""Rotary positions: rotate queries and keys by angles that grow with the position (RoFormer, arXiv 2104.09864)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gpt.config import RotaryScaling
 def rotary_angles(
     positions: Tensor, size: int, base: float = 10000.0, scaling: RotaryScaling | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Cosine and sine of position x frequency, where the frequency of pair i is base^(-2i/size).
+    """Return the cosine and sine of position x frequency, where the frequency of pair i is base^(-2i/size).
 
-    positions: (T,) or (B, T). size: how many numbers of a head are rotated. scaling: of the frequencies.
+    positions: (T,) or (B, T). size: number of rotated dimensions of a head. scaling: applied to the frequencies.
     Returns two tensors, each (T, size) or (B, 1, T, size).
     """
     frequencies = 1 / base ** (torch.arange(0, size, 2, device=positions.device).float() / size)  # (size / 2,)
@@ -28,11 +28,11 @@ def rotary_angles(
 
 
 def scale_frequencies(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
-    """Frequencies for longer texts than those of the training.
+    """Scale the frequencies for texts longer than those of the training.
 
-    "linear" divides all by the factor (arXiv 2306.15595). "llama3" divides those that make fewer than
-    low_freq_factor turns in the original context, none that makes more than high_freq_factor, and blends in between
-    (Llama 3.1's released code).
+    "linear" divides all frequencies by the factor (arXiv 2306.15595). "llama3" divides those that make fewer than
+    low_freq_factor turns in the original context, keeps those that make more than high_freq_factor, and interpolates
+    in between (Llama 3.1's released code).
     """
     if scaling.kind == "linear":
         return frequencies / scaling.factor

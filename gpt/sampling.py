@@ -1,8 +1,8 @@
-"""From logits to a token: stages that are pure functions over the whole vocabulary, then one reproducible draw.
+"""From logits to a token: a series of pure functions over the whole vocabulary, then one reproducible draw.
 
-Order and arithmetic of the stages are those of transformers' logits processors (`generation/logits_process.py`):
+The stages have the order and arithmetic of the logits processors in transformers (`generation/logits_process.py`):
 repetition penalty, temperature, top-k, top-p, min-p. The draw inverts the cumulative distribution at a uniform number
-that depends on the seed and the position alone.
+that depends only on the seed and the position.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from torch import Tensor
 from gpt.checks import check_above, check_below_one, check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
 
-LIKELY = 4096  # largest logits among which the edge of top-p is looked for before the whole vocabulary is sorted
-SUM_LANES = 4  # float32 sums that the narrowest vector unit keeps side by side
-OTHER_ERRORS = 1e-6  # of float32 exponentials, quotients and sums of probabilities
+LIKELY = 4096  # number of largest logits searched for the edge of top-p before the whole vocabulary is sorted
+SUM_LANES = 4  # parallel float32 sums in the narrowest vector unit
+OTHER_ERRORS = 1e-6  # error of float32 exponentials, quotients and sums of probabilities
 
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """Settings of the stages and the seed of the draw; None turns a stage off.
+    """Settings of the sampling stages and the seed; None turns a stage off.
 
-    temperature: divides the logits; above 1 flattens, below 1 sharpens the distribution, 0 is greedy.
+    temperature: divides the logits; above 1 flattens the distribution, below 1 sharpens it, 0 is greedy.
     top_k: keeps the k most likely tokens; 0 becomes None.
-    top_p: keeps the smallest set of most likely tokens with at least this probability (arXiv 1904.09751).
-    min_p: keeps tokens at least this fraction as likely as the most likely one (arXiv 2407.01082).
-    repetition_penalty: above 1 lowers the logits of tokens that occurred before (arXiv 1909.05858).
-    seed: determines every draw; None: a random seed.
+    top_p: keeps the smallest set of most likely tokens with at least this total probability (arXiv 1904.09751).
+    min_p: keeps tokens whose probability is at least this fraction of the largest (arXiv 2407.01082).
+    repetition_penalty: above 1 lowers the logits of tokens that have occurred before (arXiv 1909.05858).
+    seed: determines every draw; None chooses a random seed.
 
-    Raises ValueError, naming the value and the limit.
+    Raises ValueError with the invalid value and its limit.
     """
 
     temperature: float = 1.0
@@ -66,7 +66,7 @@ class SamplingParams:
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:
-    """Return the same settings, with a fresh random seed if seed is None. Raises ValueError for another type."""
+    """Return the settings, with a random seed if seed is None. Raises ValueError for another type."""
     if not isinstance(params, SamplingParams):
         raise GPTError("sampling.params", "params must be SamplingParams(...), not {type}", type=type(params))
     return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
@@ -77,12 +77,12 @@ StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_
 
 @dataclass(frozen=True)
 class Stages:
-    """The next-token distribution after each stage: float32 on the CPU, (vocab_size,), summing to 1.
+    """Next-token distribution after each stage: float32 on the CPU, (vocab_size,), with sum 1.
 
-    A stage that is off equals the one before it; `final` is the last.
+    A stage that is off equals the one before it; `final` equals the last stage.
 
     Attributes:
-        kept: (vocab_size,), True for the tokens that no stage removed.
+        kept: (vocab_size,), True for tokens that no stage has removed.
         entropy: Entropy of `final`, in bits.
     """
 
@@ -98,15 +98,15 @@ class Stages:
 
 
 def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> Stages:
-    """Return the distribution after each stage.
+    """Return the next-token distribution after each stage.
 
     Args:
         logits: (vocab_size,); a token with -inf is never drawn.
         params: Settings of the stages.
-        previous_ids: Tokens that the repetition penalty applies to, each once.
+        previous_ids: Token ids to penalise; repeated ids count once.
 
     Raises:
-        ValueError: For +inf, NaN, only -inf, and ids outside the vocabulary.
+        ValueError: If logits contain +inf or NaN or are all -inf, or an id is outside the vocabulary.
     """
     rows = stage_logits(logits, params, previous_ids)
     probs = [softmax(rows[0])]
@@ -118,40 +118,41 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
 
 
 def entropy_bits(p: Tensor) -> Tensor:
-    """Entropy -sum p log2 p over the last dimension, in bits: (..., V) -> (...)."""
+    """Return the entropy -sum p log2 p over the last dimension, in bits: (..., V) -> (...)."""
     return torch.special.entr(p).sum(dim=-1) / math.log(2)
 
 
 def rank_of(logits: Tensor, ids: Tensor) -> Tensor:
-    """The rank of one id in each row, 1 for the largest logit; equals share a rank: (..., V), (..., 1) -> (...)."""
+    """Return the rank of one id per row, 1 for the largest logit; ties share a rank: (..., V), (..., 1) -> (...)."""
     return 1 + (logits > logits.gather(-1, ids)).count_nonzero(dim=-1)
 
 
 def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:
-    """Equals `inverse_cdf(distribution(...).final, u)`, without the distributions of the earlier stages."""
+    """Return `inverse_cdf(distribution(...).final, u)` without computing the earlier distributions."""
     if params.temperature == 0:
         return int(apply_repetition_penalty(check_logits(logits), params.repetition_penalty, previous_ids).argmax())
     return inverse_cdf(softmax(stage_logits(logits, params, previous_ids)[-1]), u)
 
 
 def uniform_draw(seed: int, position: int) -> float:
-    """The number in [0, 1) for one position of one seed: 53 bits of a hash, the same on every machine.
+    """Return a number in [0, 1) for a seed and a position: 53 bits of a hash, identical on every machine.
 
-    Independent of the order in which positions are drawn, and of whether they are drawn alone or in a batch.
+    It depends neither on the order of the draws nor on whether they are batched.
     """
     digest = hashlib.blake2b(f"{seed:x}:{position:x}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / 2**53
 
 
 def inverse_cdf(final: Tensor, u: float) -> int:
-    """The first token, in descending order of probability, at which the cumulative probability exceeds u in [0, 1).
+    """Return the first token, by descending probability, whose cumulative probability exceeds u in [0, 1).
 
-    final: (vocab_size,) probabilities. Ties go by id. Sums are float64; no token of probability 0 is drawn.
+    final: (vocab_size,) probabilities. Ties are ordered by id, sums are float64, and tokens of probability 0 are never
+    drawn.
     """
     check_below_one("u", u)
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
-    for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough
+    for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens nearly always suffice
         descending = np.sort(probs[candidates])[::-1].copy()  # faster than sorting ids by value
         sums = torch.from_numpy(descending).cumsum(dim=0, dtype=torch.float64).numpy()  # faster than numpy's
         if sums[-1] > target:
@@ -162,9 +163,9 @@ def inverse_cdf(final: Tensor, u: float) -> int:
 
 
 def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
-    """Logits before and after each stage, (vocab_size,) float32; the same object where one is off.
+    """Return the logits before and after each stage, (vocab_size,) float32; a stage that is off adds no copy.
 
-    In numpy, whose overhead per call is a third of torch's.
+    Uses NumPy, whose overhead per call is a third of torch's.
     """
     raw = check_logits(logits)
     rows = [raw, apply_repetition_penalty(raw, params.repetition_penalty, previous_ids)]
@@ -174,28 +175,28 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
 
 
 def check_logits(logits: Tensor) -> np.ndarray:
-    """logits (vocab_size,) as float32 on the CPU. Raises ValueError for another shape, +inf, NaN or only -inf."""
+    """Convert logits (vocab_size,) to float32 on the CPU. Raises ValueError as in `distribution`."""
     if logits.dim() != 1 or len(logits) == 0:
         raise GPTError(
             "sampling.logits_shape",
-            "logits must be one row, a number per token, not of shape {shape}",
+            "logits must have shape (vocab_size,), not {shape}",
             shape=tuple(logits.shape),
         )
     raw = logits.detach().to("cpu", torch.float32).numpy()
     if not np.isfinite(raw.max()):
         raise GPTError(
-            "sampling.logits_not_finite", "logits must be finite or -inf: these contain +inf or NaN, or only -inf"
+            "sampling.logits_not_finite", "logits must be finite or -inf, but contain +inf or NaN, or are all -inf"
         )
     return raw
 
 
 def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous_ids: Sequence[int]) -> np.ndarray:
-    """Logits of previous ids divided by the penalty where positive, multiplied where negative."""
+    """Divide the positive logits of previous ids by the penalty and multiply the negative ones by it."""
     if penalty is None or len(previous_ids) == 0:
         return logits
     ids = np.asarray(previous_ids)
     if ids.dtype.kind not in "iu":
-        raise GPTError("sampling.previous_ids", "previous_ids must be token ids, whole numbers")
+        raise GPTError("sampling.previous_ids", "previous_ids must be token ids, which are whole numbers")
     for token_id in (ids.min(), ids.max()):
         check_token_id(token_id, len(logits))
     penalised = logits.copy()
@@ -205,14 +206,14 @@ def apply_repetition_penalty(logits: np.ndarray, penalty: float | None, previous
     if not np.isfinite(penalised.max()):
         raise GPTError(
             "sampling.penalty_overflow",
-            "repetition_penalty {value!r} takes these logits beyond the range of a float",
+            "repetition_penalty {value!r} makes these logits exceed the range of a float",
             value=penalty,
         )
     return penalised
 
 
 def apply_temperature(logits: np.ndarray, temperature: float) -> np.ndarray:
-    """logits / temperature; at 0 only the largest, the lowest id of equals, stays above -inf."""
+    """Divide the logits by the temperature; at 0, keep only the largest. Ties go to the lowest id."""
     if temperature == 1:
         return logits
     if temperature == 0:
@@ -225,12 +226,12 @@ def apply_temperature(logits: np.ndarray, temperature: float) -> np.ndarray:
 
 
 def keep_top_k(logits: np.ndarray, k: int | None) -> np.ndarray:
-    """Keep exactly the k largest: ties go to the lower id."""
+    """Keep exactly the k largest logits. Ties go to the lower id."""
     return logits if k is None or k >= len(logits) else keep_largest(logits, k)
 
 
 def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
-    """Keep the fewest of the largest that hold probability p, at least one: ties go to the lower id."""
+    """Keep the smallest set of largest logits with total probability p, but at least one. Ties go to the lower id."""
     if p is None or p == 1:
         return logits
     least, count = likely_edge(logits, p) or sorted_edge(logits, p)
@@ -238,7 +239,7 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
 
 
 def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
-    """Return the smallest logit that top-p keeps, and how many it keeps, by the arithmetic of transformers."""
+    """Return the smallest logit that top-p keeps and the number kept, with the arithmetic of transformers."""
     ascending = np.full_like(logits, -math.inf)
     finite = np.sort(logits[logits > -math.inf])
     ascending[len(logits) - len(finite) :] = finite
@@ -248,10 +249,11 @@ def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
 
 
 def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
-    """Return the result of `sorted_edge` from exact sums over the LIKELY largest alone.
+    """Compute the result of `sorted_edge` from exact sums over only the LIKELY largest logits.
 
-    None where the edge lies beyond them, or so close to p that rounding in `sorted_edge` decides. Its softmax adds all
-    tokens in float32, in ascending order and SUM_LANES sums; an addition is off by at most 2^-24 of the sum so far.
+    Returns None if the edge lies beyond them, or so close to p that it depends on rounding in `sorted_edge`, whose
+    softmax adds all tokens in float32, in ascending order and SUM_LANES sums. The error of an addition is at most 2^-24
+    of the sum so far.
     """
     n_others = len(logits) - LIKELY
     if n_others < LIKELY:
@@ -259,7 +261,7 @@ def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
     descending = np.sort(np.partition(logits, n_others)[n_others:])[::-1]
     total = np.exp(logits - descending[0]).sum(dtype=np.float64)
     cumulative = np.exp(descending - descending[0]).cumsum(dtype=np.float64) / total
-    below = 1 - cumulative  # probability of the tokens after each
+    below = 1 - cumulative  # total probability of the tokens after each one
     error = 2**-24 * (below.sum() + below[-1] * n_others / 2) / SUM_LANES + OTHER_ERRORS
     first, last = cumulative.searchsorted((p - error, p + error)).tolist()
     return (descending[first], first + 1) if first == last < LIKELY else None
@@ -273,7 +275,7 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     return np.where(probs < np.float32(p) * probs.max(), np.float32(-math.inf), logits)
 
 
-# Name of the setting and function of each stage after the repetition penalty, which alone needs the previous ids.
+# Setting and function of each stage after the repetition penalty, the only stage that needs the previous ids.
 STAGES = (
     ("temperature", apply_temperature),
     ("top_k", keep_top_k),
@@ -283,12 +285,12 @@ STAGES = (
 
 
 def keep_largest(logits: np.ndarray, count: int) -> np.ndarray:
-    """Set all but the `count` largest to -inf: ties go to the lower id."""
+    """Set all but the `count` largest logits to -inf. Ties go to the lower id."""
     return keep_from(logits, np.partition(logits, -count)[-count], count)
 
 
 def keep_from(logits: np.ndarray, least: np.float32, count: int) -> np.ndarray:
-    """Keep the `count` largest, of which `least` is the smallest: ties go to the lower id."""
+    """Keep the `count` largest logits, whose minimum is `least`. Ties go to the lower id."""
     kept = torch.threshold(torch.from_numpy(logits), float(least), -math.inf).numpy()  # values above `least`
     tied = np.flatnonzero(logits == least)[: count - np.count_nonzero(logits > least)]
     kept[tied] = logits[tied]
@@ -296,7 +298,7 @@ def keep_from(logits: np.ndarray, least: np.float32, count: int) -> np.ndarray:
 
 
 def top_ids(values: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the `count` largest of values (n,), in descending order, ties by lower index."""
+    """Return the indices of the `count` largest values (n,), in descending order. Ties go to the lower index."""
     if count < len(values):
         least = torch.from_numpy(values).topk(count, sorted=False).values.min().item()
         ids = np.flatnonzero(values >= least)  # more than count only with ties
@@ -306,5 +308,5 @@ def top_ids(values: np.ndarray, count: int) -> np.ndarray:
 
 
 def softmax(logits: np.ndarray) -> Tensor:
-    """Softmax over the last dimension, as a tensor of the same dtype."""
+    """Return the softmax over the last dimension, as a tensor of the same dtype."""
     return torch.from_numpy(logits).softmax(dim=-1)

@@ -1,4 +1,4 @@
-"""Seeds for functions of torch that take no generator, such as dropout."""
+"""Seed torch functions that take no generator, such as dropout."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _global_generator = threading.Lock()
 
 @contextmanager
 def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
-    """Seed torch's global generators of the CPU and of `device` within the block, and restore them after it.
+    """Seed torch's global generators for the CPU and `device` inside the block, and restore them afterwards.
 
-    Threads share these generators: one block runs at a time.
+    Threads share these generators, so only one block runs at a time.
     """
     device = torch.device(device)
     gpus = [device] if device.type == "cuda" else []

@@ -1,4 +1,4 @@
-"""Text to token ids and back: the interface of all vocabularies, and byte-level BPE by tiktoken."""
+"""Convert between text and token ids: the interface of all vocabularies, and byte-level BPE with tiktoken."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gpt.errors import GPTError
 
 END_OF_TEXT = "<|endoftext|>"
 GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz"
-# Pre-tokenisation: words within which bytes are merged (GPT-2's encoder.py, in tiktoken's syntax).
+# Pre-tokenisation: splits a text into words; bytes merge only inside a word (GPT-2's encoder.py, in tiktoken syntax).
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 NEVER_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 
 
 def no_chat_template() -> GPTError:
-    """The error of a model without a chat template."""
-    return GPTError("chat.none", "this model has no chat template: it continues texts, but was not trained on messages")
+    """Return the error for a model without a chat template."""
+    return GPTError("chat.none", "this model has no chat template: it continues texts but was not trained on messages")
 
 
 class Vocabulary(ABC):
@@ -35,11 +35,11 @@ class Vocabulary(ABC):
     Attributes:
         n_vocab: Number of ids.
         eot_id: Id of the end-of-text token; None without one.
-        eot_ids: Ids that end a generation.
-        special_ids: Ids of control tokens, which no text is encoded to.
+        eot_ids: Ids that end generation.
+        special_ids: Ids of control tokens, which `encode` never returns.
         prefix_ids: Control tokens that the model expects before every text, such as Gemma's <bos>.
         unknown_id: Id that replaces characters or words missing from the vocabulary; None without one.
-        strips_space: Whether encoding adds a space before a text, and decoding removes it.
+        strips_space: Whether encoding adds a space before a text and decoding removes it.
     """
 
     n_vocab: int
@@ -55,7 +55,7 @@ class Vocabulary(ABC):
         """Return the token ids of a text, without `prefix_ids`."""
 
     def encode_continuation(self, text: str) -> list[int]:
-        """Return the token ids of a text that follows another one: like `encode`, without adding a space."""
+        """Return the token ids of a text that follows another one; unlike `encode`, adds no space."""
         return self.encode(text)
 
     @property
@@ -64,22 +64,22 @@ class Vocabulary(ABC):
         return False
 
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """Return the token ids of a chat, up to where the assistant begins to answer.
+        """Return the token ids of a chat, up to the point where the assistant starts to answer.
 
         Args:
-            messages: {"role", "content"} each, with the role "user", "assistant" or, if the template supports it,
-                "system". Names of control tokens in the contents are encoded as characters.
+            messages: Dictionaries {"role", "content"}, with the role "user", "assistant" or, if the template supports
+                it, "system". Names of control tokens in the contents are encoded as ordinary characters.
 
         Raises:
-            ValueError: Without a template, and if the template refuses the messages or fails.
+            ValueError: If there is no template, or the template refuses the messages or fails.
         """
         raise no_chat_template()
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
-        """Return the text of the tokens before and after a user's message, with control tokens by name.
+        """Return the text before and after a user's message, with the names of control tokens.
 
         Args:
-            first: Whether the message is the first of the chat. For a later one, the text starts with the end of the
+            first: Whether the message opens the chat. For a later message, the text starts with the end of the
                 assistant's turn.
 
         Raises:
@@ -93,11 +93,11 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:
-        """Return the text of some ids, with control tokens by name; undecodable bytes become U+FFFD."""
+        """Return the text of token ids, with the names of control tokens; undecodable bytes become U+FFFD."""
 
     @abstractmethod
     def token_bytes(self, token_id: int) -> bytes:
-        """Return the bytes of one token, which may be part of a character. Raises ValueError for an unknown id."""
+        """Return the bytes of a token, which may be part of a character. Raises ValueError for an unknown id."""
 
 
 class Tokenizer(Vocabulary):
@@ -111,7 +111,7 @@ class Tokenizer(Vocabulary):
         self.special_ids = frozenset(encoding._special_tokens.values())
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text; unpaired surrogates become U+FFFD."""
+        """Return the token ids of a text; unpaired surrogates become U+FFFD."""
         return self.encoding.encode_ordinary(text.encode("utf-8", "replace_surrogate").decode())
 
     def decode(self, ids: list[int]) -> str:
@@ -129,14 +129,14 @@ class IncrementalDecoder:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, data: bytes, final: bool = False) -> str:
-        """The characters completed by these bytes; final: an incomplete one at the end becomes U+FFFD."""
+        """Return the characters completed by these bytes. If final, a trailing incomplete one becomes U+FFFD."""
         return self._decoder.decode(data, final)
 
 
 class TextDecoder:
     """Decoder for a stream of tokens: returns each character once it is complete. Control tokens have no text.
 
-    strips_space: Whether a space is removed from the first token; defaults to the vocabulary's own.
+    strips_space: Whether to remove a leading space from the first token; defaults to the vocabulary's setting.
     """
 
     def __init__(self, tokenizer: Vocabulary, *, strips_space: bool | None = None) -> None:
@@ -144,7 +144,7 @@ class TextDecoder:
         self._strips_space = tokenizer.strips_space if strips_space is None else strips_space
 
     def feed(self, token_id: int) -> str:
-        """The characters that a token completes."""
+        """Return the characters completed by a token."""
         if token_id in self._tokenizer.special_ids:
             return ""
         data = self._tokenizer.token_bytes(token_id)
@@ -153,25 +153,27 @@ class TextDecoder:
         return self._decoder.feed(data)
 
     def finish(self) -> str:
-        """U+FFFD for an incomplete character at the end."""
+        """Return U+FFFD if the last character is incomplete, else an empty string."""
         return self._decoder.feed(b"", final=True)
 
 
 def prompt_ids(tokenizer: Vocabulary, text: str) -> list[int]:
-    """Token ids of a text as the model expects it: after `prefix_ids`. An empty text has none."""
+    """Return `prefix_ids` followed by the token ids of a text; an empty list for an empty text."""
     return [*tokenizer.prefix_ids, *tokenizer.encode(text)] if text else []
 
 
 def start_ids(tokenizer: Vocabulary) -> list[int]:
-    """What an empty prompt starts from: `prefix_ids`, else the end-of-text token if there is one."""
+    """Return the ids that replace an empty prompt: `prefix_ids`, else the end-of-text token if there is one."""
     if tokenizer.prefix_ids:
         return list(tokenizer.prefix_ids)
     return [] if tokenizer.eot_id is None else [tokenizer.eot_id]
 
 
 def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
-    """Whether these ids begin as a chat: after what other texts start from, with a control token or, as for Llama 2,
-    with what the template writes before a message."""
+    """Return whether these ids begin like a chat.
+
+    After `start_ids`, a chat has a control token or, as for Llama 2, the text that the template puts before a message.
+    """
     if not tokenizer.is_chat:
         return False
     start = start_ids(tokenizer)
@@ -187,19 +189,19 @@ def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
 
 
 def text_with_names(tokenizer: Vocabulary, ids: Sequence[int], *, strips_space: bool | None = None) -> str:
-    """Text of some ids with the names of control tokens. strips_space: as for `TextDecoder`."""
+    """Return the text of token ids with the names of control tokens. strips_space: as for `TextDecoder`."""
     decoder = TextDecoder(tokenizer, strips_space=strips_space)
     special = tokenizer.special_ids
     return "".join(tokenizer.token_bytes(i).decode() if i in special else decoder.feed(i) for i in ids)
 
 
 def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
-    """Text of some ids without control tokens."""
+    """Return the text of token ids without control tokens."""
     return tokenizer.decode([token_id for token_id in ids if token_id not in tokenizer.special_ids])
 
 
 def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """The text whose `prompt_ids` these are, None if there is none."""
+    """Return the text with these `prompt_ids`, None if there is none."""
     if list(ids) == start_ids(tokenizer):
         return ""
     try:
@@ -210,7 +212,7 @@ def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
 
 
 def continuation_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """The text that `encode_continuation` encodes to these ids, None if there is none."""
+    """Return the text that `encode_continuation` maps to these ids, None if there is none."""
     try:
         text = b"".join(map(tokenizer.token_bytes, ids)).decode()
         return text if tokenizer.encode_continuation(text) == list(ids) else None
@@ -228,7 +230,7 @@ codecs.register_error("replace_surrogate", _replace_surrogate)
 
 
 def as_token_ids(ids: Any) -> list[int]:
-    """Token ids as Python integers, from a list, an array or a tensor. Raises ValueError for anything else."""
+    """Convert a list, an array or a tensor of token ids to Python integers. Raises ValueError for anything else."""
     try:
         values = list(ids)
         if isinstance(ids, bytes | bytearray) or any(isinstance(token_id, bool) for token_id in values):
@@ -241,7 +243,7 @@ def as_token_ids(ids: Any) -> list[int]:
 def load_vocabulary(path: Path | str) -> Tokenizer:
     """Read a vocabulary file in tiktoken's format, compressed if its name ends with .gz.
 
-    Each line holds a token's bytes in base64 and its id. The end-of-text token gets the id after the last. Raises
+    Each line holds a token's bytes in base64 and its id. The end-of-text token gets the next free id. Raises
     ValueError for any other file, and if a byte of UTF-8 has no token.
     """
     path = Path(path)
@@ -250,7 +252,7 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
     if missing := missing_bytes(ranks):
         raise GPTError(
             "vocabulary.missing_byte",
-            "{file} cannot spell every text: it has no token for byte {byte}",
+            "{file} cannot encode every text: it has no token for byte {byte}",
             file=path.name,
             byte=missing[0],
         )
@@ -258,7 +260,7 @@ def load_vocabulary(path: Path | str) -> Tokenizer:
 
 
 def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
-    """Return the id of each token in the content of such a file, whose name is given."""
+    """Parse the contents of a vocabulary file into {token: id}. name: file name for error messages."""
     try:
         lines = [line.split() for line in data.splitlines() if line]
         ranks = {base64.b64decode(token, validate=True): int(rank) for token, rank in lines}
@@ -269,7 +271,7 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
     if sorted(ranks.values()) != list(range(len(lines))):
         raise GPTError(
             "vocabulary.tiktoken_ids",
-            "{file} is not a tiktoken vocabulary: its ids are not 0 to {last}, each once",
+            "{file} is not a tiktoken vocabulary: it does not contain each id from 0 to {last} once",
             file=name,
             last=len(lines) - 1,
         )
@@ -282,7 +284,7 @@ def missing_bytes(ranks: Mapping[bytes, int]) -> list[int]:
 
 
 def tiktoken_tokenizer(ranks: dict[bytes, int]) -> Tokenizer:
-    """Return a tokenizer with GPT-2's pattern, whose end-of-text token has the id after the last."""
+    """Return a tokenizer with GPT-2's pattern, whose end-of-text token gets the next free id."""
     special = {END_OF_TEXT: len(ranks)}
     return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
 
@@ -297,5 +299,5 @@ def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
 
 @cache
 def gpt2_tokenizer() -> Tokenizer:
-    """Return GPT-2's vocabulary of 50,257 tokens, which is bundled. Every call returns the same object."""
+    """Return the bundled GPT-2 vocabulary of 50,257 tokens. Every call returns the same object."""
     return load_vocabulary(GPT2_VOCABULARY)

@@ -1,4 +1,4 @@
-"""The activations of one forward pass, by name and layer."""
+"""Activations of a forward pass, by name and layer."""
 
 from __future__ import annotations
 
@@ -16,40 +16,39 @@ from torch import Tensor
 from gpt.errors import GPTError
 from gpt.layers import attention_scores
 
-NUMBERS = ("score_scale", "score_cap")  # the same in all layers
+NUMBERS = ("score_scale", "score_cap")  # shared by all layers
 ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_weights")
 FULL = ("ln_1", "ln_2", "head_out", "logits")
-NOT_RECORDED: Any = object()  # in a field that no pass has filled, typed as any tensor
+NOT_RECORDED: Any = object()  # value of a field that no pass has filled
 
 
 class _Activations:
-    """Base of the traces: reading a field that no pass has filled raises ValueError."""
+    """Base class of traces: reading a field that was not recorded raises ValueError."""
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
         if value is NOT_RECORDED:
             raise GPTError(
-                "trace.not_recorded", "{name} was not recorded: model(idx, trace=Trace()) records it", name=name
+                "trace.not_recorded", "{name} was not recorded; run model(idx, trace=Trace()) to record it", name=name
             )
         return value
 
 
 @dataclass(repr=False, eq=False)
 class LayerTrace(_Activations):
-    """The activations of one block. B batch, T tokens of this pass, S positions attended to.
+    """Activations of one block. B: batch size, T: tokens of this pass, S: positions attended to.
 
-    resid_pre, resid_mid, resid_post: (B, T, C), the residual stream before attention, before the
-        feed-forward part, and after it.
-    attn_out, mlp_out: (B, T, C), what attention and feed-forward add: after projection and bias.
-    attn_q: (B, nh, T, hs); attn_k, attn_v: (B, kv, S, hs), kv the number of key and value heads; rotary positions
-        already applied.
+    resid_pre, resid_mid, resid_post: (B, T, C), the residual stream before attention, before the feed-forward network,
+        and after it.
+    attn_out, mlp_out: (B, T, C), the outputs that attention and feed-forward add to the residual stream.
+    attn_q: (B, nh, T, hs); attn_k, attn_v: (B, kv, S, hs), with kv key and value heads. Rotary positions are applied.
     attn_weights: (B, nh, T, S), after the softmax.
     mlp_pre, mlp_post: (B, T, n_ff), before and after the activation function.
-    mlp_up: (B, T, n_ff), None unless the feed-forward part is gated: mlp_post = activation(mlp_pre) * mlp_up.
-    ln_1, ln_2: (B, T, C), the normalised inputs of attention and of the feed-forward part; head_out: (B, nh, T, hs),
-        what each head adds before c_proj, after the factors of edits. In full traces only.
-    score_scale: factor on the product of query and key; None is 1 / sqrt(hs). score_cap: limit of the scores.
-    Reading one that was not recorded raises ValueError.
+    mlp_up: (B, T, n_ff), in gated models, where mlp_post = activation(mlp_pre) * mlp_up; else None.
+    ln_1, ln_2: (B, T, C), the normalised inputs of attention and feed-forward; head_out: (B, nh, T, hs), the output of
+        each head before c_proj, scaled by edits. Only in full traces.
+    score_scale: factor on the product of query and key; defaults to 1 / sqrt(hs). score_cap: limit of the scores.
+    Reading an activation that was not recorded raises ValueError.
     """
 
     resid_pre: Tensor = NOT_RECORDED
@@ -72,7 +71,7 @@ class LayerTrace(_Activations):
 
     @property
     def attn_scores(self) -> Tensor:
-        """q k^T / sqrt(hs), capped, (B, nh, T, S), before the mask; computed from q and k on access."""
+        """Scores before the mask, q k^T / sqrt(hs), capped: (B, nh, T, S). Computed on access."""
         scale = self.attn_q.shape[-1] ** -0.5 if self.score_scale is None else self.score_scale
         keys = for_query_heads(self.attn_k, self.attn_q.shape[1])  # (B, nh, S, hs)
         return attention_scores(self.attn_q, keys, scale, self.score_cap)
@@ -80,17 +79,19 @@ class LayerTrace(_Activations):
 
 @dataclass(repr=False, eq=False)
 class Trace(_Activations):
-    """The activations of one forward pass, which fills it; another pass replaces the content.
+    """Activations of one forward pass. Another pass replaces them.
 
     `trace["layers.3.attn_q"]` is `trace.layers[3].attn_q`; `keys()` lists the names.
 
-    token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None where positions are rotary
-    or dropped. layers: one LayerTrace per block. final_norm: (B, T, C), the input of the head. logits: (B, T,
-    vocab_size), in full traces of passes with the head. All tensors are edited where the pass has edits.
-    attention: False omits attn_q to attn_weights, so that the pass can use scaled_dot_product_attention.
-    full: also records the logits, and ln_1, ln_2 and head_out of each layer.
-    gradients: keeps the graph, so that `loss.backward()` fills `trace["layers.3.attn_out"].grad`; otherwise all tensors
-    are detached. Reading what was not recorded raises ValueError.
+    token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None if positions are rotary or dropped.
+    layers: one LayerTrace per block. final_norm: (B, T, C), the input of the output head. logits: (B, T, vocab_size),
+    only in full traces of passes with the head. If the pass has edits, the tensors are recorded after them.
+    attention: whether to record attn_q, attn_k, attn_v and attn_weights; False lets the pass use
+        scaled_dot_product_attention.
+    full: whether to record the logits, and ln_1, ln_2 and head_out of each layer.
+    gradients: whether to keep the graph, so that `loss.backward()` fills `trace["layers.3.attn_out"].grad`; otherwise
+        all tensors are detached.
+    Reading an activation that was not recorded raises ValueError.
     """
 
     token_embedding: Tensor = NOT_RECORDED
@@ -103,13 +104,13 @@ class Trace(_Activations):
     gradients: bool = False
 
     def begin(self, n_layer: int, score_scale: float | None = None, score_cap: float | None = None) -> None:
-        """Discard the content and create empty layers."""
+        """Discard the contents and create empty layers."""
         self.token_embedding = self.final_norm = self.logits = NOT_RECORDED
         self.position_embedding = None
         self.layers = [LayerTrace(score_scale=score_scale, score_cap=score_cap) for _ in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
-        """Store one activation under its name, if it is wanted; layer None is outside the blocks."""
+        """Store an activation if the trace records it; layer None stands for the activations outside the blocks."""
         if (name in ATTENTION and not self.attention) or (name in FULL and not self.full):
             return
         if not self.gradients:
@@ -117,11 +118,11 @@ class Trace(_Activations):
         elif value.requires_grad:
             value.retain_grad()
         else:
-            value.requires_grad_()  # the first activation of a model whose weights need no gradient
+            value.requires_grad_()  # the first activation of a model with frozen weights
         setattr(self if layer is None else self.layers[layer], name, value)
 
     def keys(self) -> list[str]:
-        """Names of the recorded tensors: "token_embedding", "layers.0.resid_pre" and so on."""
+        """Return the names of the recorded tensors: "token_embedding", "layers.0.resid_pre" and so on."""
         return [name for name, owner, attribute in self._tensors() if isinstance(vars(owner)[attribute], Tensor)]
 
     def __getitem__(self, name: str) -> Any:
@@ -133,7 +134,7 @@ class Trace(_Activations):
             if isinstance(error, GPTError):
                 raise
             raise GPTError(
-                "trace.unknown", "a trace has no {name!r}: its names are like 'layers.0.attn_q', see keys()", name=name
+                "trace.unknown", "a trace has no {name!r}; see keys() for names such as 'layers.0.attn_q'", name=name
             ) from None
 
     def __contains__(self, name: object) -> bool:
@@ -152,13 +153,13 @@ class Trace(_Activations):
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the layers' activations, in bytes."""
+        """Size of the layers' activations, in bytes."""
         return sum(value.nbytes for layer in self.layers for value in vars(layer).values() if isinstance(value, Tensor))
 
     def save(self, file: str | PathLike[str] | BinaryIO) -> None:
-        """Write every tensor to an .npz archive, "layers.0.attn_q" and so on; ".npz" is added to a path without it.
+        """Write every tensor to an .npz archive under its name; ".npz" is appended to a path without it.
 
-        bfloat16, which numpy does not have, is written as float32 without loss.
+        bfloat16 tensors are written as float32, without loss.
         """
         arrays: dict[str, Any] = {}
         for name, owner, attribute in self._tensors():
@@ -172,7 +173,7 @@ class Trace(_Activations):
 
     @classmethod
     def load(cls, file: str | PathLike[str] | BinaryIO) -> Trace:
-        """Read a file of `save`, onto the CPU. Raises ValueError for any other file."""
+        """Read a file written by `save` onto the CPU. Raises ValueError for any other file."""
         trace = cls()
         try:
             with np.load(file) as archive:
@@ -185,12 +186,12 @@ class Trace(_Activations):
             raise GPTError("trace.not_a_trace", "this file is not a trace written by Trace.save") from None
         if vars(trace)["final_norm"] is NOT_RECORDED:
             raise GPTError(
-                "trace.incomplete", "this file does not hold the trace of a whole pass: final_norm is missing"
+                "trace.incomplete", "this file does not contain a complete trace: final_norm is missing"
             )
         return trace
 
     def _tensors(self) -> Iterator[tuple[str, Trace | LayerTrace, str]]:
-        """(name in an archive, owner, attribute) of every possible tensor."""
+        """Yield (name in an archive, owner, attribute) for every possible tensor."""
         owners: list[tuple[str, Trace | LayerTrace]] = [("", self)]
         if (layers := vars(self)["layers"]) is not NOT_RECORDED:
             owners += [(f"layers.{number}.", layer) for number, layer in enumerate(layers)]
@@ -201,5 +202,5 @@ class Trace(_Activations):
 
 
 def for_query_heads(x: Tensor, n_head: int) -> Tensor:
-    """Keys or values (..., kv, S, hs), once for each query head that they serve: (..., n_head, S, hs)."""
+    """Repeat keys or values (..., kv, S, hs) for each query head that they serve: (..., n_head, S, hs)."""
     return x.repeat_interleave(n_head // x.shape[-3], dim=-3)

@@ -50,14 +50,14 @@ class AppProcess:
         return self.log().count(TRACEBACK)
 
     def first_traceback(self) -> str:
-        """The last lines of the first traceback in the log."""
+        """Return the last lines of the first traceback in the log."""
         return self.log().partition(TRACEBACK)[2].partition(TRACEBACK)[0].strip()[-1500:]
 
     def log(self) -> str:
         return self.errors.read_text(encoding="utf-8", errors="replace")
 
     def metric(self, name: str) -> float:
-        """The sum over all labels of a metric."""
+        """Return the sum over all labels of a metric."""
         text = httpx.get(f"{self.url}metrics", timeout=SECONDS).text
         return sum(map(float, re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, flags=re.MULTILINE)))
 
@@ -68,7 +68,7 @@ class AppProcess:
 
 @contextmanager
 def running_app(*options: str, **environment: str) -> Iterator[AppProcess]:
-    """The app with these options of its command line, until the block ends."""
+    """Return the app with these options of its command line, until the block ends."""
     with tempfile.TemporaryDirectory() as folder:
         app = start_app(Path(folder), *options, **environment)
         try:

@@ -70,7 +70,7 @@ class Fuzzer:
                 self._join(client, {"fn_index": self._arrive, "data": [session, "", "en"]}, "arrive")
 
     def run(self, numbers: range) -> None:
-        """The calls of these numbers."""
+        """Return the calls of these numbers."""
         with httpx.Client(timeout=SECONDS) as client:
             for number in numbers:
                 chance = random.Random(number)
@@ -142,7 +142,7 @@ class Fuzzer:
         self.failures.append(f"{name} has a dead stream: {json.dumps(body)[:300]}")
 
     def _value(self, component: dict[str, Any], chance: random.Random) -> Any:
-        """A value that the browser might send for a component, or junk."""
+        """Return a value that the browser might send for a component, or junk."""
         if chance.random() < 0.1:
             return chance.choice(JUNK)
         props = component["props"]

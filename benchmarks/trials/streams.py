@@ -80,7 +80,7 @@ def cuts(scale: float = 1.0) -> Result:
 
 @contextmanager
 def stream(app: AppProcess, seed: int, tokens: int) -> Iterator[Iterator[str]]:
-    """The lines of a text's stream; leaving the block cuts the connection."""
+    """Return the lines of a text's stream; leaving the block cuts the connection."""
     url, visitor = f"{app.url}gradio_api/call/generate", f"visitor{threading.get_ident()}"
     body = json.dumps({"data": arguments(PROMPT, tokens, seed), "session_hash": visitor})
     event = CLIENT.post(url, content=body, headers={"Content-Type": "application/json"}).json()["event_id"]

@@ -177,7 +177,7 @@ def contribution_to_logit(
 
 
 def head_difference(parameter: Tensor, token: int, against: int | None) -> Tensor:
-    """The row of the head's weight or bias for `token`, minus that for `against`."""
+    """Return the row of the head's weight or bias for `token`, minus that for `against`."""
     row = to_float32(parameter[token])
     return row if against is None else row - to_float32(parameter[against])
 
@@ -207,7 +207,7 @@ def written_by_neurons(block: TransformerBlock, post: Tensor) -> tuple[Tensor, T
 
 
 def bias_of(linear: nn.Linear) -> Tensor:
-    """The bias of a linear layer in float32; zeros without one."""
+    """Return the bias of a linear layer in float32; zeros without one."""
     weight = to_float32(linear.weight)
     return weight.new_zeros(len(weight)) if linear.bias is None else to_float32(linear.bias)
 

@@ -72,7 +72,7 @@ def concept_graph(
     words: Sequence[Sequence[int]],
     edits: Edits | None = None,
 ) -> ConceptGraph:
-    """The graph of the logit of `token` after a text (T,), before a cap, by the first and the last dictionary.
+    """Return the graph of the logit of `token` after a text (T,), before a cap, by the first and the last dictionary.
 
     words: positions of each word of the text. Raises ValueError for an id that does not exist.
     """
@@ -158,13 +158,13 @@ def _minus(vectors: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def _reader(encoder: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:
-    """The activity of a node as a function of the stream after its layer, but for a constant."""
+    """Return the activity of a node as a function of the stream after its layer, but for a constant."""
     row = encoder[node.feature]
     return lambda x: x[node.position] @ row.to(x)
 
 
 def _strongest(adds: Tensor, activity: Tensor, layer: int) -> tuple[FeatureNode, ...]:
-    """The features that add most, each at a position."""
+    """Return the features that add most, each at a position."""
     order = adds.flatten().argsort(descending=True)[:N_FEATURES].tolist()
     places = [divmod(index, adds.shape[1]) for index in order]
     nodes = [FeatureNode(layer, i, t, float(activity[t, i]), float(adds[t, i])) for t, i in places]
@@ -191,11 +191,11 @@ class _Linear:
         return leaf.grad
 
     def logit(self, x: Tensor, token: int) -> Tensor:
-        """The logit after the last token of a stream (T, C), before a cap and without the bias of the head."""
+        """Return the logit after the last token of a stream (T, C), before a cap and without the bias of the head."""
         return self.norm(self.model.ln_f, x[-1]) @ to_float32(self.model.lm_head.weight[token])
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
-        """A norm, if there is one, with the scale that it has on x."""
+        """Return a norm, if there is one, with the scale that it has on x."""
         if norm is None or isinstance(norm, NoNorm):
             return x
         y = norm.contribution(x, norm.scale(x).detach())
@@ -209,11 +209,11 @@ class _Linear:
         return mid + self.norm(block.ln_2_post, self.feed_forward(block.mlp, read))
 
     def attention(self, attn: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """The values (B, kv, T, hs), mixed by the weights that attention has on the text."""
+        """Return the values (B, kv, T, hs), mixed by the weights that attention has on the text."""
         return self.weights[attn.layer] @ for_query_heads(v, attn.n_head)
 
     def feed_forward(self, mlp: FeedForward, x: Tensor) -> Tensor:
-        """The feed-forward part, with the slope that the activation function has at each neuron."""
+        """Return the feed-forward part, with the slope that the activation function has at each neuron."""
         pre = (mlp.c_gate or mlp.c_fc)(x)
         post = ACTIVATIONS[mlp.activation](pre)
         if mlp.c_gate is not None:

@@ -58,7 +58,7 @@ class Dictionary:
         return torch.zeros(*x.shape[:-1], len(self.bias), device=x.device).scatter(-1, features, values.relu())
 
     def reconstruction(self, activity: Tensor) -> Tensor:
-        """The stream that activities (..., n) stand for, (..., C)."""
+        """Return the stream that activities (..., n) stand for, (..., C)."""
         return activity @ self.decoder + self.center
 
     @cached_property
@@ -112,7 +112,7 @@ class Concepts:
         return tuple(each for each in self.named if each.strength is not None)
 
     def of(self, layer: int, feature: int) -> NamedConcept | None:
-        """The name of a feature, None without one."""
+        """Return the name of a feature, None without one."""
         return self._by_place.get((layer, feature))
 
     def steering(self, layer: int, feature: int, strength: float) -> Steering:

@@ -24,7 +24,7 @@ class NearestTokens:
 
 @torch.inference_mode()
 def nearest_tokens(model: GPT, token: int, k: int = 10) -> NearestTokens:
-    """The k tokens whose embeddings have the highest cosine similarity to that of `token`, itself excluded."""
+    """Return the k tokens whose embeddings have the highest cosine similarity to that of `token`, itself excluded."""
     check_token_id(token, model.config.vocab_size)
     wte = to_float32(model.wte.weight)  # (vocab_size, C)
     norms = wte.norm(dim=-1)

@@ -122,7 +122,7 @@ def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
 def repeated_random_ids(
     config: GPTConfig, generator: torch.Generator, *, length: int = 50, start: int | None = None
 ) -> list[int]:
-    """A sequence of different random ids, twice: only the repetition predicts the next token.
+    """Return a sequence of different random ids, twice: only the repetition predicts the next token.
 
     length: of one copy; less where the context or the vocabulary is too small. start: an id put in front once,
     such as end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of
@@ -151,7 +151,7 @@ class CopyCircuit:
 
 @torch.inference_mode()
 def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
-    """The heads of a text (T,) whose last token occurred before. Raises ValueError where it did not.
+    """Return the heads of a text (T,) whose last token occurred before. Raises ValueError where it did not.
 
     Source: Olsson et al., "In-context Learning and Induction Heads" (2022), arXiv 2209.11895.
     """
@@ -214,12 +214,12 @@ def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, 
 
 
 def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
-    """The heads that copy, measured as in `copying_scores`."""
+    """Return the heads that copy, measured as in `copying_scores`."""
     return best_heads(copying_scores(model, start, length, seed=seed))
 
 
 def best_heads(scores: CopyingScores) -> CopyingHeads:
-    """The heads with the highest scores."""
+    """Return the heads with the highest scores."""
     induction, previous_token = _best_pair(scores.induction, scores.previous_token)
     return CopyingHeads(
         HeadScore(*induction, float(scores.induction[induction])),
@@ -229,6 +229,6 @@ def best_heads(scores: CopyingScores) -> CopyingHeads:
 
 
 def _best_pair(induction: Tensor, previous_token: Tensor) -> tuple[tuple[int, int], tuple[int, int]]:
-    """The best heads by both scores (n_layer, n_head), the second of a layer before the first, or of layer 0."""
+    """Return the best heads by both scores (n_layer, n_head), the second of a layer before the first, or of layer 0."""
     layer, head = divmod(int(induction.argmax()), induction.shape[1])
     return (layer, head), divmod(int(previous_token[: max(1, layer)].argmax()), induction.shape[1])

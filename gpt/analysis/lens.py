@@ -89,7 +89,7 @@ def logit_lens(
 def lens_top_tokens(
     model: AnyModel, trace: Trace | Text, layer: int, point: LensPoint, position: int = -1, k: int = 10
 ) -> TopTokens:
-    """The k most likely tokens at one layer and position of the lens; fewer where the vocabulary is smaller."""
+    """Return the k most likely tokens at one layer and position of the lens; fewer where the vocabulary is smaller."""
     model, trace = gpt_of(model), traced(model, trace)
     check_layer(layer, len(trace.layers))
     position = traced_position(trace, position)

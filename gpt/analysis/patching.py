@@ -40,7 +40,7 @@ class PatchSweep:
 
 
 def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int) -> Patch:
-    """The activation of one name, layer and position in a pass over a text, as a patch for the same place.
+    """Return the activation of one name, layer and position in a pass over a text, as a patch for the same place.
 
     Raises ValueError for a name, token, layer or position that does not exist.
     """
@@ -74,7 +74,7 @@ class _ActivationTrace(Trace):
 
 
 def is_patch_of_model(model: GPT, patch: Patch) -> bool:
-    """Whether `patch_from` with the patch's ids and this model gives the same value, within 1e-3."""
+    """Return whether `patch_from` with the patch's ids and this model gives the same value, within 1e-3."""
     try:
         value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position).value
     except ValueError:

@@ -79,7 +79,7 @@ class Neurons:
 def strongest_neurons(
     model: GPT, trace: Trace, layer: int, position: int, *, k: int = 10, n_tokens: int = 8
 ) -> Neurons:
-    """The neurons of a feed-forward part at a position, before edits scale its output.
+    """Return the neurons of a feed-forward part at a position, before edits scale its output.
 
     Geva et al., "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary Space"
     (2022), arXiv 2203.14680. Raises ValueError for a layer or position that was not traced.

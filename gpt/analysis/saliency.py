@@ -92,5 +92,5 @@ def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = N
 
 
 def too_short(n: int) -> GPTError:
-    """The error of a text of n tokens, where leaving one out leaves none."""
+    """Return the error of a text of n tokens, where leaving one out leaves none."""
     return GPTError("analysis.leave_one_out", "leaving a token out needs a text of at least 2 tokens, not {n}", n=n)

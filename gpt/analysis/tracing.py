@@ -32,7 +32,7 @@ def trace_text(
 
 
 def traced(model: AnyModel, source: Trace | Text) -> Trace:
-    """The trace itself, or that of a text."""
+    """Return the trace itself, or that of a text."""
     return source if isinstance(source, Trace) else trace_text(model, source)
 
 

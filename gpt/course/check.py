@@ -101,7 +101,7 @@ class Checker:
         return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
 
     def recognise(self, step: Step, test: Test, answer: Answer) -> list[Mistake]:
-        """The known mistakes of a step that give this answer, and pass the tests before it."""
+        """Return the known mistakes of a step that give this answer, and pass the tests before it."""
         if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
             return []
         return [
@@ -112,7 +112,7 @@ class Checker:
         ]
 
     def shows_at(self, step: Step, mistake: Mistake) -> Test | None:
-        """The first test of a step that a known mistake fails."""
+        """Return the first test of a step that a known mistake fails."""
         for test in step.tests:
             answer = self.answer_of(step, mistake, test)
             if "error" in answer or not agrees(answer["result"], self.expected(test), test.tolerance):
@@ -121,12 +121,12 @@ class Checker:
 
     @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
-        """The answer of a program with a known mistake."""
+        """Return the answer of a program with a known mistake."""
         return child.answer(names_with(step, mistake), test.run, self.inputs(test))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """The solution with a mistake in the code of the step, or of an earlier one that it checks again."""
+    """Return the solution with a mistake in the code of the step, or of an earlier one that it checks again."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
@@ -134,14 +134,14 @@ def with_mistake(step: Step, mistake: Mistake) -> str:
 
 @cache
 def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
-    """The names of a program with a known mistake, which runs in this process."""
+    """Return the names of a program with a known mistake, which runs in this process."""
     names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look their module up
     exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
     return names
 
 
 def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:
-    """Whether two results are equal: shape, kind of number, and values within the tolerance."""
+    """Return whether two results are equal: shape, kind of number, and values within the tolerance."""
     if isinstance(received, str) or isinstance(expected, str):
         return bool(received == expected)
     a, b = as_tensor(received), as_tensor(expected)
@@ -151,12 +151,12 @@ def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = 
 
 
 def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
-    """Whether two programs gave the same result, or the same error."""
+    """Return whether two programs gave the same result, or the same error."""
     if "error" in a or "error" in b:
         return a.get("error") == b.get("error") and a.get("message") == b.get("message")
     return agrees(a["result"], b["result"], tolerance, equal_nan=True)
 
 
 def as_tensor(value: Any) -> Tensor:
-    """A number as a tensor without axes, a tensor as it is."""
+    """Return a number as a tensor without axes, a tensor as it is."""
     return value if isinstance(value, Tensor) else torch.tensor(value)

@@ -100,7 +100,7 @@ def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = 
 
 
 def plain(value: Any) -> Any:
-    """A result that can cross the process boundary: a tensor without its graph, a number, a string, None."""
+    """Return a result that can cross the process boundary: a tensor without its graph, a number, a string, None."""
     if isinstance(value, Pass):
         return {name: plain(tensor) for name, tensor in value.items()}
     if isinstance(value, Tensor):
@@ -113,7 +113,7 @@ def plain(value: Any) -> Any:
 
 
 def failure(error: BaseException, path: str) -> dict[str, Any]:
-    """An error with the line of the program in which it was raised, 0 if it was none."""
+    """Return an error with the line of the program in which it was raised, 0 if it was none."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line, code = (frames[-1].lineno, frames[-1].line) if frames else (0, "")
     if isinstance(error, SyntaxError):
@@ -122,7 +122,7 @@ def failure(error: BaseException, path: str) -> dict[str, Any]:
 
 
 def program(path: str) -> dict[str, Any]:
-    """The names of a learner's program."""
+    """Return the names of a learner's program."""
     spec = importlib.util.spec_from_file_location("my_gpt", path)
     assert spec is not None
     assert spec.loader is not None

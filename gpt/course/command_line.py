@@ -35,7 +35,7 @@ def main(
     program: str = "python -m gpt.course",
     write_books: Callable[[Path], list[Path]] | None = None,
 ) -> int:
-    """The command line; returns 0, or 1 for a step that is not done and for an error in a sentence.
+    """Return the command line; returns 0, or 1 for a step that is not done and for an error in a sentence.
 
     write_books: writes the book into a folder and returns its files; None where there is no such command.
     """
@@ -68,7 +68,7 @@ def main(
 
 
 def place(words: Sequence[str]) -> tuple[Path, Step | None]:
-    """The folder and the step among the arguments, in any order; this folder and all steps by default."""
+    """Return the folder and the step among the arguments, in any order; this folder and all steps by default."""
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:
@@ -104,7 +104,7 @@ def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
 
 
 def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> argparse.Namespace:
-    """The options of a command line."""
+    """Return the options of a command line."""
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
     begin = commands.add_parser("start", help="write a folder with the program to fill in")

@@ -19,12 +19,12 @@ def say(en: str, zh: str, **values: object) -> Words:
 
 
 def gap(key: str) -> Words:
-    """A function that is not written yet. key: of its step."""
+    """Return a function that is not written yet. key: of its step."""
     return say("Step {key} is still a gap.", "第 {key} 步还没写。", key=key)
 
 
 def error(answer: dict[str, Any]) -> Words:
-    """A program that raised an error, ended, or took too long."""
+    """Return a program that raised an error, ended, or took too long."""
     kind, message, line, code = (answer[name] for name in ("error", "message", "line", "code"))
     if kind == "late":
         return say(
@@ -107,12 +107,12 @@ def differs(expected: Tensor, received: Tensor, tolerance: float) -> Tensor:
 
 
 def first_difference(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...]:
-    """The index of the first number that differs."""
+    """Return the index of the first number that differs."""
     return tuple(differs(expected, received, tolerance).nonzero()[0].tolist())
 
 
 def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Words | None:
-    """A hint by the kind of difference, where no known mistake was recognised."""
+    """Return a hint by the kind of difference, where no known mistake was recognised."""
     received = answer.get("result")
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return None
@@ -140,12 +140,12 @@ def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Wor
 
 
 def shown(value: Any) -> str:
-    """A result in one line."""
+    """Return a result in one line."""
     return numbers(value) if isinstance(value, Tensor) else repr(value)
 
 
 def numbers(values: Tensor) -> str:
-    """A few numbers, with four digits after the point."""
+    """Return a few numbers, with four digits after the point."""
     row = values.flatten()[:SHOWN].tolist()
     return (
         "  ".join(f"{number:.4g}" if abs(number) < 1e-3 else f"{number:.4f}" for number in row)

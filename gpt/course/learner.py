@@ -112,7 +112,7 @@ class LearnersGPT(GPT):
     def new_cache(
         self, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False
     ) -> LearnersCache:
-        """An empty cache for texts of this model."""
+        """Return an empty cache for texts of this model."""
         return LearnersCache(self, batch_size, max_length, keep_queries=keep_queries)
 
     def hidden_states(
@@ -184,7 +184,7 @@ class LearnersCache(KVCache):
         self.config, self.model, self.edits = config, model, Edits()
 
     def ids(self, length: int | None = None) -> Tensor:
-        """The token ids of the first positions, by default all: (B, length)."""
+        """Return the token ids of the first positions, by default all: (B, length)."""
         return self.k[-1, :, 0, : self.length if length is None else length, 0].long()
 
     def store(self, idx: Tensor, found: Pass, edits: Edits | None) -> None:
@@ -197,7 +197,7 @@ class LearnersCache(KVCache):
         self.advance(idx.shape[1])
 
     def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
-        """A cache for a batch of texts that continue this one, see `KVCache.fork`."""
+        """Return a cache for a batch of texts that continue this one, see `KVCache.fork`."""
         n = self.length if length is None else length
         other = LearnersCache(self.model, batch_size, max_length)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
@@ -205,13 +205,13 @@ class LearnersCache(KVCache):
         return other
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
-        """The weights that the learner's module keeps, not computed from queries and keys."""
+        """Return the weights that the learner's module keeps, not computed from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)
         return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale it in place
 
 
 def given(found: Mapping[str, Tensor], name: str) -> Tensor:
-    """A tensor of a pass. Raises ValueError if the learner's modules do not give it."""
+    """Return a tensor of a pass. Raises ValueError if the learner's modules do not give it."""
     if name not in found:
         raise GPTError(
             "course.missing", "your GPT does not give {name}: its modules must be called as the stub says", name=name
@@ -220,7 +220,7 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
 
 
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
-    """The GPT of a program under a name. Raises ValueError where the program fails or lacks what pictures need.
+    """Return the GPT of a program under a name. Raises ValueError where the program fails or lacks what pictures need.
 
     shape: as for `LearnersGPT`.
     """
@@ -230,7 +230,7 @@ def open_program(name: str, program: Path, reference: Reference, **shape: Any) -
 
 
 def open_broken(name: str, reference: Reference) -> LoadedModel:
-    """The GPT of the solution with a mistake of BROKEN."""
+    """Return the GPT of the solution with a mistake of BROKEN."""
     key, right, wrong = BROKEN[name]
     step = STEPS[key]
     mistake = next(each for each in step.mistakes if (each.right, each.wrong) == (right, wrong))

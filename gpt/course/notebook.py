@@ -56,7 +56,7 @@ print(tokenizer.decode(generate(load(BUNDLED), text, 40)[0].tolist()))"""
 
 
 def notebook(language: Language, part: Callable[[Step, Language], str] = Step.stub) -> dict[str, Any]:
-    """The notebook of all steps, in format 4.5.
+    """Return the notebook of all steps, in format 4.5.
 
     part: what the cell of a step holds, by default its stub.
     """
@@ -87,12 +87,12 @@ def notebook(language: Language, part: Callable[[Step, Language], str] = Step.st
 
 
 def markdown(text: str) -> dict[str, Any]:
-    """A cell to read."""
+    """Return a cell to read."""
     return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
 
 
 def code(text: str) -> dict[str, Any]:
-    """A cell to run."""
+    """Return a cell to run."""
     return {
         "cell_type": "code",
         "execution_count": None,
@@ -103,7 +103,7 @@ def code(text: str) -> dict[str, Any]:
 
 
 def as_file(document: dict[str, Any]) -> str:
-    """A notebook as Jupyter saves it."""
+    """Return a notebook as Jupyter saves it."""
     return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
@@ -118,7 +118,7 @@ def write_notebooks(folder: Path) -> list[Path]:
 
 
 def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], None]:
-    """A function that checks a step, given its key, in this process and prints the verdict.
+    """Return a function that checks a step, given its key, in this process and prints the verdict.
 
     names: of the notebook, `globals()`.
     """
@@ -150,7 +150,7 @@ def copied(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def cell_of(step: Step, names: dict[str, Any]) -> str:
-    """The file name that Python gives to the cell with the functions of a step, "" if there are none."""
+    """Return the file name that Python gives to the cell with the functions of a step, "" if there are none."""
     for value in (names[name] for name in step.defines if name in names):
         for function in (value, *vars(value).values()):
             if inspect.isfunction(function):

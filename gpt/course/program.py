@@ -62,7 +62,7 @@ hs 是一个头的宽度。
 
 
 def find_step(key: str) -> Step:
-    """The step of that key. Raises ValueError if there is none."""
+    """Return the step of that key. Raises ValueError if there is none."""
     if key not in STEPS:
         raise GPTError(
             "course.step", "there is no step {step}: choose one of {steps}", step=key, steps=", ".join(STEPS)
@@ -71,24 +71,24 @@ def find_step(key: str) -> Step:
 
 
 def assemble(parts: list[str], language: Language) -> str:
-    """A program of the code of all steps."""
+    """Return a program of the code of all steps."""
     titles = [f"# {step.key} {step.title.of(language)}" for step in STEPS.values()]
     sections = (f"{title}\n\n\n{part}\n" for title, part in zip(titles, parts, strict=True))
     return "\n\n".join([f"{HEADER.of(language)}\n\n{IMPORTS}\n", *sections])
 
 
 def solution(language: Language = "en") -> str:
-    """The whole program."""
+    """Return the whole program."""
     return assemble([step.solution(language) for step in STEPS.values()], language)
 
 
 def stub(language: Language = "en") -> str:
-    """The whole program with gaps."""
+    """Return the whole program with gaps."""
     return assemble([step.stub(language) for step in STEPS.values()], language)
 
 
 def readme(language: Language) -> str:
-    """The guide, with a paragraph for each step."""
+    """Return the guide, with a paragraph for each step."""
     steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
     return "\n".join([GUIDE.of(language), *steps])
 
@@ -104,7 +104,7 @@ def start(folder: Path, language: Language = "en") -> None:
 
 
 def language_of(folder: Path) -> Language:
-    """The language in which a folder was started. Raises ValueError if it was not."""
+    """Return the language in which a folder was started. Raises ValueError if it was not."""
     if not (folder / PROGRAM).is_file():
         raise GPTError(
             "course.no_program",
@@ -116,7 +116,7 @@ def language_of(folder: Path) -> Language:
 
 
 def steps_before(step: Step) -> list[Step]:
-    """The steps that a step builds on, in order, and itself at the end."""
+    """Return the steps that a step builds on, in order, and itself at the end."""
     owners = {name: other for other in STEPS.values() for name in other.defines}
     found, wanted = {step.key}, [step]
     while wanted:

@@ -71,11 +71,11 @@ class Reference:
 
     @torch.no_grad()
     def logits(self, idx: Tensor) -> Tensor:
-        """The logits of the bundled model."""
+        """Return the logits of the bundled model."""
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:
-        """The parameters of a part of the bundled model, such as "h.0.ln_1", by their names within it."""
+        """Return the parameters of a part of the bundled model, such as "h.0.ln_1", by their names within it."""
         return state(self.model.get_submodule(part))
 
     @property
@@ -156,7 +156,7 @@ class Reference:
         return str(BUNDLED)
 
     def loss_and_gradient(self, idx: Tensor) -> Tensor:
-        """The loss of the short model, followed by the gradient of its first norm: (1 + n_embd,)."""
+        """Return the loss of the short model, followed by the gradient of its first norm: (1 + n_embd,)."""
         model = self.short
         error = model.loss(idx[:, :-1], idx[:, 1:])
         (gradient,) = torch.autograd.grad(error, [model.get_parameter("h.0.ln_1.weight")])
@@ -164,17 +164,17 @@ class Reference:
 
 
 def config_of(model: GPT) -> dict[str, Any]:
-    """The arguments of the learner's `Config` for a model."""
+    """Return the arguments of the learner's `Config` for a model."""
     return {name: getattr(model.config, name) for name in CONFIG} | {"qkv_bias": model.config.has_qkv_bias}
 
 
 def state(module: nn.Module) -> dict[str, Tensor]:
-    """The parameters of a module, a shared matrix by both of its names."""
+    """Return the parameters of a module, a shared matrix by both of its names."""
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 
 def shortened(model: GPT, **shape: Any) -> GPT:
-    """A copy of a model with fewer layers or a shorter context."""
+    """Return a copy of a model with fewer layers or a shorter context."""
     config = replace(model.config, **shape)
     weights = state(model)
     short = GPT(config)

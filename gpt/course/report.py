@@ -12,7 +12,7 @@ PRINTED = Words("Your program printed", "你的程序打印了")
 
 
 def line(step: Step, state: State, language: Language) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     title = step.title.of(language)
     wide = sum(ord(character) > 0x2E80 for character in title)  # two columns each
     return f"  {step.key:>3} {title:<{34 - wide}} {MARKS[state]}"

@@ -23,7 +23,7 @@ class Words(NamedTuple):
     zh: str
 
     def of(self, language: Language, **values: object) -> str:
-        """The sentence in one language."""
+        """Return the sentence in one language."""
         return getattr(self, language).format(**values) if values else getattr(self, language)
 
 
@@ -81,11 +81,11 @@ class Step:
     mistakes: tuple[Mistake, ...]
 
     def solution(self, language: Language) -> str:
-        """The code, with docstrings in one language."""
+        """Return the code, with docstrings in one language."""
         return DOCSTRING.sub(rf'"""\{1 + LANGUAGES.index(language)}"""', self.code.strip("\n"))
 
     def stub(self, language: Language) -> str:
-        """The solution with a gap in place of the body of each function; docstrings stay."""
+        """Return the solution with a gap in place of the body of each function; docstrings stay."""
         lines = self.solution(language).split("\n")
         functions = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.FunctionDef)]
         for function in sorted(functions, key=lambda node: -node.lineno):

@@ -108,11 +108,11 @@ class ThisProcess:
     """The model of the document itself, which runs when a step is taken."""
 
     def stream(self, request: StreamRequest) -> ThisProcess:
-        """The source of all requests."""
+        """Return the source of all requests."""
         return self
 
     def next(self, seconds: float) -> StreamReply:
-        """A step to make."""
+        """Return a step to make."""
         return StreamReply((None,))
 
     def close(self) -> None:
@@ -187,7 +187,7 @@ class Steps(Iterator[Step]):
         self._losses, self.seconds = 0, 0.0
 
     def ready(self, seconds: float) -> bool:
-        """Whether `next` takes, makes or ends a step at once; waits for it at most this long."""
+        """Return whether `next` takes, makes or ends a step at once; waits for it at most this long."""
         deadline = time.monotonic() + seconds
         while not (self._made or self._ended):
             remaining = deadline - time.monotonic()
@@ -252,7 +252,7 @@ class Steps(Iterator[Step]):
         return self._finished(step)
 
     def _finished(self, step: Step) -> Step:
-        """The step with its finish_reason, and with the text that no further token completes."""
+        """Return the step with its finish_reason, and with the text that no further token completes."""
         reason = step.finish_reason
         if reason == "context_full" and self._slides:
             reason = None
@@ -289,7 +289,7 @@ def polled(steps: Iterator[T]) -> Iterator[T | None]:
 
 
 def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
-    """The time that the model needed for the steps taken so far, if they are known."""
+    """Return the time that the model needed for the steps taken so far, if they are known."""
     return (lambda: steps.seconds) if isinstance(steps, Steps) else None
 
 
@@ -307,7 +307,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
 
 
 def edits_of(plain: dict[str, Any]) -> Edits | None:
-    """The edits of `plain_edits`."""
+    """Return the edits of `plain_edits`."""
     if not plain:
         return None
     patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]
@@ -316,5 +316,5 @@ def edits_of(plain: dict[str, Any]) -> Edits | None:
 
 
 def rows_between(reply: StreamReply, start: int, end: int) -> Sequence[Tensor]:
-    """The activations of the positions start to end - 1 of a reply."""
+    """Return the activations of the positions start to end - 1 of a reply."""
     return [torch.from_numpy(part[..., start - reply.start : end - reply.start, :]) for part in reply.rows]

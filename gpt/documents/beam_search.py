@@ -162,7 +162,7 @@ class BeamSearch:
         self._cache = None
 
     def ids(self, number: int) -> tuple[int, ...]:
-        """The new tokens up to and including a candidate."""
+        """Return the new tokens up to and including a candidate."""
         ids: list[int] = []
         step: int | None = number
         while step is not None:

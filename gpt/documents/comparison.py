@@ -45,13 +45,13 @@ def _concurrent_steps(left: Iterator[Step], right: Iterator[Step]) -> Iterator[t
 
 
 def divergence_index(left: Sequence[int], right: Sequence[int]) -> int | None:
-    """The first position at which two texts differ; None where one is a prefix of the other."""
+    """Return the first position at which two texts differ; None where one is a prefix of the other."""
     n = common_prefix_length(left, right)
     return n if n < min(len(left), len(right)) else None
 
 
 def same_vocabulary(left: LoadedModel, right: LoadedModel) -> bool:
-    """Whether each id has the same bytes in both models."""
+    """Return whether each id has the same bytes in both models."""
     if left.model.config.vocab_size != right.model.config.vocab_size:
         return False
     a, b = left.tokenizer, right.tokenizer

@@ -75,7 +75,7 @@ class Document:
         return self.tree.tokens[self._node(position)].origin
 
     def draw(self, position: int) -> float | None:
-        """The number in [0, 1) that the token at a position was sampled with, None if it was not sampled."""
+        """Return the number in [0, 1) that the token at a position was sampled with, None if it was not sampled."""
         params = self.origin(position).params
         if params is None or params.seed is None:
             return None

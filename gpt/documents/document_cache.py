@@ -42,7 +42,7 @@ class DocumentCache:
         self._newest: tuple[int, NextTokenDistribution] | None = None  # of the last call
 
     def copy(self) -> DocumentCache:
-        """An independent copy. Whichever of the two is extended first then copies the activations."""
+        """Return an independent copy. Whichever of the two is extended first then copies the activations."""
         other = DocumentCache(self.engine, self.edits, self.branches.max_bytes)
         other.kv, other.states = copy(self.kv), self.states
         self._is_shared = other._is_shared = True
@@ -123,7 +123,7 @@ class DocumentCache:
         return self.engine.logits(self.states[position : position + 1])[0]
 
     def distribution(self, position: int) -> NextTokenDistribution:
-        """The distribution of the token after a position."""
+        """Return the distribution of the token after a position."""
         newest = self._newest
         if newest is None or newest[0] != position:
             newest = self._newest = position, self.engine.distribution(self.states[position])
@@ -176,7 +176,7 @@ class CachedSpan:
         return sum(row.numel() * row.element_size() for row in self.rows)
 
     def without_first(self, count: int) -> CachedSpan:
-        """A copy of the span without its first nodes."""
+        """Return a copy of the span without its first nodes."""
         return CachedSpan(self.nodes[count:], tuple(row[..., count:, :].clone() for row in self.rows))
 
 
@@ -199,7 +199,7 @@ class BranchCache:
         return sum(span.n_bytes for span in self._spans.values())
 
     def copy(self) -> BranchCache:
-        """An independent cache that shares the spans, which never change."""
+        """Return an independent cache that shares the spans, which never change."""
         other = BranchCache(self.max_bytes)
         other.evicted, other._spans = set(self.evicted), self._spans.copy()
         return other

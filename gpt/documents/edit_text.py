@@ -54,7 +54,7 @@ def format_edits(edits: Edits) -> str:
 
 
 def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None = None) -> Edits:
-    """The edits of an untrusted text, in any order.
+    """Return the edits of an untrusted text, in any order.
 
     model: computes the values of patches; without one, patches are refused. concepts: of the model; without them, edits
     of concepts are refused.
@@ -178,7 +178,7 @@ def _source(patch: Patch) -> tuple[int, ...]:
 
 
 def _concept(steering: Steering) -> tuple[int, float]:
-    """The feature and the strength that a vector was made from."""
+    """Return the feature and the strength that a vector was made from."""
     if steering.concept is None:
         raise GPTError(
             "edit_text.steering_without_concept",
@@ -188,7 +188,7 @@ def _concept(steering: Steering) -> tuple[int, float]:
 
 
 def _number(factor: float) -> str:
-    """The shortest text that parses to this number; 0, not 0.0."""
+    """Return the shortest text that parses to this number; 0, not 0.0."""
     if not math.isfinite(factor) or abs(factor) > MAX_FACTOR:
         raise GPTError(
             "edit_text.number",

@@ -75,7 +75,7 @@ class Generation(Document):
         super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1, dropped)
 
     def copy(self) -> Generation:
-        """An independent document with the same content; the model is shared."""
+        """Return an independent document with the same content; the model is shared."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits, dropped=self.dropped)
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
         other.history, other._cache = self.history, self._cache.copy()
@@ -99,7 +99,7 @@ class Generation(Document):
     def from_json(
         cls, text: str, loaded: LoadedModel | None = None, *, max_branch_bytes: int = MAX_BRANCH_BYTES
     ) -> Generation:
-        """The document of a file, with an empty history and nothing read.
+        """Return the document of a file, with an empty history and nothing read.
 
         loaded: None loads the model that the file names. Raises ValueError for a damaged file, and where the
         vocabulary or the context of the model does not fit it.
@@ -177,7 +177,7 @@ class Generation(Document):
         return other
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
-        """A key-value cache for a batch of continuations of what was read."""
+        """Return a key-value cache for a batch of continuations of what was read."""
         return self._cache.kv.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
 
     def activations(self, start: int) -> tuple[Tensor, ...]:
@@ -286,7 +286,7 @@ class Generation(Document):
 
 @on_gpu
 def zero_gpu_replies(loaded: LoadedModel, request: StreamRequest) -> Iterator[StreamReply]:
-    """The replies to a request, in one ZeroGPU call."""
+    """Return the replies to a request, in one ZeroGPU call."""
     document = Generation(gpu_copy(loaded), request.ids, edits=request.edits, dropped=request.dropped)
     yield from replies(document, request)
 

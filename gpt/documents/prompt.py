@@ -43,12 +43,12 @@ def token_ids(tokenizer: Vocabulary, prompt: Prompt) -> list[int]:
 
 
 def is_chat(prompt: object) -> bool:
-    """Whether a prompt is a list of messages."""
+    """Return whether a prompt is a list of messages."""
     return isinstance(prompt, list | tuple) and any(isinstance(message, Mapping) for message in prompt)
 
 
 def checked_messages(messages: object) -> list[dict[str, str]]:
-    """The messages {"role", "content"} of a chat. Raises ValueError if they are anything else."""
+    """Return the messages {"role", "content"} of a chat. Raises ValueError if they are anything else."""
     if not isinstance(messages, list | tuple) or not messages:
         raise GPTError(
             "chat.messages",

@@ -37,7 +37,7 @@ class SavedDocument:
     dropped: tuple[int, ...] = ()
 
     def to_json(self) -> str:
-        """The text of the file; equal settings are written once."""
+        """Return the text of the file; equal settings are written once."""
         settings = list(dict.fromkeys(token.origin.params for token in self.tokens if token.origin.params is not None))
         numbers = {params: number for number, params in enumerate(settings)}
         tokens = []
@@ -188,19 +188,19 @@ def read_settings(entry: Any) -> SamplingParams:
 
 
 def integer_of(data: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """The integer of that name. Raises ValueError unless it lies in low..high."""
+    """Return the integer of that name. Raises ValueError unless it lies in low..high."""
     value: Any = data.get(name)
     check_integer(f'"{name}"', value, low, high)
     return value
 
 
 def list_of(data: Mapping[str, Any], name: str) -> list[Any]:
-    """The list of that name."""
+    """Return the list of that name."""
     if not isinstance(data.get(name), list):
         raise no_list(name)
     return data[name]
 
 
 def no_list(name: str) -> GPTError:
-    """The error of a file without a list of that name."""
+    """Return the error of a file without a list of that name."""
     return GPTError("document_file.no_list", 'the file has no list "{name}"', name=name)

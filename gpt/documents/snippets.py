@@ -19,7 +19,7 @@ from gpt.tokenizer import continuation_text, prompt_text
 
 
 def python_snippet(document: Generation, trial_edits: Edits | None = None, trial_ids: Sequence[int] = ()) -> str:
-    """A program that prints the current text, from the same model, prompt, settings, seeds and chosen tokens.
+    """Return a program that prints the current text, from the same model, prompt, settings, seeds and chosen tokens.
 
     A model that is not listed is loaded by its path. trial_edits: for a second text, generated from the prompt or from
     the tokens `trial_ids`. Raises ValueError for a patch without ids, and for a text with dropped tokens.

@@ -78,7 +78,7 @@ class TokenTree:
         return list(self._children[node])
 
     def leaves(self) -> list[int]:
-        """The last node of every branch, oldest branch first."""
+        """Return the last node of every branch, oldest branch first."""
         return [node for node, children in enumerate(self._children) if not children]
 
     def path(self, node: int) -> list[int]:
@@ -176,14 +176,14 @@ class History:
             self._nodes[self._current :] = [node]
 
     def undo(self) -> int:
-        """The last node before the latest action. Raises ValueError if there was none."""
+        """Return the last node before the latest action. Raises ValueError if there was none."""
         if not self.can_undo:
             raise GPTError("document.nothing_to_undo", "there is nothing to undo")
         self._current -= 1
         return self._nodes[self._current]
 
     def redo(self) -> int:
-        """The last node after the action undone last. Raises ValueError if there is none."""
+        """Return the last node after the action undone last. Raises ValueError if there is none."""
         if not self.can_redo:
             raise GPTError("document.nothing_to_redo", "there is nothing to redo")
         self._current += 1

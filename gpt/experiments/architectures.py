@@ -107,7 +107,7 @@ class NeuronCounts:
 
 @torch.inference_mode()
 def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
-    """The neurons of a layer at the last token. Raises ValueError for a layer that is not there."""
+    """Return the neurons of a layer at the last token. Raises ValueError for a layer that is not there."""
     check_layer(layer, model.config.n_layer)
     values = trace_text(model, ids).layers[layer].mlp_post[0, -1].float().cpu()
     n_matrices = 3 if model.config.gated else 2
@@ -131,7 +131,7 @@ class BiasEffect:
 
 @torch.inference_mode()
 def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
-    """The loss of a text with all biases, and with zeros in their place; the model is not changed.
+    """Return the loss of a text with all biases, and with zeros in their place; the model is not changed.
 
     Raises ValueError for a text of fewer than two tokens.
     """

@@ -47,7 +47,7 @@ class ResidualNorms:
 
 @torch.inference_mode()
 def initial_prediction(config: GPTConfig, *, seed: int = 0, std: float = INIT_STD) -> InitialPrediction:
-    """The prediction of an untrained model and its loss on random tokens, near ln(vocab_size).
+    """Return the prediction of an untrained model and its loss on random tokens, near ln(vocab_size).
 
     std: of the initial weights. Raises ValueError if it is negative or not finite.
     """
@@ -64,7 +64,7 @@ def initial_prediction(config: GPTConfig, *, seed: int = 0, std: float = INIT_ST
 
 @torch.inference_mode()
 def residual_norms(config: GPTConfig, *, seed: int = 0) -> ResidualNorms:
-    """The norms of an untrained model on random tokens, with the scaling of c_proj and without it."""
+    """Return the norms of an untrained model on random tokens, with the scaling of c_proj and without it."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
     ids = random_ids(config, seed)[:-1]
     scaled = model_norms(model, ids)
@@ -81,14 +81,14 @@ def model_norms(model: GPT, ids: Sequence[int]) -> tuple[float, ...]:
 
 
 def random_ids(config: GPTConfig, seed: int) -> list[int]:
-    """A context of random tokens, at most MAX_TOKENS, and one more."""
+    """Return a context of random tokens, at most MAX_TOKENS, and one more."""
     generator = torch.Generator().manual_seed(seed)
     n = min(config.block_size, MAX_TOKENS) + 1
     return list(torch.randint(config.vocab_size, (n,), generator=generator).tolist())
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
-    """The layer that `nn.Linear(n_in, n_out)` makes when torch's global generator is in the same state."""
+    """Return the layer that `nn.Linear(n_in, n_out)` makes when torch's global generator is in the same state."""
     layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
     nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
     nn.init.uniform_(layer.bias, -1 / math.sqrt(n_in), 1 / math.sqrt(n_in), generator=generator)

@@ -99,7 +99,7 @@ class UnmaskedGPT(GPT):
 
 
 def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
-    """The logits (B, T, vocab_size) of ids (B, T) with the same weights and no causal mask."""
+    """Return the logits (B, T, vocab_size) of ids (B, T) with the same weights and no causal mask."""
     T = idx.shape[1]
     positions = torch.arange(T, device=idx.device)
     everything = torch.ones(T, T, dtype=torch.bool, device=idx.device)

@@ -91,7 +91,7 @@ def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
 
 @torch.inference_mode()
 def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
-    """The input of a normalisation for a text: one of `norms_of` in a layer, or ln_f.
+    """Return the input of a normalisation for a text: one of `norms_of` in a layer, or ln_f.
 
     shift is 0 for a model without biases. With parallel branches both read the stream before the layer.
     Raises ValueError for a layer or a normalisation that the model does not have.
@@ -150,7 +150,7 @@ class DetachedInput(nn.Module):
 
 
 def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0) -> DepthProfile:
-    """The profile of a model with Xavier's initial weights, as in Xiong et al. (arXiv 2002.04745).
+    """Return the profile of a model with Xavier's initial weights, as in Xiong et al. (arXiv 2002.04745).
 
     Raises ValueError for an unknown placement and an invalid shape.
     """
@@ -171,7 +171,7 @@ def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, 
 
 
 def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
-    """A GPT of pre-norm blocks, or of post-norm blocks without a final norm; both draw the same weights."""
+    """Return a GPT of pre-norm blocks, or of post-norm blocks without a final norm; both draw the same weights."""
     generator = torch.Generator().manual_seed(seed)
     model = GPT(config, generator=generator)
     nn.init.normal_(model.wte.weight, generator=generator)
@@ -207,6 +207,6 @@ def backward(model: GPT, ids: Tensor) -> list[Tensor]:
 
 
 def gradient_norm(tensor: Tensor) -> float:
-    """The norm of a tensor's gradient."""
+    """Return the norm of a tensor's gradient."""
     assert tensor.grad is not None
     return tensor.grad.norm().item()

@@ -83,7 +83,7 @@ def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
 
 
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
-    """A GPT of random weights whose blocks and final norm are replaced by identity: embedding, then head.
+    """Return a GPT of random weights whose blocks and final norm are replaced by identity: embedding, then head.
 
     All shapes are those of the whole model. generator: as of GPT.
     """
@@ -95,7 +95,7 @@ def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> 
 
 
 def skeleton_of(model: GPT) -> GPT:
-    """The skeleton of a model, with the model's own embeddings and head, which both share."""
+    """Return the skeleton of a model, with the model's own embeddings and head, which both share."""
     with torch.device("meta"):  # only the modules without weights are kept
         made = skeleton(model.config)
     made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
@@ -103,7 +103,7 @@ def skeleton_of(model: GPT) -> GPT:
 
 
 def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
-    """A vocabulary of exactly `size` tokens, from another one.
+    """Return a vocabulary of exactly `size` tokens, from another one.
 
     A larger one has additional ids without text. A smaller one has the first tokens and end-of-text: byte-pair
     encoding merges each token from earlier ones. Raises ValueError if the smaller one could not encode every text.

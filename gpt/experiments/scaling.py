@@ -129,7 +129,7 @@ def measure_scaling(
 
 
 def llama_recipe(recipe: Recipe) -> Recipe:
-    """The same recipe for models of Llama's shape, with one head of keys and values."""
+    """Return the same recipe for models of Llama's shape, with one head of keys and values."""
     return replace(recipe, architecture="llama", bias=False, n_kv_head=1)
 
 
@@ -162,7 +162,7 @@ def read_saved(path: Path | None) -> dict[str, Any]:
 
 
 def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
-    """The curve of a model that was trained by a recipe elsewhere: its last point."""
+    """Return the curve of a model that was trained by a recipe elsewhere: its last point."""
     config, n_tokens = loaded.model.config, recipe.steps * recipe.batch_size * recipe.block_size
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
     point = ScalingPoint(n_tokens, n_tokens * training_flops(config), score.loss, score.bits_per_byte)
@@ -170,14 +170,14 @@ def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -
 
 
 def make_curve(name: str, config: GPTConfig, points: Sequence[ScalingPoint]) -> ScalingCurve:
-    """A curve with the parameter counts of its model."""
+    """Return a curve with the parameter counts of its model."""
     parts = parameter_parts(config)
     outside = parts["token_embedding"] + parts["position_embedding"] + parts["head"]
     return ScalingCurve(name, count_parameters(config), count_parameters(config) - outside, tuple(points))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+    """Return the command line; returns the exit code."""
     description, _, usage = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
         prog="python -m gpt.experiments.scaling",

@@ -144,7 +144,7 @@ class EmbeddingEffects:
 
 
 def tied_and_untied(config: GPTConfig) -> ParameterCounts:
-    """The parameters of one shape, tied and untied."""
+    """Return the parameters of one shape, tied and untied."""
     return ParameterCounts(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
 
 

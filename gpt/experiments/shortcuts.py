@@ -42,7 +42,7 @@ class DeepNetwork(nn.Module):
 def shortcut_gradients(
     *, depth: int = 5, width: int = 3, seed: int = 123, activation: Activation = "gelu_tanh"
 ) -> ShortcutGradients:
-    """The gradients of one step without and with shortcuts, from the same initial weights.
+    """Return the gradients of one step without and with shortcuts, from the same initial weights.
 
     `depth` layers of `width` outputs, the last of one. The input falls linearly from 1 to -1, the target is 0, the
     loss is the squared error. Raises ValueError for a depth or width below 1 and for an unknown activation.

@@ -142,7 +142,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
 
 
 def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) -> tuple[Tensor, float]:
-    """The logits (vocab_size,) after a text (1, S), and their time in seconds.
+    """Return the logits (vocab_size,) after a text (1, S), and their time in seconds.
 
     A model with a cap of the scores computes attention openly with either kernel.
     cache: contains at least all tokens of the text but the last; unchanged afterwards but for its length, S - 1.
@@ -221,7 +221,7 @@ def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[Lay
 
 
 def timed_pass(model: GPT, idx: Tensor) -> LayerTimes:
-    """The times of one pass over a text (1, T)."""
+    """Return the times of one pass over a text (1, T)."""
     clock = Clock()
     synchronize(idx.device)
     began = perf_counter()

@@ -68,7 +68,7 @@ def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
 
 
 def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
-    """The merges of a word's bytes: the pair of lowest rank first, the leftmost of equals.
+    """Return the merges of a word's bytes: the pair of lowest rank first, the leftmost of equals.
 
     The parts of the last step are the word's tokens. Raises ValueError for a text that is not exactly one word.
     Source: Sennrich et al., arXiv 1508.07909, on bytes as in GPT-2.
@@ -99,5 +99,5 @@ def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
 
 
 def language_costs(vocabulary: Vocabulary) -> dict[str, TextCost]:
-    """The length of each of SAMPLES."""
+    """Return the length of each of SAMPLES."""
     return {language: text_cost(vocabulary, text) for language, text in SAMPLES.items()}

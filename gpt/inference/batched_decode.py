@@ -21,7 +21,7 @@ from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock
 
 
 def can_batch(model: GPT) -> bool:
-    """Whether `batched_hidden_states` supports a model: only the modules of `gpt.model`, in evaluation mode."""
+    """Return whether `batched_hidden_states` supports a model: only the modules of `gpt.model`, in evaluation mode."""
     return type(model) is GPT and not model.training and all(type(block) is TransformerBlock for block in model.h)
 
 
@@ -41,7 +41,7 @@ class PromptPart:
         return module.attend(q[None], k[None], v[None], ctx)[0]
 
     def finish(self, states: Tensor) -> list[Tensor]:
-        """The states of each text, from those of all tokens: (T, C)."""
+        """Return the states of each text, from those of all tokens: (T, C)."""
         self.cache.advance(len(self.ids))
         return [states]
 
@@ -89,7 +89,7 @@ class StepPart:
         return y.flatten(1, 2).transpose(0, 1)
 
     def finish(self, states: Tensor) -> list[Tensor]:
-        """The states of each text, (1, C), from those of all rows, (R, C)."""
+        """Return the states of each text, (1, C), from those of all rows, (R, C)."""
         new = torch.stack(self.new)  # (n_layer, R, heads, hs)
         for i, cache in zip(self.places, self.caches, strict=True):
             cache.append(new[:, i])

@@ -72,7 +72,7 @@ class Stream:
         self.messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
 
     def next(self, seconds: float) -> Any:
-        """The next reply; None if there is none within this time.
+        """Return the next reply; None if there is none within this time.
 
         Raises StopIteration after the last, ConnectionLost, and what the replica has raised.
         """
@@ -128,7 +128,7 @@ class Cluster:
         return self.is_there
 
     def model(self, spec: ModelSpec) -> DeployedModel:
-        """A model of the cluster; its deployment starts as soon as the cluster is there."""
+        """Return a model of the cluster; its deployment starts as soon as the cluster is there."""
         with self._lock:
             if spec not in self._specs:
                 self._specs.append(spec)
@@ -227,7 +227,7 @@ class Cluster:
 
     @contextmanager
     def _driver(self) -> Iterator[Connection]:
-        """The connection to a new driver, which ends with the block."""
+        """Return the connection to a new driver, which ends with the block."""
         ours, theirs = Pipe()
         options = self.options
         command = [sys.executable, "-m", "gpt.serving.driver", str(theirs.fileno()), options.address]

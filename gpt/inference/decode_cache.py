@@ -50,11 +50,11 @@ class Block:
         return self.row_bytes * sum(row.filled for row in self._rows) // self.kv.shape[-2]
 
     def has(self, cache: KVCache) -> bool:
-        """Whether a row holds this cache."""
+        """Return whether a row holds this cache."""
         return any(row.cache is not None and row.cache() is cache for row in self._rows)
 
     def place(self, caches: Sequence[KVCache]) -> list[int]:
-        """The row of each of n caches, one of the first n, with its content and room for one more position.
+        """Return the row of each of n caches, one of the first n, with its content and room for one more position.
 
         Only what a row does not hold yet is copied.
         """

@@ -162,12 +162,12 @@ class Engine:
 
     @torch.inference_mode()
     def distribution(self, state: Tensor) -> NextTokenDistribution:
-        """The distribution of the token after a final-norm state (C,)."""
+        """Return the distribution of the token after a final-norm state (C,)."""
         with self._threads(1):
             return self._distributions(state[None])[0]
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
-        """The number of threads for a pass."""
+        """Return the number of threads for a pass."""
         return threads_for(max(self.multiplications_per_token * n_tokens, SMALL_WORK if self._is_large else 0))
 
     def _join(self, request: ReadRequest) -> None:
@@ -223,7 +223,7 @@ class Engine:
             self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)
 
     def _of_round(self, requests: Sequence[ReadRequest], chunk: int) -> list[ReadRequest]:
-        """The requests that need one token more, and chunks of prompts until they have `_round_tokens` tokens.
+        """Return the requests that need one token more, and chunks of prompts until they have `_round_tokens` tokens.
 
         First the prompts of which least has been read, so that all take turns.
         """
@@ -238,7 +238,7 @@ class Engine:
         return chosen
 
     def _batches(self, requests: Sequence[ReadRequest], chunk: int) -> Iterator[list[ReadRequest]]:
-        """The requests of each forward pass; one with edits has a separate pass."""
+        """Return the requests of each forward pass; one with edits has a separate pass."""
         batch: list[ReadRequest] = []
         n_tokens = 0
         for request in requests:
@@ -299,5 +299,5 @@ class Engine:
 
 @cache
 def worker(process: int) -> ThreadPoolExecutor:
-    """The thread that runs the rounds of a process; a fork needs another one."""
+    """Return the thread that runs the rounds of a process; a fork needs another one."""
     return ThreadPoolExecutor(1, thread_name_prefix="forward passes")

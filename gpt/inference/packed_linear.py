@@ -299,7 +299,7 @@ def freeze(model: nn.Module) -> None:
 def pack_linear(
     linear: nn.Linear, packing: Packing, embedding: nn.Embedding | PackedEmbedding | None = None
 ) -> PackedLinear:
-    """The packed form of one layer; see `PackedLinear`."""
+    """Return the packed form of one layer; see `PackedLinear`."""
     if packing == "int8":
         return Int8Linear(linear, embedding)
     if packing == "half" and not has_bfloat16():
@@ -375,7 +375,7 @@ def has_bfloat16() -> bool:
 
 
 def has_vnni() -> bool:
-    """Whether this CPU sums products of bytes in 32 bits."""
+    """Return whether this CPU sums products of bytes in 32 bits."""
     known = getattr(torch.cpu, "_is_vnni_supported", None)
     return bool(known()) if known else False
 

@@ -14,7 +14,7 @@ from typing import Any
 
 
 def on_zero_gpu() -> bool:
-    """Whether this process runs on ZeroGPU, by the environment variable that `spaces` reads."""
+    """Return whether this process runs on ZeroGPU, by the environment variable that `spaces` reads."""
     return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
@@ -43,7 +43,7 @@ def on_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def to_numpy(value: Any) -> Any:
-    """A value with every tensor in its lists, tuples and dicts as a numpy array in main memory."""
+    """Return a value with every tensor in its lists, tuples and dicts as a numpy array in main memory."""
     if isinstance(value, dict):
         return {key: to_numpy(item) for key, item in value.items()}
     if type(value) in (list, tuple):

@@ -36,13 +36,13 @@ def save_concepts(folder: Path, concepts: Concepts) -> None:
 
 
 def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """A matrix as int8 (n, C) and a float16 scale for each row (n,)."""
+    """Return a matrix as int8 (n, C) and a float16 scale for each row (n,)."""
     scale = (weight.abs().amax(dim=1) / 127).half().clamp(min=torch.finfo(torch.float16).tiny)
     return (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8), scale
 
 
 def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
-    """The concepts in the folder of a model, None if it has none.
+    """Return the concepts in the folder of a model, None if it has none.
 
     Raises ValueError for files that cannot be read or belong to a model of another shape.
     """

@@ -122,7 +122,7 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
 
 
 def lacks(repo_id: str, file: str) -> GPTError:
-    """The error of a repository without a file that is needed."""
+    """Return the error of a repository without a file that is needed."""
     return GPTError(
         "hub.format",
         "{name} has no {file} on the hub: other formats, such as GGUF, are not fetched",
@@ -140,12 +140,12 @@ def network_reason(error: Exception) -> object:
 
 
 def fetch_files(repo_id: str, *names: str) -> Path:
-    """The folder with those of the files that the repository has."""
+    """Return the folder with those of the files that the repository has."""
     return Path(snapshot_download(repo_id, allow_patterns=list(names)))
 
 
 def cached_folder(repo_id: str) -> Path | None:
-    """The folder of a model if the cache has all its files, under its name or the one it had before."""
+    """Return the folder of a model if the cache has all its files, under its name or the one it had before."""
     for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))

@@ -141,7 +141,7 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
 
 
 def can_pack(precision: Precision, device: torch.device) -> bool:
-    """Whether the matrices are packed, see `gpt.inference.packed_linear`: on CPUs, in float32 only with oneDNN.
+    """Return whether the matrices are packed, see `gpt.inference.packed_linear`: on CPUs, in float32 only with oneDNN.
 
     On ZeroGPU they are not, because the model is copied to the GPU.
     """
@@ -228,7 +228,7 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
 
 
 def gpu_copy(loaded: LoadedModel) -> LoadedModel:
-    """The same model on the GPU that ZeroGPU provides during one call, copied on the first.
+    """Return the same model on the GPU that ZeroGPU provides during one call, copied on the first.
 
     The shared model stays on the CPU, where a document is inspected without waiting for a GPU. The copy is made when
     the model is loaded, because a Space must place its models on "cuda" at start-up.

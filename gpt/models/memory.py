@@ -52,7 +52,7 @@ def read_fields(path: Path) -> dict[str, int]:
 
 
 def format_bytes(n_bytes: int) -> str:
-    """A number of bytes in its largest unit: 73,728 is "72.00 KiB"."""
+    """Return a number of bytes in its largest unit: 73,728 is "72.00 KiB"."""
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n_bytes >= size:
             return f"{n_bytes / size:.2f} {unit}"

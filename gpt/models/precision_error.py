@@ -36,7 +36,7 @@ _errors: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
 
 
 def precision_error(loaded: LoadedModel) -> PrecisionError:
-    """The error of a shared model, computed once, against a float32 copy that is loaded for it.
+    """Return the error of a shared model, computed once, against a float32 copy that is loaded for it.
 
     Raises ValueError if there is not enough memory for the copy.
     """

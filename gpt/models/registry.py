@@ -126,7 +126,7 @@ class Registry:
             return self._listed()
 
     def has(self, loaded: LoadedModel) -> bool:
-        """Whether this is the shared model of its name."""
+        """Return whether this is the shared model of its name."""
         return self._in_memory.get(loaded.name) is loaded
 
     def title(self, name: str) -> str:
@@ -140,7 +140,7 @@ class Registry:
         return None if model is None else model.n_parameters * DTYPES[self.precision].itemsize
 
     def given_options(self, name: str) -> dict[str, object]:
-        """The facts that were given with a model, as arguments of `load_model`."""
+        """Return the facts that were given with a model, as arguments of `load_model`."""
         source = self._sources.get(name)
         return {} if source is None else source.hints.given()
 
@@ -237,14 +237,14 @@ class Registry:
         return load.wait(progress)
 
     def float32_copy(self, name: str) -> LoadedModel:
-        """A copy of a shared model in float32 that is not shared. Raises ValueError without memory for both."""
+        """Return a copy of a shared model in float32 that is not shared. Raises ValueError without memory for both."""
         source = self._sources.get(name)
         if source is None:
             raise GPTError("model.not_shared", "{name} is not a shared model", name=name)
         return build(name, source.open(), self.device or best_device(), "fp32", untrained=source.untrained)
 
     def in_memory(self) -> list[LoadedModel]:
-        """The models in memory."""
+        """Return the models in memory."""
         return list(self._in_memory.values())
 
     def trim(self) -> None:
@@ -384,7 +384,7 @@ def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None) -> Lo
 
 
 def as_loaded(model: AnyModel) -> LoadedModel:
-    """The model itself if it is loaded, the shared one of a name of `list_models`, else that of `load_model`.
+    """Return the model itself if it is loaded, the shared one of a name of `list_models`, else that of `load_model`.
 
     A GPT gets the vocabulary `TokenNumbers`. Raises ValueError for anything else.
     """

@@ -40,7 +40,7 @@ class Corpus:
     facts: bool = True
 
     def fits(self, language: str, *, facts: bool) -> bool:
-        """Whether a model of these texts can go on with one in a language, and with facts if it takes them."""
+        """Return whether a model of these texts can go on with one in a language, and with facts if it takes them."""
         return language in self.languages and (self.facts or not facts)
 
 
@@ -153,7 +153,7 @@ def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
 
 
 def _existing(name: str) -> Path | None:
-    """The path of that name, if there is one."""
+    """Return the path of that name, if there is one."""
     try:
         path = Path(name).expanduser()
         return path if path.exists() else None
@@ -162,7 +162,7 @@ def _existing(name: str) -> Path | None:
 
 
 def available_device(device: str | torch.device) -> torch.device:
-    """The device. Raises ValueError if this computer does not have it, and for "meta"."""
+    """Return the device. Raises ValueError if this computer does not have it, and for "meta"."""
     try:
         found = torch.device(device)
         torch.empty(1, device=found).item()

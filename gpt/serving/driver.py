@@ -133,7 +133,7 @@ class Driver:
 
 
 def is_loss(error: Exception) -> bool:
-    """Whether a replica has ended or cannot be reached, so that another one may succeed."""
+    """Return whether a replica has ended or cannot be reached, so that another one may succeed."""
     return isinstance(error, RayError | RayServeException) and not isinstance(error, RayTaskError)
 
 
@@ -163,7 +163,7 @@ def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
 
 
 def gpt_version() -> str:
-    """A digest of this package's code: deployments of another version are not used."""
+    """Return a digest of this package's code: deployments of another version are not used."""
     digest = hashlib.sha256()
     folder = Path(gpt.__file__).parent
     for file in sorted(folder.rglob("*.py")):
@@ -203,7 +203,7 @@ class Relay:
         self._filled.set()
 
     async def poll(self) -> list[Message]:
-        """The messages of the driver since the last call; waits for the first at most POLL_SECONDS."""
+        """Return the messages of the driver since the last call; waits for the first at most POLL_SECONDS."""
         try:
             await asyncio.wait_for(self._filled.wait(), POLL_SECONDS)
         except asyncio.TimeoutError:

@@ -104,7 +104,7 @@ class StopSignal:
             signal.signal(number, handler)
 
     def __call__(self) -> bool:
-        """Whether a signal was received."""
+        """Return whether a signal was received."""
         return self.number != 0
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
@@ -119,7 +119,7 @@ def failed(sentence: str) -> int:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """The options of a command line; ends the program with a sentence where there is no text, or two."""
+    """Return the options of a command line; ends the program with a sentence where there is no text, or two."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.resume or options.card:
@@ -134,19 +134,19 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def kept_options(options: argparse.Namespace) -> dict[str, object]:
-    """The options with which a run is resumed, as JSON holds them."""
+    """Return the options with which a run is resumed, as JSON holds them."""
     kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume", "card")}
     return {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in kept.items()}
 
 
 def default_preset(options: argparse.Namespace) -> str | None:
-    """The preset where none is named; None without a text."""
+    """Return the preset where none is named; None without a text."""
     return "stories" if options.text else "shakespeare-cpu" if options.characters else None
 
 
 @lru_cache(maxsize=1)
 def begin_with(model: str | None) -> LoadedModel | None:
-    """The model whose weights the run begins with. Raises ValueError if it cannot be loaded."""
+    """Return the model whose weights the run begins with. Raises ValueError if it cannot be loaded."""
     return load_model(model, trainable=True) if model else None
 
 
@@ -168,7 +168,7 @@ def card_text(options: argparse.Namespace) -> CardText:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The options; those of the recipe come from its fields, and are None where they are not given."""
+    """Return the options; those of the recipe come from its fields, and are None where they are not given."""
 
     def count(word: str) -> int:
         if int(word) < 1:
@@ -241,7 +241,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def differences(recipe: Recipe) -> str:
-    """The values of a recipe that are not those of `Recipe()`."""
+    """Return the values of a recipe that are not those of `Recipe()`."""
     values = {f.name: getattr(recipe, f.name) for f in fields(recipe)}
     return ", ".join(f"{name} {value}" for name, value in values.items() if value != getattr(Recipe(), name))
 
@@ -252,7 +252,7 @@ def option_name(field: str) -> str:
 
 
 def repeat_command(options: argparse.Namespace, world_size: int) -> str:
-    """The command that repeats the run: what differs from the preset, without this machine's folders."""
+    """Return the command that repeats the run: what differs from the preset, without this machine's folders."""
     words = ["python"] if world_size == 1 else ["torchrun", "--nproc-per-node", str(world_size)]
     words += ["-m", "gpt.training"]
     if options.text:

@@ -137,7 +137,7 @@ class Autoencoder:
 
 
 def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
-    """The ids of each story, after end-of-text where the vocabulary has it."""
+    """Return the ids of each story, after end-of-text where the vocabulary has it."""
     start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
     return [np.array([*start, *tokenizer.encode(story)]) for story in stories]
 
@@ -156,7 +156,7 @@ def chunks(documents: list[np.ndarray], length: int, seed: int) -> Iterator[Tens
 
 @torch.no_grad()
 def streams(model: GPT, idx: Tensor, layers: Sequence[int]) -> list[Tensor]:
-    """The residual stream after each of the layers, (N, C), of all tokens but the first of each row."""
+    """Return the residual stream after each of the layers, (N, C), of all tokens but the first of each row."""
     found: list[list[Tensor]] = [[] for _ in layers]
     for rows in idx.to(model.device).split(8):
         trace = Trace(attention=False)
@@ -167,7 +167,7 @@ def streams(model: GPT, idx: Tensor, layers: Sequence[int]) -> list[Tensor]:
 
 
 def rate_at(progress: float) -> float:
-    """The factor on the learning rate after a share of the updates."""
+    """Return the factor on the learning rate after a share of the updates."""
     return min(1.0, (progress + 1e-3) / WARMUP, (1 - progress) / (1 - DECAY_FROM))
 
 
@@ -264,7 +264,7 @@ class Run:
 
 
 def windows(texts: list[np.ndarray], length: int) -> list[Tensor]:
-    """The texts in parts of at most `length` tokens, up to EVIDENCE_TOKENS in all."""
+    """Return the texts in parts of at most `length` tokens, up to EVIDENCE_TOKENS in all."""
     parts = [torch.from_numpy(text[at : at + length]) for text in texts for at in range(0, len(text), length)]
     ends = np.cumsum([len(part) for part in parts])
     return [part for part, end in zip(parts, ends, strict=True) if end <= EVIDENCE_TOKENS and len(part) > 1]
@@ -274,7 +274,7 @@ def windows(texts: list[np.ndarray], length: int) -> list[Tensor]:
 def evidence(
     model: GPT, parts: list[Tensor], dictionaries: dict[int, Dictionary], n_vocab: int
 ) -> dict[int, Dictionary]:
-    """The dictionaries with their share, tokens, starts, peaks and tints on a text in parts."""
+    """Return the dictionaries with their share, tokens, starts, peaks and tints on a text in parts."""
     layers = list(dictionaries)
     found = {layer: _Evidence(len(each.bias), n_vocab) for layer, each in dictionaries.items()}
     for part in parts:
@@ -290,7 +290,7 @@ def evidence(
 
 
 def _activities(model: GPT, part: Tensor, dictionaries: dict[int, Dictionary]) -> list[Tensor]:
-    """The activity of each dictionary's features on the tokens of a part, (T, n), 0 on the first."""
+    """Return the activity of each dictionary's features on the tokens of a part, (T, n), 0 on the first."""
     found = streams(model, part[None], list(dictionaries))
     activities = (each.activity(x) for each, x in zip(dictionaries.values(), found, strict=True))
     return [torch.cat([torch.zeros(1, each.shape[1]), each]) for each in activities]
@@ -460,7 +460,7 @@ def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], d
 def card(
     run: Run, name: str, data: str, n_held_back: int, loss: float, qualities: dict[int, tuple[Quality, Quality]]
 ) -> str:
-    """The card. qualities: of each layer, as saved and in float32. loss: of the model on the held-back text."""
+    """Return the card. qualities: of each layer, as saved and in float32. loss: of the model on the held-back text."""
     options, size = run.options, (run.folder / CONCEPTS).stat().st_size
     rows = [
         f"| {layer} | {saved.explained:.1%} | {exact.explained:.1%} | {saved.recovered(loss):.1%} | {saved.loss:.3f} "
@@ -498,7 +498,7 @@ def card(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code: 0, or 1 after an error printed as a sentence."""
+    """Return the command line; returns the exit code: 0, or 1 after an error printed as a sentence."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("text", metavar="TEXT", type=Path)

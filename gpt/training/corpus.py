@@ -49,7 +49,7 @@ def read_text(path: Path | str) -> str:
 
 
 def read_stories(path: Path | str) -> list[str]:
-    """The stories of a UTF-8 file, separated by <|endoftext|>, stripped and not empty.
+    """Return the stories of a UTF-8 file, separated by <|endoftext|>, stripped and not empty.
 
     Raises ValueError for a file that cannot be read or has no text.
     """
@@ -104,7 +104,7 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
 
 
 def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
-    """A vocabulary trained on stories, read back from its file format."""
+    """Return a vocabulary trained on stories, read back from its file format."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.tiktoken"
         save_vocabulary(train_vocabulary(stories, vocab_size), path)
@@ -112,7 +112,7 @@ def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
 
 
 def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
-    """The most frequent characters of stories, from the most frequent on, between <unk> and end-of-text.
+    """Return the most frequent characters of stories, from the most frequent on, between <unk> and end-of-text.
 
     There are fewer than vocab_size tokens if the stories have fewer characters.
     """
@@ -121,7 +121,7 @@ def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
 
 
 def _byte_alphabet() -> list[str]:
-    """The printable character for each byte in GPT-2's byte-level BPE (its released encoder.py)."""
+    """Return the printable character for each byte in GPT-2's byte-level BPE (its released encoder.py)."""
     printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]

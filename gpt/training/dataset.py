@@ -41,10 +41,10 @@ class Dataset(Protocol):
     start: str
 
     def batch(self, step: int, size: int) -> Batch:
-        """The training examples of one update."""
+        """Return the training examples of one update."""
 
     def accuracy(self, model: GPT) -> float | None:
         """Share of correct answers on the validation examples, 0 to 1; None if there are none to compare with."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        """The model's continuations of a few prompts."""
+        """Return the model's continuations of a few prompts."""

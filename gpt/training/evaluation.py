@@ -84,6 +84,6 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
 
 
 def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:
-    """The prompt and its continuation, which goes on past a full context."""
+    """Return the prompt and its continuation, which goes on past a full context."""
     params = SamplingParams(temperature=temperature, seed=seed)
     return prompt + "".join(step.text for step in generate(loaded, prompt, params, max_new_tokens, on_full="crop"))

@@ -253,7 +253,7 @@ class LiveRun:
             self._evaluations.append(evaluation)
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """The model at an evaluation, from its snapshot."""
+        """Return the model at an evaluation, from its snapshot."""
         return self._as_loaded(unpack_model(self.config, evaluation.weights))
 
     def _as_loaded(self, model: GPT) -> LoadedModel:

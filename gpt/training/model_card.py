@@ -74,7 +74,7 @@ def write_card(
 
 
 def front_matter(text: CardText, recipe: Recipe) -> str:
-    """The card's metadata, as the hub reads them."""
+    """Return the card's metadata, as the hub reads them."""
     lines = [
         f"license: {json.dumps(text.license)}",
         *([f"language: {text.language}"] if text.language else []),
@@ -146,7 +146,7 @@ def _measure(loaded: LoadedModel, score: Score, score_text: str) -> str:
 
 
 def _circuits(loaded: LoadedModel) -> str:
-    """The section on repeated random tokens, of a model that was trained on them."""
+    """Return the section on repeated random tokens, of a model that was trained on them."""
     rows = []
     for length in CIRCUIT_LENGTHS:
         found = copying_heads(loaded.model, loaded.tokenizer.eot_id, length)

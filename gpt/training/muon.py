@@ -14,7 +14,7 @@ ITERATIONS = 5
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """The matrix (m, n) with singular values of about 1, between 0.5 and 1.5, by Newton-Schulz iterations."""
+    """Return the matrix (m, n) with singular values of about 1, between 0.5 and 1.5, by Newton-Schulz iterations."""
     a, b, c = NEWTON_SCHULZ
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
     x = wide / wide.norm().clamp(min=1e-7)

@@ -32,7 +32,7 @@ class Poem:
 
     @classmethod
     def of_text(cls, text: str) -> Poem:
-        """The poem of a text, whose title, if there is one, stands in 《》 or has no punctuation mark."""
+        """Return the poem of a text, whose title, if there is one, stands in 《》 or has no punctuation mark."""
         first, *rest = text.strip().split("\n")
         if VERSE_END.search(first):
             return cls("", (first, *rest))

@@ -45,7 +45,7 @@ class Process:
         self.all_reduce(0.0)
 
     def autocast(self) -> torch.autocast:
-        """The context for matrix products: in bfloat16 if `bf16`."""
+        """Return the context for matrix products: in bfloat16 if `bf16`."""
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bf16)
 
 
@@ -82,7 +82,7 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether the device has bfloat16 instructions; elsewhere it is emulated, and slower than float32."""
+    """Return whether the device has bfloat16 instructions; elsewhere it is emulated, and slower than float32."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():

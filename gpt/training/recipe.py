@@ -16,7 +16,7 @@ from gpt.training.muon import Muon
 
 
 def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
-    """A field of Recipe with its description and valid values: low <= value <= high, or one of `choices`."""
+    """Return a field of Recipe with its description and valid values: low <= value <= high, or one of `choices`."""
     return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
 
 
@@ -81,7 +81,7 @@ class Recipe:
         self.model_config(self.vocab_size)
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
-        """The model's configuration, for a trained vocabulary of n_vocab tokens. position: of gpt2."""
+        """Return the model's configuration, for a trained vocabulary of n_vocab tokens. position: of gpt2."""
         config = GPTConfig(
             vocab_size=n_vocab,
             block_size=self.block_size,
@@ -105,11 +105,11 @@ class Recipe:
         )
 
     def new_model(self, n_vocab: int, position: Position = "learned") -> GPT:
-        """A model of that configuration with the initial weights of the seed."""
+        """Return a model of that configuration with the initial weights of the seed."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
     def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Recipe:
-        """The recipe for a model of this configuration. Raises ValueError for one that no recipe makes.
+        """Return the recipe for a model of this configuration. Raises ValueError for one that no recipe makes.
 
         characters: Whether its vocabulary is of characters, whose number no recipe states.
         """
@@ -136,7 +136,7 @@ class Recipe:
         return self.muon_lr if self.optimizer == "muon" else self.adamw_lr
 
     def with_learning_rate(self, rate: float) -> Recipe:
-        """The recipe with another `learning_rate`; those of both optimizers are scaled."""
+        """Return the recipe with another `learning_rate`; those of both optimizers are scaled."""
         factor = rate / self.learning_rate
         return replace(self, muon_lr=self.muon_lr * factor, adamw_lr=self.adamw_lr * factor)
 

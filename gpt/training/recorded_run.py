@@ -68,7 +68,7 @@ class RecordedRun:
         return Evaluation(step, figures.loss, None, samples, weights.half().numpy())
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """The model at an evaluation."""
+        """Return the model at an evaluation."""
         model = self.snapshots.model(evaluation.step)
         return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
 
@@ -83,7 +83,7 @@ class RecordedRun:
 
 
 def _first_again(ids: list[int]) -> int:
-    """The first position whose id occurred before; the last but one if none did."""
+    """Return the first position whose id occurred before; the last but one if none did."""
     return next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
 
 
@@ -99,6 +99,6 @@ def bundled_recording() -> RecordedRun | None:
 
 
 def recording_command() -> str:
-    """The command that makes the recording, as its card in the assets states it."""
+    """Return the command that makes the recording, as its card in the assets states it."""
     card = (ASSETS / "README.md").read_text(encoding="utf-8")
     return re.findall(r"^python -m .*", card, flags=re.MULTILINE)[-1]

@@ -136,7 +136,7 @@ def without_unknown(batch: Batch, unknown_id: int | None) -> Batch:
 
 
 def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:
-    """The training rows (B, T + 1) of an update, some of the first replaced by random sequences, repeated.
+    """Return the training rows (B, T + 1) of an update, some of the first replaced by random sequences, repeated.
 
     Their number has the mean B x recipe.repeats(step). Only the targets from the second token of the second copy on
     are counted: what comes before cannot be predicted.

@@ -60,7 +60,7 @@ class LogRow:
 
 
 def nothing_to_resume(path: Path) -> GPTError:
-    """The error of a run whose state is not there. path: of the file."""
+    """Return the error of a run whose state is not there. path: of the file."""
     return GPTError(
         "training.nothing_to_resume",
         "{path} has no run to continue: there is no {file}",
@@ -88,7 +88,7 @@ class RunFolder:
             )
 
     def options(self) -> dict[str, Any]:
-        """The options of the command that began the run; {} where they were not kept."""
+        """Return the options of the command that began the run; {} where they were not kept."""
         path = self.path / "options.json"
         return read_json(path, dict) if path.is_file() else {}
 
@@ -100,13 +100,13 @@ class RunFolder:
         self._write_log([])
 
     def tokenizer(self) -> Vocabulary | None:
-        """The vocabulary of a run on stories, None before it has one."""
+        """Return the vocabulary of a run on stories, None before it has one."""
         if (self.path / CHARACTERS).is_file():
             return Characters(read_json(self.path / CHARACTERS, list))
         return load_vocabulary(self.path / BPE) if (self.path / BPE).is_file() else None
 
     def load(self) -> dict[str, Any]:
-        """The state that `save` wrote last. Raises ValueError if there is none or its file cannot be read."""
+        """Return the state that `save` wrote last. Raises ValueError if there is none or its file cannot be read."""
         path = self.path / "last.pt"
         if not path.is_file():
             raise nothing_to_resume(path)
@@ -138,7 +138,7 @@ class RunFolder:
         save_snapshot(self.snapshots, step, model, tokenizer)
 
     def log(self) -> list[LogRow]:
-        """The evaluations so far."""
+        """Return the evaluations so far."""
         with (self.path / "log.csv").open(newline="", encoding="utf-8") as file:
             _, *rows = csv.reader(file)
         return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]

@@ -83,7 +83,7 @@ class RunQueue:
             run.close()
 
     def _in_turn(self) -> list[LiveRun]:
-        """The waiting runs, the next one first."""
+        """Return the waiting runs, the next one first."""
         n_before, turns = Counter(self._running.values()), {}
         for run in sorted(self._waiting, key=lambda run: run.work):
             owner = self._waiting[run]

@@ -39,7 +39,7 @@ def snapshot_steps(steps: int, n: int) -> tuple[int, ...]:
 
 
 def pack_weights(model: GPT) -> dict[str, Tensor]:
-    """A copy of the weights: matrices in int8 with a float16 scale for each row, vectors in float16."""
+    """Return a copy of the weights: matrices in int8 with a float16 scale for each row, vectors in float16."""
     packed: dict[str, Tensor] = {}
     for name, value in model.state_dict().items():
         if name == "lm_head.weight" and model.config.tie_weights:
@@ -55,7 +55,7 @@ def pack_weights(model: GPT) -> dict[str, Tensor]:
 
 
 def unpack_model(config: GPTConfig, packed: Mapping[str, Tensor]) -> GPT:
-    """The model of a result of `pack_weights`, in float32 and evaluation mode."""
+    """Return the model of a result of `pack_weights`, in float32 and evaluation mode."""
     state = {
         name: value.float() * packed[name + SCALE].float()[:, None] if name + SCALE in packed else value.float()
         for name, value in packed.items()
@@ -120,7 +120,7 @@ class Snapshots:
         return find_vocabulary(self.folder, self.config.vocab_size)
 
     def model(self, step: int) -> GPT:
-        """The model after `step` updates, one of `steps`."""
+        """Return the model after `step` updates, one of `steps`."""
         return unpack_model(self.config, open_safetensors(self.folder / f"{step}.safetensors"))
 
     def save_figures(self, figures: list[SnapshotFigures]) -> None:

@@ -71,7 +71,7 @@ class TaskDataset:
         self.example = self.vocabulary.encode(first.prompt + first.answer)[: self.block_size]
 
     def batch(self, step: int, size: int) -> Batch:
-        """The training examples of one update."""
+        """Return the training examples of one update."""
         examples = self.task.examples(np.random.default_rng([self.seed, 0, step]), test=False)
         return self.encode(list(islice(examples, size)))
 
@@ -90,7 +90,7 @@ class TaskDataset:
         return exact_match(model, self.validation)
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        """The model's answers to the first test examples."""
+        """Return the model's answers to the first test examples."""
         shown = self.test_examples[:N_SAMPLES]
         return tuple(Sample(e.prompt, answer(loaded, e.prompt, len(e.answer)), e.answer) for e in shown)
 
@@ -106,7 +106,7 @@ def exact_match(model: GPT, batch: Batch) -> float:
 
 
 def answer(loaded: LoadedModel, prompt: str, length: int) -> str:
-    """The greedy continuation of a prompt, up to `length` tokens."""
+    """Return the greedy continuation of a prompt, up to `length` tokens."""
     return "".join(step.text for step in generate(loaded, prompt, SamplingParams(temperature=0), length))
 
 
@@ -128,7 +128,7 @@ def draw_reverse(rng: np.random.Generator) -> Example:
 
 
 def draw_add(rng: np.random.Generator) -> Example:
-    """A sum of two-digit numbers: "27+58=85"; "58+27=85" has the same key."""
+    """Return a sum of two-digit numbers: "27+58=85"; "58+27=85" has the same key."""
     a, b = (int(number) for number in rng.integers(10, 100, size=2))
     return Example(f"{a}+{b}=", f"{a + b}\n", f"{min(a, b)}+{max(a, b)}")
 

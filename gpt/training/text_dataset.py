@@ -37,7 +37,7 @@ def shakespeare_text() -> str:
 
 
 def read_upload(data: bytes, name: str = "this file") -> str:
-    """The text of an uploaded file. Raises ValueError if it is too large or not text."""
+    """Return the text of an uploaded file. Raises ValueError if it is too large or not text."""
     if len(data) > MAX_TEXT_BYTES:
         raise GPTError(
             "training.file_too_large",
@@ -118,13 +118,13 @@ class TextDataset:
         """None: no continuation is the correct one."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
-        """The model's continuation of `start`."""
+        """Return the model's continuation of `start`."""
         text = sample(loaded, self.start, seed=self.seed, max_new_tokens=SAMPLE_TOKENS)
         return (Sample(self.start, text.removeprefix(self.start)),)
 
 
 def byte_vocabulary() -> Tokenizer:
-    """The 256 bytes and end-of-text."""
+    """Return the 256 bytes and end-of-text."""
     return bpe_tokenizer({bytes([byte]): byte for byte in range(256)}, {END_OF_TEXT: 256}, 257)
 
 

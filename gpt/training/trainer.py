@@ -32,7 +32,7 @@ class Batch:
 
     @classmethod
     def of_rows(cls, rows: Tensor | np.ndarray) -> Batch:
-        """The batch in which every id of rows (B, T + 1) but the first is a target."""
+        """Return the batch in which every id of rows (B, T + 1) but the first is a target."""
         ids = torch.as_tensor(rows).long()
         return cls(ids[:, :-1], ids[:, 1:])
 
@@ -87,7 +87,7 @@ class Trainer:
         return self.step * self.recipe.batch_size * self.recipe.block_size
 
     def learning_rate(self, factor: float = 1.0) -> float:
-        """The learning rate of the next update, Muon's where it is used, else AdamW's."""
+        """Return the learning rate of the next update, Muon's where it is used, else AdamW's."""
         return self.recipe.learning_rate * factor * self.recipe.lr_factor(self.step)
 
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
@@ -115,7 +115,7 @@ class Trainer:
 
     @contextmanager
     def _dropout(self) -> Iterator[None]:
-        """The model in training mode, with the random numbers of this step; without dropout nothing changes."""
+        """Return the model in training mode, with the random numbers of this step; without dropout nothing changes."""
         if not self.recipe.dropout:
             yield
             return
@@ -147,7 +147,7 @@ class Trainer:
         return Score(nats, int(n_tokens), int(n_bytes))
 
     def state(self) -> dict[str, Any]:
-        """The state from which `load` continues, with the same result as without a stop.
+        """Return the state from which `load` continues, with the same result as without a stop.
 
         Raises ValueError if a weight is not finite, or too large for the half precision that models are saved in.
         """

@@ -45,14 +45,14 @@ class Block(nn.Module):
 
 
 def layers(reference: Reference) -> dict[str, Any]:
-    """The weights of the five layers of the original experiment, seed 123."""
+    """Return the weights of the five layers of the original experiment, seed 123."""
     network = DeepNetwork([3] * 5 + [1], "gelu_tanh", True, torch.Generator().manual_seed(123))
     weights = {name.removeprefix("layers."): value for name, value in network.state_dict().items()}
     return {"weights": weights, "widths": [3] * 5 + [1]}
 
 
 def gradients(reference: Reference) -> Tensor:
-    """The mean absolute gradients without and with shortcuts, (2, 5)."""
+    """Return the mean absolute gradients without and with shortcuts, (2, 5)."""
     found = shortcut_gradients(seed=123)
     return torch.tensor([found.without, found.with_shortcuts])
 

@@ -32,7 +32,7 @@ SPLIT = "part.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)"
 
 
 def mixing(run: str) -> str:
-    """The lines of a test that builds the attention of layer 0."""
+    """Return the lines of a test that builds the attention of layer 0."""
     return "attn = copy_weights(CausalSelfAttention(Config(**config)), weights)\n" + run
 
 

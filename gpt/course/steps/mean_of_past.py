@@ -18,7 +18,7 @@ def mean_of_past(x):
 
 
 def expected(reference: Reference) -> Tensor:
-    """The running means, one row after the other."""
+    """Return the running means, one row after the other."""
     x = reference.layer.resid_pre
     rows = [x[:, : t + 1].mean(dim=1) for t in range(x.shape[1])]
     return torch.stack(rows, dim=1)

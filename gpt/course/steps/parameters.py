@@ -14,7 +14,7 @@ def n_parameters(model):
 
 
 def building(tied: bool) -> str:
-    """The lines of a test that counts a GPT-2 which takes no memory."""
+    """Return the lines of a test that counts a GPT-2 which takes no memory."""
     return f"""
 with torch.device("meta"):
     result = n_parameters(GPT(Config(qkv_bias=False, tie_weights={tied})))

@@ -31,7 +31,7 @@ def sample(model, idx, n_tokens, temperature=1.0, top_k=None):
 
 
 def drawing(name: Words, **settings: float | None) -> Test:
-    """A test of the distribution after the first text."""
+    """Return a test of the distribution after the first text."""
     arguments = ", ".join(f"{key}={value}" for key, value in settings.items())
     return Test(
         name=name,

@@ -7,6 +7,6 @@ from gpt.experiments.minimal.initialisation import TiedGPT
 
 
 def untrained_model(config: Config, seed: int) -> TiedGPT:
-    """A model with the random weights of a seed."""
+    """Return a model with the random weights of a seed."""
     torch.manual_seed(seed)
     return TiedGPT(config).eval()

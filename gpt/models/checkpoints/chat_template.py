@@ -34,7 +34,7 @@ class ChatTemplate:
     tokens: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """The text of the messages up to where the assistant begins to answer.
+        """Return the text of the messages up to where the assistant begins to answer.
 
         It is rendered in another process, with limits on time and memory. Raises ValueError if the template refuses the
         messages, fails, or exceeds a limit.
@@ -58,7 +58,7 @@ class ChatTemplate:
 
 
 def ask(request: str) -> dict[str, Any]:
-    """The answer of `render_chat.py`, {"error": "time"} if it takes too long."""
+    """Return the answer of `render_chat.py`, {"error": "time"} if it takes too long."""
     limits = (str(MAX_CPU_SECONDS), str(MAX_BYTES), str(MAX_TEXT_CHARS))
     try:
         done = subprocess.run(
@@ -80,7 +80,7 @@ def ask(request: str) -> dict[str, Any]:
 
 
 def failure(answer: dict[str, Any]) -> GPTError:
-    """The error of an answer without a text."""
+    """Return the error of an answer without a text."""
     if "refused" in answer:
         return GPTError(
             "chat.refused", "the chat template refuses these messages: {reason}", reason=short(answer["refused"])
@@ -94,12 +94,12 @@ def failure(answer: dict[str, Any]) -> GPTError:
 
 
 def template_failed(reason: object) -> GPTError:
-    """The error of a template that fails."""
+    """Return the error of a template that fails."""
     return GPTError("chat.template", "the chat template of this model fails: {reason}", reason=short(reason))
 
 
 def short(reason: object) -> str:
-    """The first line of a reason, at most MAX_REASON_CHARS of it."""
+    """Return the first line of a reason, at most MAX_REASON_CHARS of it."""
     return str(reason).strip().partition("\n")[0][:MAX_REASON_CHARS]
 
 

@@ -196,7 +196,7 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
-    """The layout in a file, None without one; see `Hints`."""
+    """Return the layout in a file, None without one; see `Hints`."""
     if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
         return None
     path = folder / LAYOUT_FILE if names is None else Path(names)
@@ -206,7 +206,7 @@ def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
 
 
 def unknown_file(path: Path) -> GPTError:
-    """The error of a path that leads nowhere."""
+    """Return the error of a path that leads nowhere."""
     return GPTError("file.unknown", "there is no file or folder {path}", path=path)
 
 
@@ -270,7 +270,7 @@ def listed_files(index: Path) -> list[str]:
 
 
 def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
-    """The folder of the vocabulary: that of the weights, or nanoGPT's ../data/<dataset> if it has none."""
+    """Return the folder of the vocabulary: that of the weights, or nanoGPT's ../data/<dataset> if it has none."""
     settings = extras.get("config")
     dataset = settings.get("dataset") if isinstance(settings, dict) else None
     if (

@@ -202,7 +202,7 @@ def known_layout(
     config: Mapping[str, object] | None,
     entries: Mapping[str, object],
 ) -> Layout | None:
-    """The layout that has these names; None for one that is not known.
+    """Return the layout that has these names; None for one that is not known.
 
     Five have GPT-2's names. Hugging Face stores its matrices transposed (Conv1D); nanoGPT has a tied head, may lack
     biases, and states its model_args; minGPT has none of these; ours and bare state dicts have no outer module.
@@ -263,7 +263,7 @@ def options_of_gpt2(config: Mapping[str, object]) -> Options:
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:
-    """Whether the head is the embedding's matrix: absent, or equal to it."""
+    """Return whether the head is the embedding's matrix: absent, or equal to it."""
     if head is None:
         return True
     return head.shape == wte.shape and (head.data_ptr() == wte.data_ptr() or torch.equal(head, wte))
@@ -299,7 +299,7 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
 
 
 def contradicts(name: str, stated: object, given: object) -> GPTError:
-    """The error of a hint that contradicts what the checkpoint states."""
+    """Return the error of a hint that contradicts what the checkpoint states."""
     return GPTError(
         "layout.stated", "{name} is {stated} in the checkpoint, not {given}", name=name, stated=stated, given=given
     )
@@ -403,7 +403,7 @@ def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """The shape of tensors concatenated along the first axis; () if they cannot be."""
+    """Return the shape of tensors concatenated along the first axis; () if they cannot be."""
     if any(t.dim() == 0 or t.shape[1:] != part[0].shape[1:] for t in part):
         return ()
     return (sum(t.shape[0] for t in part), *part[0].shape[1:])

@@ -238,7 +238,7 @@ def check_complete(values: Values, names: Iterable[str]) -> None:
 
 
 def unknown_scaling(rope: Values, known: str) -> GPTError:
-    """The error of a kind of scaling that is not implemented."""
+    """Return the error of a kind of scaling that is not implemented."""
     return GPTError(
         "layout.rope_type",
         "rotary positions of the type {value!r} are not implemented: known are {known}",
@@ -266,7 +266,7 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
 
 
 def rope_type(rope: Values) -> object:
-    """The kind of scaling, under its newer or its older name."""
+    """Return the kind of scaling, under its newer or its older name."""
     return rope.get("rope_type", rope.get("type")) or "default"
 
 
@@ -340,7 +340,7 @@ def default_layer_types(family: Family, values: Values, n_layer: int) -> list[st
 
 
 def mapping(values: Values, option: str) -> Mapping[str, object]:
-    """A nested object of a configuration, {} without one."""
+    """Return a nested object of a configuration, {} without one."""
     value = values.get(option)
     if value is not None and not isinstance(value, dict):
         raise wrong_type(option, value, "{...}")

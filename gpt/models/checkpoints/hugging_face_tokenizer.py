@@ -217,7 +217,7 @@ class HuggingFaceTokenizer(Vocabulary):
             return [each for token_id in ids for each in self._as_characters(tokenizer, token_id)]
 
     def _as_characters(self, tokenizer: tokenizers.Tokenizer, token_id: int) -> list[int]:
-        """A token that merges have made; a control token as the tokens of its characters."""
+        """Return a token that merges have made; a control token as the tokens of its characters."""
         if token_id not in self._never:
             return [token_id]
         name = tokenizer.id_to_token(token_id) or ""
@@ -348,13 +348,13 @@ def beyond(token_id: object, n_vocab: int) -> bool:
 
 
 def token_name(value: object) -> str | None:
-    """The name of a token in tokenizer_config.json: a string, or {"content": string, ...}."""
+    """Return the name of a token in tokenizer_config.json: a string, or {"content": string, ...}."""
     content = value.get("content") if isinstance(value, dict) else value
     return content if isinstance(content, str) and content else None
 
 
 def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """A copy that puts no space before a text."""
+    """Return a copy that puts no space before a text."""
     content = json.loads(tokenizer.to_str())
     waiting = [content.get("normalizer"), content.get("pre_tokenizer")]
     while waiting:
@@ -394,7 +394,7 @@ def token_bytes(token: str, letters: Mapping[str, int], *, byte_level: bool) -> 
 
 
 def valid_text(text: str) -> str:
-    """The text with U+FFFD for unpaired surrogates."""
+    """Return the text with U+FFFD for unpaired surrogates."""
     return text.encode("utf-8", "replace_surrogate").decode()
 
 

@@ -57,12 +57,12 @@ class Module:
         return self.shapes.get("weight", ())
 
     def has(self, pattern: str | re.Pattern[str]) -> bool:
-        """Whether one of the words of the name matches completely."""
+        """Return whether one of the words of the name matches completely."""
         return any(re.fullmatch(pattern, word) for word in words(self.name.split("{n}")[-1]))
 
 
 def infer_layout(named: Mapping[str, Tensor]) -> Layout:
-    """The layout of weights that no known layout names.
+    """Return the layout of weights that no known layout names.
 
     Raises ValueError that says what is missing or unclear; its "draft" is a layout file of the roles that were found.
     """
@@ -83,7 +83,7 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
 
 
 def no_role(role: str) -> GPTError:
-    """The error of a checkpoint in which nothing can have the role."""
+    """Return the error of a checkpoint in which nothing can have the role."""
     return GPTError("layout.no_role", "nothing looks like {role}", role=role)
 
 
@@ -99,7 +99,7 @@ class Inference:
         self.transposed: list[str] = []
 
     def layout(self) -> Layout:
-        """The layout. Raises ValueError as `infer_layout`."""
+        """Return the layout. Raises ValueError as `infer_layout`."""
         self.find_blocks()
         self.find_norms()
         self.find_attention()
@@ -129,13 +129,13 @@ class Inference:
         return Layout(CUSTOM, found | missing, "silu", rotary_pairs="?", options=options).to_json()  # type: ignore[arg-type]
 
     def is_rotary(self) -> bool:
-        """Whether the weights are those of a model like Llama: a gate and norms without biases, no positions."""
+        """Return whether the weights are those of a model like Llama: a gate and norms without biases, no positions."""
         norms = (self.roles.get(role) for role in ("h.{n}.ln_1", "ln_f"))
         biased = any("bias" in norm.shapes for norm in norms if norm is not None)
         return GATE in self.roles and "wpe" not in self.roles and not biased
 
     def names(self) -> dict[str, str]:
-        """The names by role, one for a module whose weights are called weight and bias."""
+        """Return the names by role, one for a module whose weights are called weight and bias."""
         found: dict[str, str] = {}
         for role in (role for role in ROLES if role in self.roles):
             module = self.roles[role]
@@ -159,7 +159,7 @@ class Inference:
         return candidates[0]
 
     def find_blocks(self) -> None:
-        """The weights of a block, and those outside; the width is the size that most weights have."""
+        """Return the weights of a block, and those outside; the width is the size that most weights have."""
         prefix = block_prefix(self.shapes)
         inside = {name: shape for name, shape in self.shapes.items() if re.match(rf"{re.escape(prefix)}\d", name)}
         if not inside:
@@ -290,7 +290,7 @@ class Inference:
 
 
 def numbers(module: Module) -> list[int]:
-    """The numbers in the name of a module."""
+    """Return the numbers in the name of a module."""
     return [int(number) for number in re.findall(r"\d+", module.name)]
 
 
@@ -308,7 +308,7 @@ def block_prefix(names: Iterable[str]) -> str:
 
 
 def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> dict[str, tuple[int, ...]]:
-    """The weights of one block, with {n} for its number. Raises ValueError if blocks differ."""
+    """Return the weights of one block, with {n} for its number. Raises ValueError if blocks differ."""
     blocks: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, shape in inside.items():
         number = re.findall(r"\d+", name[len(prefix) :])[0]
@@ -326,7 +326,7 @@ def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> di
 
 
 def modules(shapes: Mapping[str, tuple[int, ...]]) -> list[Module]:
-    """The weights by module; modules that differ only in a number, each with the rows of a head, become one."""
+    """Return the weights by module; modules that differ only in a number, each with the rows of a head, become one."""
     found: dict[str, Module] = {}
     for name, shape in shapes.items():
         match = LEAF.fullmatch(name)

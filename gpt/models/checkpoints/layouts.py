@@ -140,7 +140,7 @@ class Layout:
         return self.attn_scale is None and any("{h}" in name for name in self.names.values())
 
     def to_json(self) -> str:
-        """The content of a layout file, a line for each name."""
+        """Return the content of a layout file, a line for each name."""
         width = max(map(len, self.names)) + 4
         rows = [f"    {json.dumps(ours) + ':':{width}}{json.dumps(theirs)}" for ours, theirs in self.names.items()]
         lines = ['  "names": {\n' + ",\n".join(rows) + "\n  }"]
@@ -218,7 +218,7 @@ class NamesUnknown(GPTError):
 
 
 def divisors(n_embd: object) -> list[int]:
-    """The possible numbers of heads of a width, at most 128."""
+    """Return the possible numbers of heads of a width, at most 128."""
     assert isinstance(n_embd, int)
     return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 
@@ -285,7 +285,7 @@ def read_layout(path: Path) -> Layout:
 
 
 def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:
-    """The options. Raises ValueError for one that is not known: it may change the mathematics."""
+    """Return the options. Raises ValueError for one that is not known: it may change the mathematics."""
     if unknown := sorted(set(options) - known):
         raise GPTError(
             "layout.option",
@@ -297,5 +297,5 @@ def known_options(options: Mapping[str, object], known: set[str], where: str) ->
 
 
 def not_a_layout(path: Path, reason: str) -> GPTError:
-    """The error of a layout file."""
+    """Return the error of a layout file."""
     return GPTError("layout.file", "{file} is not a table of names: {reason}", file=path.name, reason=reason)

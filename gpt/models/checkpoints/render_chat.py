@@ -27,7 +27,7 @@ def limit_resources(seconds: int, n_bytes: int) -> None:
 
 
 def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
-    """The text of the messages, or why there is none."""
+    """Return the text of the messages, or why there is none."""
     import jinja2  # noqa: PLC0415 - its folder is an argument
     import jinja2.ext  # noqa: PLC0415
     import jinja2.sandbox  # noqa: PLC0415

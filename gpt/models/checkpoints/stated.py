@@ -163,7 +163,7 @@ def read_activation(option: str, value: object) -> object:
 
 
 def unknown_activation(option: str, value: object) -> GPTError:
-    """The error of an activation function that is not implemented."""
+    """Return the error of an activation function that is not implemented."""
     return GPTError(
         "layout.activation",
         "{option}={value!r} is not implemented: known are {choices}",
@@ -174,7 +174,7 @@ def unknown_activation(option: str, value: object) -> GPTError:
 
 
 def wrong_type(option: str, value: object, expected: str) -> GPTError:
-    """The error of an option of the wrong type in config.json."""
+    """Return the error of an option of the wrong type in config.json."""
     return GPTError(
         "layout.option_type",
         "{option}={value!r} in config.json should be {expected}",

@@ -58,7 +58,7 @@ BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family 
 
 
 def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The weights and the config.json of a model; biases that only the family has are zeros.
+    """Return the weights and the config.json of a model; biases that only the family has are zeros.
 
     layout: of the checkpoint that the model was read from; its family is tried first.
     Raises ValueError for a model that is of none of FAMILIES.
@@ -82,7 +82,7 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
 
 
 def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
-    """The options with which a family may express a configuration, by their names."""
+    """Return the options with which a family may express a configuration, by their names."""
     family = FAMILIES[name]
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
@@ -117,7 +117,7 @@ def read_name(family: Family, name: object) -> str | None:
 
 
 def rope_values(family: Family, config: GPTConfig) -> dict[str, Any]:
-    """The options of rotary positions, as versions 4 and 5 of transformers read them."""
+    """Return the options of rotary positions, as versions 4 and 5 of transformers read them."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
     if (scaling := config.rotary_scaling) is not None:
         rope |= {"rope_type": scaling.kind, "factor": scaling.factor}
@@ -138,7 +138,7 @@ def rope_values(family: Family, config: GPTConfig) -> dict[str, Any]:
 
 
 def window_values(family: Family, config: GPTConfig) -> dict[str, Any]:
-    """The options of windows, and of layers without rotary positions."""
+    """Return the options of windows, and of layers without rotary positions."""
     if family.window not in family.defaults:
         return {}
     n_layer, window = config.n_layer, config.window
@@ -157,7 +157,7 @@ def window_values(family: Family, config: GPTConfig) -> dict[str, Any]:
 
 
 def read_config(values: dict[str, Any]) -> GPTConfig | None:
-    """The configuration that these options are read as, None if they are no model."""
+    """Return the configuration that these options are read as, None if they are no model."""
     try:
         options = read_family_options(values)
         return GPTConfig(**options)
@@ -166,7 +166,7 @@ def read_config(values: dict[str, Any]) -> GPTConfig | None:
 
 
 def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
-    """Whether a model of one configuration computes what one of the other computes, up to dropout."""
+    """Return whether a model of one configuration computes what one of the other computes, up to dropout."""
     left, right = effective(ours), effective(theirs)
     for name in left.keys() - {"dropout"}:
         a, b = left[name], right[name]
@@ -203,7 +203,7 @@ def effective(config: GPTConfig) -> dict[str, Any]:
 
 
 def to_weights(model: GPT, family: Family, theirs: GPTConfig) -> dict[str, Tensor] | None:
-    """The weights by the family's names; None if one of its weights would have to be two different ones."""
+    """Return the weights by the family's names; None if one of its weights would have to be two different ones."""
     layout, config = family.layout, model.config
     ours = {name: value.detach().cpu().float() for name, value in model.state_dict().items()}
     for name, shape in expected_shapes(replace(theirs, tie_weights=config.tie_weights)).items():
@@ -258,7 +258,7 @@ def their_parts(ours: dict[str, Tensor], family: Family, config: GPTConfig) -> I
 
 
 def transposed(name: str, tensor: Tensor) -> Tensor:
-    """A view of a weight in our orientation, given transformers', or the other way round."""
+    """Return a view of a weight in our orientation, given transformers', or the other way round."""
     return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
 
 

@@ -26,7 +26,7 @@ TABLES = (
 
 
 def ambiguous_table() -> GPTError:
-    """The error of a table that does not list each token once."""
+    """Return the error of a table that does not list each token once."""
     return GPTError("vocabulary.table", "a vocabulary of characters or words must list each of them once")
 
 

@@ -109,7 +109,7 @@ def place_of_space(part: Mapping[str, Any]) -> Literal["none", "first", "each"]:
 
 
 def checked_parts(part: object, known: set[str], file: str) -> list[dict[str, Any]]:
-    """The parts of a normalizer, pre-tokenizer or decoder in order, each of a known type, with bounded work."""
+    """Return the parts of a normalizer, pre-tokenizer or decoder in order, each of a known type, with bounded work."""
     parts = list(flat_parts(part, file))
     for each in parts:
         if each["type"] not in known:
@@ -120,7 +120,7 @@ def checked_parts(part: object, known: set[str], file: str) -> list[dict[str, An
 
 
 def flat_parts(part: object, file: str) -> Iterator[dict[str, Any]]:
-    """The parts of nested sequences in order."""
+    """Return the parts of nested sequences in order."""
     waiting, n = [part], 0
     while waiting:
         part, n = waiting.pop(), n + 1
@@ -165,7 +165,7 @@ def check_pattern(pattern: str, file: str) -> None:
 
 
 def takes_long(pattern: str) -> bool:
-    """Whether splitting texts of one or two repeated characters fails or exceeds PROBE_SECONDS."""
+    """Return whether splitting texts of one or two repeated characters fails or exceeds PROBE_SECONDS."""
     try:
         compiled = regex.compile(pattern)
         for unit in PROBES:
@@ -176,12 +176,12 @@ def takes_long(pattern: str) -> bool:
 
 
 def lacks_parts(file: str) -> GPTError:
-    """The error of a file that is not made of tokens and merges."""
+    """Return the error of a file that is not made of tokens and merges."""
     return GPTError("vocabulary.parts", "{file} is not a vocabulary: it must contain tokens and merges", file=file)
 
 
 def not_of_bytes(file: str) -> GPTError:
-    """The error of a vocabulary of another kind."""
+    """Return the error of a vocabulary of another kind."""
     return GPTError(
         "vocabulary.kind",
         "{file} is not a BPE of bytes, or with bytes for what it does not know, the only kinds read here: leave it "
@@ -191,12 +191,12 @@ def not_of_bytes(file: str) -> GPTError:
 
 
 def not_implemented(file: str, name: str) -> GPTError:
-    """The error of a part that this program does not know."""
+    """Return the error of a part that this program does not know."""
     return GPTError("vocabulary.option", "{file} has a part that is not implemented: {name}", file=file, name=name)
 
 
 def wrong_size(n: int, n_vocab: int) -> GPTError:
-    """The error of a vocabulary of n tokens for a model of n_vocab."""
+    """Return the error of a vocabulary of n tokens for a model of n_vocab."""
     return GPTError(
         "vocabulary.size",
         "the vocabulary has {n:,} tokens, but the model has {n_vocab:,}: they do not belong together",

@@ -38,7 +38,7 @@ def pattern(ours: str, theirs: str) -> re.Pattern[str]:
 
 
 def is_named(role: str, layout: Layout, names: Iterable[str]) -> bool:
-    """Whether one of the names is that of a role of the layout."""
+    """Return whether one of the names is that of a role of the layout."""
     matches = pattern(role, layout.names[role]).fullmatch
     return any(matches(name) for name in names)
 
@@ -63,7 +63,7 @@ def role_of(ours: str) -> str:
 
 
 def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
-    """The layout's name of one of our weights; `ours` if it has none."""
+    """Return the layout's name of one of our weights; `ours` if it has none."""
     role = role_of(ours)
     if not any(role.startswith(known) for known in layout.names) or place is not None:
         role = role.replace(".c_attn.", f".{'qkv'[place[0] if place else 0]}.")
@@ -75,12 +75,12 @@ def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
 
 
 def duplicate_name(name: str) -> GPTError:
-    """The error of two weights of one name."""
+    """Return the error of two weights of one name."""
     return GPTError("layout.duplicate", "two weights are named {name}", name=name)
 
 
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
-    """The weights by our names, and the layout with the number of heads where names or shapes determine it.
+    """Return the weights by our names, and the layout with the number of heads where names or shapes determine it.
 
     Weights without a role keep their names. Raises ValueError for two weights of one role, and for a query, key or
     value without the others.
@@ -115,7 +115,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
 
 
 def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separate: bool) -> Iterable[Tensor]:
-    """A stored tensor as views in our orientation, which are concatenated.
+    """Return a stored tensor as views in our orientation, which are concatenated.
 
     Query, key and value may be (nh, C, hs) with biases (nh, hs), their output (nh, hs, C), positions (1, T, C).
     """

@@ -58,7 +58,7 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """The tensors of a .safetensors or torch.save file, and the other entries of the latter.
+    """Return the tensors of a .safetensors or torch.save file, and the other entries of the latter.
 
     Raises ValueError, naming the file, if it is damaged, would run code, or is of another type.
     """
@@ -96,7 +96,7 @@ def is_old_torch(path: Path) -> bool:
 
 
 def open_safetensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a safetensors file. Raises ValueError if it is damaged or its header is too large."""
+    """Return the tensors of a safetensors file. Raises ValueError if it is damaged or its header is too large."""
     with path.open("rb") as file:
         n_bytes = int.from_bytes(file.read(8), "little")
     if n_bytes > MAX_HEADER_BYTES:
@@ -114,7 +114,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """The tensors of a torch.save file, and the other entries of the checkpoint around them."""
+    """Return the tensors of a torch.save file, and the other entries of the checkpoint around them."""
     check_archive(path)
     try:
         saved = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
@@ -146,7 +146,7 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
 
 
 def is_state_dict(value: object) -> bool:
-    """Whether it is a dict of tensors alone."""
+    """Return whether it is a dict of tensors alone."""
     return isinstance(value, dict) and bool(value) and all(isinstance(each, Tensor) for each in value.values())
 
 
@@ -224,7 +224,7 @@ def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, 
 
 
 def read_pickle(path: Path) -> object:
-    """A pickle of numbers, text, lists and dicts. Raises ValueError for anything else."""
+    """Return a pickle of numbers, text, lists and dicts. Raises ValueError for anything else."""
     data = read_bytes(path)
     for opcode, _ in opcodes(path, data, max_tuples=0):
         if "GLOBAL" in opcode:
@@ -238,7 +238,7 @@ def read_pickle(path: Path) -> object:
 
 
 def unreadable(path: Path, error: Exception) -> GPTError:
-    """The error for a file that could not be read; error: the cause."""
+    """Return the error for a file that could not be read; error: the cause."""
     first_line = str(error).strip().partition("\n")[0]
     if "Cannot allocate memory" in first_line:  # the whole file is mapped
         return GPTError(
@@ -251,19 +251,19 @@ def unreadable(path: Path, error: Exception) -> GPTError:
 
 
 def damaged(path: Path, reason: object) -> GPTError:
-    """The error of a file of text whose content is not what it should be."""
+    """Return the error of a file of text whose content is not what it should be."""
     return GPTError("file.damaged", "{file} is damaged: {reason}", file=path.name, reason=reason)
 
 
 def not_readable(path: Path, error: OSError) -> GPTError:
-    """The error of a file that the operating system does not let us read."""
+    """Return the error of a file that the operating system does not let us read."""
     return GPTError(
         "file.unreadable", "{file} cannot be read: {reason}", file=path.name, reason=error.strerror or error
     )
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file of at most MAX_TEXT_BYTES."""
+    """Return the content of a file of at most MAX_TEXT_BYTES."""
     with path.open("rb") as file:
         data = file.read(MAX_TEXT_BYTES + 1)  # its stated size may be 0, as for a file of /proc
     if len(data) > MAX_TEXT_BYTES:
@@ -277,7 +277,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """The text of such a file in UTF-8, without a byte order mark: editors on Windows write one."""
+    """Return the text of such a file in UTF-8, without a byte order mark: editors on Windows write one."""
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -285,7 +285,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """A JSON file whose outermost value is a `kind`."""
+    """Return a JSON file whose outermost value is a `kind`."""
     try:
         value = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:

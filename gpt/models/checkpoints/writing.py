@@ -109,7 +109,7 @@ def write_config(folder: Path, config: Mapping[str, object]) -> None:
 
 @contextmanager
 def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
-    """A temporary folder whose files replace those of the old model when the block ends without an error.
+    """Return a temporary folder whose files replace those of the old model when the block ends without an error.
 
     Raises ValueError if there is a model, or a file in place of the folder, and it may not be overwritten.
     """
