@@ -224,9 +224,7 @@ class Edits:
             check_layer_name(layer)
         for factor in (*self.head_scale.values(), *self.attn_scale.values(), *self.mlp_scale.values()):
             if not is_number(factor):
-                raise GPTError(
-                    "edits.factor", "a factor must be a finite number, not {value!r}", value=factor
-                )
+                raise GPTError("edits.factor", "a factor must be a finite number, not {value!r}", value=factor)
         for hook in self.hooks:
             if not isinstance(hook, Hook):
                 raise GPTError(

@@ -185,9 +185,7 @@ class Trace(_Activations):
         except (AttributeError, EOFError, TypeError, ValueError, zipfile.BadZipFile):
             raise GPTError("trace.not_a_trace", "this file is not a trace written by Trace.save") from None
         if vars(trace)["final_norm"] is NOT_RECORDED:
-            raise GPTError(
-                "trace.incomplete", "this file does not contain a complete trace: final_norm is missing"
-            )
+            raise GPTError("trace.incomplete", "this file does not contain a complete trace: final_norm is missing")
         return trace
 
     def _tensors(self) -> Iterator[tuple[str, Trace | LayerTrace, str]]:

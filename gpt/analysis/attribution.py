@@ -1,15 +1,15 @@
 """Direct logit attribution: the contribution of each component of the model to a logit.
 
-The final residual stream is a sum of the embeddings and of what every head and feed-forward part adds. A logit is the
-product of that sum, after the final norm, with a row w of the head. The norm is linear apart from the division by the
-scale of its input; with that taken as the constant of this pass, the logit is a sum over components. Where the model
-caps its logits, this is the logit before the cap, which is no sum of parts:
+The final residual stream is the sum of the embeddings and the outputs of all heads and feed-forward networks. A logit
+is the product of that sum, after the final norm, with a row w of the output head. Apart from the division by the scale
+of its input, the norm is linear; if the scale is treated as a constant, the logit is a sum over components. In models
+that cap their logits, this decomposes the logit before the cap:
 
     logit = norm(component_1) . w + norm(component_2) . w + ... + bias . w
 
-Where a block has a norm after attention, what the heads add passes through that one first, with its scale as another
-constant. The effect of a component through later layers is not counted: hence "direct". What a feed-forward part adds
-is in turn a sum over its neurons, see `neuron_logit_attribution`.
+If a block has a norm after attention, the outputs of its heads pass through that norm first, with its scale as another
+constant. Effects through later layers are not counted, hence "direct". The output of a feed-forward network is in turn
+a sum over its neurons, see `neuron_logit_attribution`.
 
 Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021).
 """
@@ -34,19 +34,18 @@ from gpt.trace import Trace, for_query_heads
 
 @dataclass(frozen=True)
 class Attribution:
-    """Contributions to a logit, or to the difference of two logits. They sum to `total`, up to rounding.
+    """Contributions to a logit or to a logit difference. They sum to `logit`, up to rounding.
 
     Attributes:
         embedding: Contribution of the token embedding.
         position: Contribution of the position embedding; 0 if positions are rotary or dropped.
-        heads: (n_layer, n_head), the contribution of each head through its slice of c_proj.
-        attn_bias: (n_layer,), the bias of c_proj and of a norm after attention.
-        mlp: (n_layer,), the feed-forward parts, including biases.
-        norm_bias: The biases of the final norm and of the head.
-        scale: Number by which the final norm divided.
-        logit: The logit before a cap, from the traced final state, which a model in half or int8 has rounded.
-        hooks: What the hooks of an edited pass add beyond the changes of the other parts, such as a vector added to
-            the residual stream; 0 without hooks.
+        heads: (n_layer, n_head), each head through its slice of c_proj.
+        attn_bias: (n_layer,), the biases of c_proj and of a norm after attention.
+        mlp: (n_layer,), the feed-forward networks, including biases.
+        norm_bias: Biases of the final norm and the output head.
+        scale: Divisor of the final norm.
+        logit: The logit before a cap, from the traced final state, which is rounded in half-precision and int8 models.
+        hooks: Direct contribution of hooks, such as a vector added to the residual stream; 0 without hooks.
     """
 
     embedding: float
@@ -69,10 +68,10 @@ class Attribution:
 
 @dataclass(frozen=True)
 class NeuronAttribution:
-    """Contributions of a feed-forward part to a logit, or to the difference of two; they sum to `Attribution.mlp`.
+    """Contributions of a feed-forward network to a logit or a logit difference. They sum to `Attribution.mlp`.
 
-    neurons: (n_ff,), each neuron's activation times its column of c_proj. bias: that of c_proj, and that of a norm
-    after the feed-forward part.
+    neurons: (n_ff,), each neuron's activation times its column of c_proj. bias: of c_proj and of a norm after the
+    feed-forward network.
     """
 
     neurons: Tensor
@@ -89,11 +88,11 @@ def direct_logit_attribution(
     against: int | None = None,
     edits: Edits | None = None,
 ) -> Attribution:
-    """Contributions to the logit of `token` after a position, minus those to the logit of `against`, before any cap.
+    """Attribute the logit of `token` after a position, or its difference to the logit of `against`, before any cap.
 
-    trace: of a pass, or a text, which is read. position: negative ones count from the end. token: None is the most
-    likely one. edits: of the traced pass. Raises ValueError for a position or an id that does not exist, and for a
-    position with a patch, whose logits are not the sum of the components; what hooks add is a part of its own.
+    trace: the trace of a pass, or a text. position: negative positions count from the end. token: defaults to the most
+    likely token. edits: those of the traced pass. Raises ValueError for a position or id that does not exist, and for a
+    patched position, whose logits are not the sum of the components.
     """
     model, trace = gpt_of(model), traced(model, trace)
     position = traced_position(trace, position)
@@ -104,7 +103,7 @@ def direct_logit_attribution(
     if edits is not None and any(patch.position == S - T + position for patch in edits.patches):
         raise GPTError(
             "position.patched",
-            "position {position} was patched: its logits are not the sum of what the parts add",
+            "position {position} was patched, so its logits are not the sum of the contributions",
             position=position,
         )
 
@@ -119,7 +118,7 @@ def direct_logit_attribution(
         mlp.append(contribution(single_sequence(layer.mlp_out)[position]))
 
     wpe = trace.position_embedding
-    if wpe is not None and wpe.dim() == 3:  # a pass with an attention_mask has a row of positions for each text
+    if wpe is not None and wpe.dim() == 3:  # with an attention_mask, each text has its own positions
         wpe = wpe[0]
     norm_bias = w.new_zeros(()) if model.ln_f.bias is None else to_float32(model.ln_f.bias) @ w
     head_bias = w.new_zeros(()) if model.lm_head.bias is None else head_difference(model.lm_head.bias, token, against)
@@ -147,9 +146,9 @@ def neuron_logit_attribution(
     against: int | None = None,
     edits: Edits | None = None,
 ) -> NeuronAttribution:
-    """Contributions of the neurons of one layer; arguments and constants as in `direct_logit_attribution`.
+    """Attribute a logit to the neurons of one layer; arguments and constants as in `direct_logit_attribution`.
 
-    edits: Of the traced pass. A hook on mlp_out changes what the neurons add together, and is not counted here.
+    edits: those of the traced pass. The effect of a hook on mlp_out is not counted.
     Raises ValueError for a layer, position or id that does not exist.
     """
     model, trace = gpt_of(model), traced(model, trace)
@@ -165,7 +164,7 @@ def neuron_logit_attribution(
 def contribution_to_logit(
     model: GPT, trace: Trace, position: int, token: int, against: int | None
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Return a function from summands of the final stream (..., C) to their contributions (...), and the norm's scale.
+    """Return a function from summands of the final stream (..., C) to contributions (...), and the norm's scale.
 
     Raises ValueError for an id that does not exist.
     """
@@ -177,7 +176,7 @@ def contribution_to_logit(
 
 
 def head_difference(parameter: Tensor, token: int, against: int | None) -> Tensor:
-    """Return the row of the head's weight or bias for `token`, minus that for `against`."""
+    """Return the row of the output head's weight or bias for `token`, minus the row for `against`."""
     row = to_float32(parameter[token])
     return row if against is None else row - to_float32(parameter[against])
 
@@ -185,9 +184,9 @@ def head_difference(parameter: Tensor, token: int, against: int | None) -> Tenso
 def added_by_heads(
     block: TransformerBlock, weights: Tensor, v: Tensor, edits: Edits | None = None
 ) -> tuple[Tensor, Tensor]:
-    """What each head adds to the stream at one position, (nh, C), and what the biases add, (C,).
+    """Return the output of each head at one position, (nh, C), and the output of the biases, (C,).
 
-    weights: (nh, S), of the position. v: (kv, S, hs). edits: scale heads; those of the whole attention are left out.
+    weights: (nh, S), of the position. v: (kv, S, hs). edits: only their head_scale is applied.
     """
     y = weights[:, None] @ for_query_heads(v, len(weights))  # (nh, 1, hs)
     y = y if edits is None else edits.scale_heads(block.layer, y[None])[0]
@@ -198,22 +197,22 @@ def added_by_heads(
 
 
 def written_by_neurons(block: TransformerBlock, post: Tensor) -> tuple[Tensor, Tensor]:
-    """What an activation of 1 of each neuron adds to the stream at one position, (n_ff, C), and the biases, (C,).
+    """Return the output of each neuron per unit of activation, (n_ff, C), and the output of the biases, (C,).
 
-    post: (n_ff,), the activations of the position, on which the scale of a norm after the feed-forward part depends.
+    post: (n_ff,), the activations at the position, which determine the scale of a norm after the feed-forward network.
     """
     written, bias = to_float32(block.mlp.c_proj.weight).T, bias_of(block.mlp.c_proj)
     return through_norm(block.ln_2_post, written, bias, post @ written + bias)
 
 
 def bias_of(linear: nn.Linear) -> Tensor:
-    """Return the bias of a linear layer in float32; zeros without one."""
+    """Return the bias of a linear layer in float32; zeros if it has none."""
     weight = to_float32(linear.weight)
     return weight.new_zeros(len(weight)) if linear.bias is None else to_float32(linear.bias)
 
 
 def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-    """Return parts (n, C) and a bias (C,) after the norm of a branch, which divides by the scale of total (C,)."""
+    """Apply the norm after a branch to parts (n, C) and a bias (C,), with the scale of total (C,)."""
     if norm is None:
         return parts, bias
     scale = norm.scale(total)
@@ -222,5 +221,5 @@ def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, 
 
 
 def final_norm_scale(model: GPT, trace: Trace, position: int) -> Tensor:
-    """(1,): by which the final norm divided at a position."""
+    """Return the divisor of the final norm at a position: (1,)."""
     return model.ln_f.scale(single_sequence(trace.layers[-1].resid_post)[position])

@@ -1,5 +1,4 @@
-"""What a prediction depends on: the tokens and the heads without which its probability falls, and what is predicted
-without several of them."""
+"""Find the words and heads that a prediction depends on, and predict without a selection of them."""
 
 from __future__ import annotations
 
@@ -17,12 +16,15 @@ from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.model import GPT
 
-N_HEADS = 8  # heads that are switched off, those with the largest direct contributions
+N_HEADS = 8  # number of heads to ablate, by direct contribution
 
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """place: the positions of a word, or (layer, head). logits: of the next token without it, (vocab_size,)."""
+    """A word or head and the prediction without it.
+
+    place: positions of the word, or (layer, head). logits: next-token logits without it, (vocab_size,).
+    """
 
     place: tuple[int, ...]
     logits: Tensor
@@ -30,8 +32,7 @@ class Cause:
 
 @dataclass(frozen=True, eq=False)
 class Causes:
-    """What the prediction of `token` depends on: logits with everything, (vocab_size,), and without each word and each
-    head."""
+    """Words and heads that the prediction of `token` may depend on. logits: of the complete model, (vocab_size,)."""
 
     token: int
     logits: Tensor
@@ -45,10 +46,10 @@ class Causes:
 
 @dataclass(frozen=True)
 class Ablation:
-    """What a prediction is made without.
+    """Tokens, heads and reads to ablate.
 
-    tokens: positions that are left out. heads: (layer, head) whose output is 0. reads: (layer, head, position): the
-    weighted value that the head takes from that position is missing in its output at the last position.
+    tokens: positions to leave out. heads: (layer, head) whose output is set to 0. reads: (layer, head, position), where
+    the head's output at the last position lacks the weighted value of that position.
     """
 
     tokens: frozenset[int] = frozenset()
@@ -60,11 +61,11 @@ class Ablation:
 def measure_causes(
     model: GPT, ids: Sequence[int], token: int, words: Sequence[Collection[int]], edits: Edits | None = None
 ) -> Causes:
-    """Leave out each word, given by its positions, and each of N_HEADS heads, and read the text (T,) again.
+    """Predict the next token without each word, given by its positions, and without each of N_HEADS heads.
 
-    A word is left out as in `logits_without_each`; a head's output is set to 0. edits: of the original pass; its
-    patches and hooks of positions, which belong to one text, are not applied. Raises ValueError for an id or a position
-    that does not exist.
+    A word is left out as in `logits_without_each`; a head's output is set to 0. edits: those of the original pass,
+    without patches and hooks at a position, which belong to one text. Raises ValueError for an id or position that does
+    not exist.
     """
     check_token_id(token, model.config.vocab_size)
     edits = (edits or Edits()).for_any_text()
@@ -85,11 +86,10 @@ def measure_causes(
 
 @torch.inference_mode()
 def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: Edits | None = None) -> Tensor:
-    """Logits of the token after a text without some of its tokens, of the heads and of what they read, (vocab_size,).
+    """Return the next-token logits, (vocab_size,), after ablating tokens, heads and reads.
 
-    A token is left out as in `logits_without_each`. Reads are taken out from the lowest layer up, each from a pass that
-    lacks those below. edits: as in `measure_causes`. Raises ValueError for a position, layer or head that does not
-    exist, and where no token is left.
+    A token is left out as in `logits_without_each`. Reads are ablated layer by layer from the bottom up. edits: as in
+    `measure_causes`. Raises ValueError for a position, layer or head that does not exist, and if no token is left.
     """
     for position in (*ablation.tokens, *(read[2] for read in ablation.reads)):
         check_position(position, len(ids))

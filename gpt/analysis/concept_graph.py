@@ -1,10 +1,10 @@
-"""A graph of why: from the words of a text over features of two layers to the logit of the next token.
+"""Attribution graph: from the words of a text through the features of two layers to the logit of the next token.
 
-With the attention weights, the scales of the norms and the slopes of the activation functions as they are on the text,
-the model is linear. So a logit is a sum of what each feature after a layer adds to it, of what the dictionary left out
-(the error), and of biases; and the activity of a feature is such a sum over an earlier layer.
+With attention weights, norm scales and activation slopes fixed to their values on the text, the model is linear. A
+logit is then the sum of the contributions of all features of a layer, of the dictionary's reconstruction error, and of
+biases. The activity of a feature is a sum of the same kind over an earlier layer.
 
-Source: Ameisen et al., "Circuit Tracing" (2025), with dictionaries of the stream in place of transcoders.
+Source: Ameisen et al., "Circuit Tracing" (2025), here with dictionaries of the residual stream instead of transcoders.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from gpt.layers import ACTIVATIONS, NoNorm
 from gpt.model import GPT, CausalSelfAttention, FeedForward, ForwardContext, TransformerBlock
 from gpt.trace import Trace, for_query_heads
 
-N_FEATURES = 3  # of each layer
+N_FEATURES = 3  # per layer
 N_WORDS = 3
-MAX_SHARE = 0.1  # of all tokens; features that are active on more are counted among the others
+MAX_SHARE = 0.1  # features active on a larger share of all tokens are not shown as nodes
 
 
 @dataclass(frozen=True)
 class FeatureNode:
-    """A feature at a position of the text. activity: there. adds: to the logit, in all ways together."""
+    """A feature at a position of the text. activity: its activity there. adds: its total contribution to the logit."""
 
     layer: int
     feature: int
@@ -42,13 +42,13 @@ class FeatureNode:
 
 @dataclass(frozen=True)
 class ConceptGraph:
-    """The strongest parts of a logit.
+    """The strongest contributions to a logit.
 
-    layers: the earlier and the later one.
-    late, early: features of the later and of the earlier layer, those that add most first. words: positions of words.
-    to_late: (early, late), and to_early: (words, early), what the one adds to the logit by way of the other. others:
-    what the features of the later layer that are not listed add, and biases; error: what the later dictionary left out.
-    The late features, others and error sum to the logit.
+    layers: the earlier and the later layer.
+    late, early: features of the later and the earlier layer, largest contribution first. words: positions of words.
+    to_late: (early, late), and to_early: (words, early), contributions of the first to the logit through the second.
+    others: contributions of biases and of unlisted features of the later layer. error: contribution of the later
+    dictionary's reconstruction error. The late features, others and error sum to the logit.
     """
 
     token: int
@@ -72,7 +72,7 @@ def concept_graph(
     words: Sequence[Sequence[int]],
     edits: Edits | None = None,
 ) -> ConceptGraph:
-    """Return the graph of the logit of `token` after a text (T,), before a cap, by the first and the last dictionary.
+    """Build the graph of the logit of `token` after a text (T,), before any cap, from the first and last dictionary.
 
     words: positions of each word of the text. Raises ValueError for an id that does not exist.
     """
@@ -98,7 +98,7 @@ def concept_graph(
     edges = [
         slope * activity[first] * (each.to(lower.decoder) @ lower.decoder.T)
         for slope, each in zip(slopes, through, strict=True)
-    ]  # (T, n) for each of the late ones
+    ]  # (T, n) for each late feature
     reached = sum(edges, torch.zeros_like(activity[first])).where(lower.share <= MAX_SHARE, 0)
     early = _strongest(reached, activity[first], first)
     to_late = torch.tensor([[float(edge[node.position, node.feature]) for edge in edges] for node in early])
@@ -116,7 +116,7 @@ def concept_graph(
 
 @dataclass(frozen=True)
 class Removed:
-    """What a prediction is made without: positions of words, nodes, and the error of the later dictionary."""
+    """Positions of words, nodes, and the error of the later dictionary, to leave out of a prediction."""
 
     words: frozenset[int] = frozenset()
     nodes: frozenset[tuple[int, int, int]] = frozenset()  # layer, feature, position
@@ -127,9 +127,9 @@ class Removed:
 def logits_without(
     model: GPT, concepts: Concepts, ids: Sequence[int], removed: Removed, edits: Edits | None = None
 ) -> Tensor:
-    """Logits of the next token, (vocab_size,), without words, and without what features or the error add on the text.
+    """Return the next-token logits, (vocab_size,), without some words, features or the reconstruction error.
 
-    Words are left out, so that those after them move up.
+    When words are left out, later words move up.
     """
     trace, hooks = trace_text(model, ids, edits), []
     kept = [position for position in range(len(ids)) if position not in removed.words]
@@ -158,13 +158,13 @@ def _minus(vectors: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def _reader(encoder: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:
-    """Return the activity of a node as a function of the stream after its layer, but for a constant."""
+    """Return a function from the stream after the node's layer to its activity, up to a constant."""
     row = encoder[node.feature]
     return lambda x: x[node.position] @ row.to(x)
 
 
 def _strongest(adds: Tensor, activity: Tensor, layer: int) -> tuple[FeatureNode, ...]:
-    """Return the features that add most, each at a position."""
+    """Return the features and positions with the largest positive contributions."""
     order = adds.flatten().argsort(descending=True)[:N_FEATURES].tolist()
     places = [divmod(index, adds.shape[1]) for index in order]
     nodes = [FeatureNode(layer, i, t, float(activity[t, i]), float(adds[t, i])) for t, i in places]
@@ -172,14 +172,14 @@ def _strongest(adds: Tensor, activity: Tensor, layer: int) -> tuple[FeatureNode,
 
 
 class _Linear:
-    """The model as it is on one text, with what makes it nonlinear kept as it is there."""
+    """The model linearised on one text: its nonlinear parts are fixed to their values there."""
 
     def __init__(self, model: GPT, trace: Trace) -> None:
         self.model = model
         self.weights = [to_float32(layer.attn_weights).clone() for layer in trace.layers]
 
     def gradient(self, x: Tensor, start: int, stop: int, read: Callable[[Tensor], Tensor]) -> Tensor:
-        """The gradient of a number that `read` takes from the stream (T, C) before layer `stop`, by the stream before
+        """Return the gradient of `read`, a function of the stream before layer `stop`, at the stream x (T, C) before
         layer `start`."""
         leaf = x.clone().requires_grad_()
         with torch.enable_grad():
@@ -191,29 +191,29 @@ class _Linear:
         return leaf.grad
 
     def logit(self, x: Tensor, token: int) -> Tensor:
-        """Return the logit after the last token of a stream (T, C), before a cap and without the bias of the head."""
+        """Return the logit after the last token of a stream (T, C), before any cap and without the head's bias."""
         return self.norm(self.model.ln_f, x[-1]) @ to_float32(self.model.lm_head.weight[token])
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
-        """Return a norm, if there is one, with the scale that it has on x."""
+        """Apply a norm, if there is one, with its scale detached."""
         if norm is None or isinstance(norm, NoNorm):
             return x
         y = norm.contribution(x, norm.scale(x).detach())
         return y if norm.bias is None else y + norm.bias
 
     def block(self, block: TransformerBlock, x: Tensor) -> Tensor:
-        """`TransformerBlock.forward`."""
+        """Apply a block, like `TransformerBlock.forward`."""
         ctx = replace(ForwardContext.of_text(self.model.config, x), attention=self.attention)
         mid = x + self.norm(block.ln_1_post, block.attn(self.norm(block.ln_1, x), ctx))
         read = self.norm(block.ln_2, x if self.model.config.parallel else mid)
         return mid + self.norm(block.ln_2_post, self.feed_forward(block.mlp, read))
 
     def attention(self, attn: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Return the values (B, kv, T, hs), mixed by the weights that attention has on the text."""
+        """Mix the values (B, kv, T, hs) with the attention weights of the text."""
         return self.weights[attn.layer] @ for_query_heads(v, attn.n_head)
 
     def feed_forward(self, mlp: FeedForward, x: Tensor) -> Tensor:
-        """Return the feed-forward part, with the slope that the activation function has at each neuron."""
+        """Apply the feed-forward network, with the activation's slope at each neuron detached."""
         pre = (mlp.c_gate or mlp.c_fc)(x)
         post = ACTIVATIONS[mlp.activation](pre)
         if mlp.c_gate is not None:

@@ -1,8 +1,7 @@
-"""Concepts: directions of the residual stream that are active on few tokens each, found by sparse autoencoders.
+"""Concepts: directions of the residual stream that are active on few tokens, found by sparse autoencoders.
 
-A dictionary reads the stream after one layer as a sum of a few of its features, each a direction of length 1 with an
-activity of 0 or more, so an activity is the length of what the feature adds. Turning a concept up adds its direction
-at every position.
+A dictionary approximates the stream after one layer by a sum of a few features. A feature is a direction of length 1,
+its activity the length it has in the sum, at least 0. Turning a concept up adds its direction at every position.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.
 """
@@ -23,21 +22,21 @@ from gpt.edits import Steering
 from gpt.tokenizer import Vocabulary
 from gpt.trace import Trace
 
-WINDOW, BEFORE = 20, 13  # tokens of a snippet, and those of them before the strongest
-NONE = -1  # in a row of ids or snippets that is shorter than the others
+WINDOW, BEFORE = 20, 13  # tokens per snippet, and tokens before the strongest one
+NONE = -1  # padding in rows of ids and snippets
 MAX_STRENGTH = 10.0
 
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """The features of one layer, n of them, and the evidence for each from a held-back text.
+    """The n features of one layer, with examples from a held-back text.
 
-    encoder, decoder: (n, C); bias: (n,); center: (C,), so that a stream x is about activity @ decoder + center.
-    active: how many features are active on a token, at most. share: (n,), of the tokens on which each is active.
-    tokens: (n, 8), ids of the tokens on which it is strong most often; promotes: (n, 8), ids of the next tokens
-    whose probability rises most when it is added. starts: (n, 12), where its snippets begin in the text; peaks:
-    (n, 12), its activity on their strongest tokens, highest first; tints: (n, 12, WINDOW), uint8, its activity on their
-    tokens, of which 255 is the highest peak. Rows are filled with NONE, or 0.
+    encoder, decoder: (n, C); bias: (n,); center: (C,). A stream x is approximately activity @ decoder + center.
+    active: maximum number of active features per token. share: (n,), fraction of tokens on which a feature is active.
+    tokens: (n, 8), ids of the tokens on which it is most often strong; promotes: (n, 8), ids of the next tokens whose
+    probability rises most when it is added. starts: (n, 12), start of each snippet in the text; peaks: (n, 12),
+    activity on the strongest token of each snippet, in descending order; tints: (n, 12, WINDOW), uint8, activity on
+    each token, scaled so that the highest peak is 255. Rows are padded with NONE or 0.
     """
 
     encoder: Tensor
@@ -53,26 +52,26 @@ class Dictionary:
     tints: Tensor
 
     def activity(self, x: Tensor) -> Tensor:
-        """Activity of each feature: (..., C) -> (..., n), of which at most `active` are not 0."""
+        """Compute the activity of each feature, at most `active` of them nonzero: (..., C) -> (..., n)."""
         values, features = F.linear(x, self.encoder, self.bias).topk(self.active, dim=-1)
         return torch.zeros(*x.shape[:-1], len(self.bias), device=x.device).scatter(-1, features, values.relu())
 
     def reconstruction(self, activity: Tensor) -> Tensor:
-        """Return the stream that activities (..., n) stand for, (..., C)."""
+        """Reconstruct the stream from activities: (..., n) -> (..., C)."""
         return activity @ self.decoder + self.center
 
     @cached_property
     def strengths(self) -> Tensor:
-        """(n,): the natural strength of each feature, the median of its peaks."""
+        """Natural strength of each feature, the median of its peaks: (n,)."""
         return self.peaks.masked_fill(self.peaks == 0, torch.nan).nanmedian(dim=1).values.nan_to_num()
 
 
 @dataclass(frozen=True)
 class NamedConcept:
-    """A feature that a person has named.
+    """A feature with a name.
 
-    names: by language, as in {"en": "dog", "zh": "狗"}. strength: by which it is turned up unless told, a multiple of
-    its natural strength; None where turning it up does not do what the name says. words: beginnings of words that
+    names: by language, such as {"en": "dog", "zh": "狗"}. strength: default for turning it up, as a multiple of its
+    natural strength; None if turning it up does not have the effect of its name. words: beginnings of words that
     mention it.
     """
 
@@ -85,7 +84,7 @@ class NamedConcept:
 
 @dataclass(frozen=True, eq=False)
 class Snippet:
-    """Tokens of the held-back text around a strongest token. tint: activity at each, 0 to 1 of the highest peak."""
+    """Tokens around a strong token of the held-back text. tint: activity on each, as a fraction of the highest peak."""
 
     ids: tuple[int, ...]
     tint: tuple[float, ...]
@@ -95,7 +94,7 @@ class Snippet:
 class Concepts:
     """The dictionaries of a model, by layer.
 
-    text: ids of the held-back text. named: the features with a name; those with a strength are offered, best first.
+    text: ids of the held-back text. named: named features, best first.
     """
 
     dictionaries: Mapping[int, Dictionary]
@@ -108,17 +107,17 @@ class Concepts:
 
     @property
     def offered(self) -> tuple[NamedConcept, ...]:
-        """The concepts that can be turned up with the effect that their name says."""
+        """Concepts that can be turned up with the effect of their name."""
         return tuple(each for each in self.named if each.strength is not None)
 
     def of(self, layer: int, feature: int) -> NamedConcept | None:
-        """Return the name of a feature, None without one."""
+        """Return the named concept of a feature, or None."""
         return self._by_place.get((layer, feature))
 
     def steering(self, layer: int, feature: int, strength: float) -> Steering:
-        """Turn a feature up at every position, by a multiple of its natural strength; below 0, down.
+        """Turn a feature up at every position by a multiple of its natural strength; negative values turn it down.
 
-        Raises ValueError for a feature that does not exist, and a strength beyond MAX_STRENGTH.
+        Raises ValueError for a feature that does not exist, and for a strength beyond MAX_STRENGTH.
         """
         check_choice("layer", layer, sorted(self.dictionaries))
         dictionary = self.dictionaries[layer]
@@ -128,7 +127,7 @@ class Concepts:
         return Steering(layer, value, (feature, float(strength)))
 
     def snippets(self, layer: int, feature: int, tokenizer: Vocabulary) -> list[Snippet]:
-        """Where a feature is strongest in the held-back text, at most one place of a story, strongest first."""
+        """Return the snippets on which a feature is strongest, at most one per story, strongest first."""
         dictionary, found = self.dictionaries[layer], []
         for start, tint in zip(dictionary.starts[feature].tolist(), dictionary.tints[feature].tolist(), strict=True):
             if start == NONE:
@@ -140,8 +139,8 @@ class Concepts:
         return found
 
     def search(self, tokenizer: Vocabulary, query: str, limit: int = 20) -> list[tuple[int, int]]:
-        """The features (layer, feature) of a word: named so first, then those that are strongest on it, then those that
-        promote it, the most often active first."""
+        """Find features (layer, feature) by word: matching names first, then features that are strong on the word,
+        then features that promote it, each by descending share."""
         wanted = query.strip().lower()
         if not wanted:
             return []
@@ -165,10 +164,10 @@ class Concepts:
 
 @torch.inference_mode()
 def trace_activity(concepts: Concepts, trace: Trace, layer: int, *, first: int = 0) -> Tensor:
-    """Activity of each feature of a layer at each token of a trace, (T, n).
+    """Return the activity of each feature of a layer at each token of a trace: (T, n).
 
-    first: position of the first token that was traced. The first token of a text has none: its stream is unlike all
-    others, and no dictionary is trained on it.
+    first: position of the first traced token. The activity on the first token of a text is 0: its stream is unlike all
+    others, so dictionaries are not trained on it.
     """
     check_choice("layer", layer, sorted(concepts.dictionaries))
     dictionary = concepts.dictionaries[layer]

@@ -1,4 +1,4 @@
-"""Similarity of a model's token embeddings and of its position embeddings."""
+"""Cosine similarity of token embeddings and position embeddings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpt.model import GPT
 
 @dataclass(frozen=True)
 class NearestTokens:
-    """Token ids by descending cosine similarity, and the similarities, each (k,)."""
+    """Token ids in descending order of cosine similarity, and the similarities, each (k,)."""
 
     token: Tensor
     cosine: Tensor
@@ -24,7 +24,7 @@ class NearestTokens:
 
 @torch.inference_mode()
 def nearest_tokens(model: GPT, token: int, k: int = 10) -> NearestTokens:
-    """Return the k tokens whose embeddings have the highest cosine similarity to that of `token`, itself excluded."""
+    """Return the k tokens, other than `token`, whose embeddings have the highest cosine similarity to it."""
     check_token_id(token, model.config.vocab_size)
     wte = to_float32(model.wte.weight)  # (vocab_size, C)
     norms = wte.norm(dim=-1)
@@ -36,9 +36,9 @@ def nearest_tokens(model: GPT, token: int, k: int = 10) -> NearestTokens:
 
 @torch.inference_mode()
 def position_similarity(model: GPT) -> Tensor:
-    """(block_size, block_size): cosine similarities of the learned position embeddings.
+    """Return the cosine similarities of the learned position embeddings: (block_size, block_size).
 
-    Raises ValueError for a model without them.
+    Raises ValueError for a model without position embeddings.
     """
     if model.wpe is None:
         raise GPTError(

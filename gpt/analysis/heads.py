@@ -1,4 +1,4 @@
-"""Views of the attention weights, the roles of heads measured on a text, and how well a model copies."""
+"""Attention weights, the roles of heads on a text, and the heads that copy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ N_SEQUENCES = 8
 
 @torch.inference_mode()
 def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
-    """(T, S): attention weights averaged over the heads of one layer, or of all layers for None. Rows sum to 1."""
+    """Average the attention weights over the heads of one layer, or of all layers: (T, S). Rows sum to 1."""
     if layer is not None:
         check_layer(layer, len(trace.layers))
     layers = trace.layers if layer is None else [trace.layers[layer]]
@@ -30,7 +30,7 @@ def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
 
 @torch.inference_mode()
 def value_weighted(model: AnyModel, trace: Trace | Text, layer: int) -> Tensor:
-    """(nh, T, S): norm of the vector that a head adds at each query from each key, |w_ts v_s W_h|.
+    """Return the norm of the vector that each head moves from each key to each query, |w_ts v_s W_h|: (nh, T, S).
 
     W_h is the head's slice of c_proj. Unlike the weight, it is 0 where the value vector is 0.
     Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.
@@ -44,9 +44,9 @@ def value_weighted(model: AnyModel, trace: Trace | Text, layer: int) -> Tensor:
 
 
 def without_first_token(weights: Tensor) -> Tensor:
-    """(..., T, S): weights without the first token, the attention sink; rows sum to 1 again.
+    """Remove the first token, the attention sink, from weights (..., T, S) and renormalise the rows.
 
-    Rows with no weight elsewhere, as that of the first token itself, are 0.
+    Rows without any other weight, such as the first token's own, become 0.
     Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (2023), arXiv 2309.17453.
     """
     rest = weights.clone()
@@ -55,24 +55,24 @@ def without_first_token(weights: Tensor) -> Tensor:
 
 
 def normalize_rows(weights: Tensor) -> Tensor:
-    """(..., T, S): each row divided by its sum; rows of 0 stay 0."""
+    """Divide each row of weights (..., T, S) by its sum; rows of zeros stay zero."""
     total = weights.sum(dim=-1, keepdim=True)
     return weights / total.where(total > 0, 1)
 
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """Scores of every head, each (n_layer, n_head) from 0 to 1: the mean weight on the positions that define a role.
+    """Scores of all heads, (n_layer, n_head), between 0 and 1: the mean weight on the positions that define a role.
 
-    A score is NaN if the text has no position at which it can be measured.
+    A score is NaN if the text has no position where it can be measured.
 
     Attributes:
         previous_token: Weight on the previous token; mean over all positions but the first.
         first_token: Weight on the first token of the text; mean over all positions but the first.
         same_token: Weight on earlier tokens with the same id ("duplicate token heads"; Wang et al. 2022, arXiv
-            2211.00593); mean over the positions whose token occurred before.
-        induction: Weight on the tokens right after an earlier token with the same id, without the current token
-            (Olsson et al. 2022, arXiv 2209.11895); mean over the positions that have one.
+            2211.00593); mean over the positions whose token has occurred before.
+        induction: Weight on tokens right after an earlier token with the same id, other than the current token
+            (Olsson et al. 2022, arXiv 2209.11895); mean over the positions that have such a token.
     """
 
     previous_token: Tensor
@@ -83,9 +83,9 @@ class HeadRoles:
 
 @torch.inference_mode()
 def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
-    """Scores of all heads on one text, of which there may be a trace instead of a model that reads it.
+    """Score all heads on one text, from a trace of it or with a model.
 
-    Raises ValueError where the trace is not of as many tokens.
+    Raises ValueError if the trace does not cover exactly these ids.
     """
     if not isinstance(trace, Trace):
         ids = ids_of(trace, ids)
@@ -94,7 +94,7 @@ def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
     if not T == S == len(ids):
         raise GPTError(
             "analysis.ids_trace",
-            "{n} ids need a trace of the whole text: this one holds {traced} of {total} positions",
+            "{n} ids need a trace of the whole text, but this one has {traced} of {total} positions",
             n=len(ids),
             traced=T,
             total=S,
@@ -103,7 +103,7 @@ def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
     text, positions = torch.tensor(list(ids), device=device), torch.arange(T, device=device)
     earlier = positions < positions[:, None]  # (T, T), [query, key]
     same = (text == text[:, None]) & earlier
-    after = same.roll(1, dims=1) & earlier  # no earlier token is the last: what wraps around is False
+    after = same.roll(1, dims=1) & earlier  # the last column of `same` is False, so nothing wraps around
     targets = {
         "previous_token": positions == positions[:, None] - 1,
         "first_token": earlier & (positions == 0),
@@ -122,11 +122,11 @@ def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
 def repeated_random_ids(
     config: GPTConfig, generator: torch.Generator, *, length: int = 50, start: int | None = None
 ) -> list[int]:
-    """Return a sequence of different random ids, twice: only the repetition predicts the next token.
+    """Return a sequence of distinct random ids twice, so that only the repetition predicts the next token.
 
-    length: of one copy; less where the context or the vocabulary is too small. start: an id put in front once,
-    such as end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of
-    Olsson et al. (2022), arXiv 2209.11895, with two copies.
+    length: of one copy; shorter if the context or the vocabulary is too small. start: an id to put in front, such as
+    end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of Olsson et al.
+    (2022), arXiv 2209.11895, with two copies.
     """
     front = [] if start is None else [start]
     length = min(length, (config.block_size - len(front)) // 2, config.vocab_size - len(front))
@@ -137,11 +137,11 @@ def repeated_random_ids(
 
 @dataclass(frozen=True)
 class CopyCircuit:
-    """The heads, each (layer, head), that write the token at `source` after the last one.
+    """The two heads, each (layer, head), that copy the token at `source` to the end of the text.
 
-    source: the position after the newest earlier occurrence of the last token.
+    source: the position after the most recent earlier occurrence of the last token.
     induction: the head with the largest weight from the last position on `source`.
-    previous_token: the head of an earlier layer with the highest previous-token score, or of layer 0.
+    previous_token: the head with the highest previous-token score in an earlier layer, or in layer 0.
     """
 
     source: int
@@ -151,14 +151,14 @@ class CopyCircuit:
 
 @torch.inference_mode()
 def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
-    """Return the heads of a text (T,) whose last token occurred before. Raises ValueError where it did not.
+    """Find the copying heads of a text (T,) whose last token has occurred before. Raises ValueError if it has not.
 
     Source: Olsson et al., "In-context Learning and Induction Heads" (2022), arXiv 2209.11895.
     """
     last = len(ids) - 1
     source = 1 + max((i for i in range(last) if ids[i] == ids[last]), default=-1)
     if source == 0:
-        raise GPTError("analysis.no_repeat", "the last token occurs nowhere before: there is nothing to copy")
+        raise GPTError("analysis.no_repeat", "the last token has not occurred before, so there is nothing to copy")
     roles = head_roles(trace, ids).previous_token  # (n_layer, n_head)
     weights = torch.stack([layer.attn_weights[0, :, last, source] for layer in trace.layers])  # (n_layer, n_head)
     return CopyCircuit(source, *_best_pair(weights, roles))
@@ -166,7 +166,7 @@ def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
 
 @dataclass(frozen=True)
 class HeadScore:
-    """A head and its mean attention weight, in 0..1, on what defines its role."""
+    """A head and its mean attention weight, between 0 and 1, on the positions that define its role."""
 
     layer: int
     head: int
@@ -175,8 +175,11 @@ class HeadScore:
 
 @dataclass(frozen=True)
 class CopyingHeads:
-    """induction: the head with the highest prefix-matching score. previous_token: the best previous-token head of an
-    earlier layer, of layer 0 if the other is there. loss: of the second copy from its second token on, in nats."""
+    """The heads that copy best.
+
+    induction: the head with the highest prefix-matching score. previous_token: the best previous-token head in an
+    earlier layer, or in layer 0. loss: mean loss on the second copy from its second token on, in nats.
+    """
 
     induction: HeadScore
     previous_token: HeadScore
@@ -185,7 +188,7 @@ class CopyingHeads:
 
 @dataclass(frozen=True)
 class CopyingScores:
-    """induction, previous_token: (n_layer, n_head), the scores of every head. loss: as in `CopyingHeads`."""
+    """Scores of all heads, each (n_layer, n_head). loss: as in `CopyingHeads`."""
 
     induction: Tensor
     previous_token: Tensor
@@ -194,9 +197,9 @@ class CopyingScores:
 
 @torch.inference_mode()
 def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingScores:
-    """Measure all heads on N_SEQUENCES sequences of `length` random tokens, twice.
+    """Score all heads on N_SEQUENCES repeated sequences of `length` random tokens.
 
-    start: an id in front of each, such as end-of-text. Source of the scores: Olsson et al. (2022), arXiv 2209.11895.
+    start: an id to put in front, such as end-of-text. Source of the scores: Olsson et al. (2022), arXiv 2209.11895.
     """
     model, generator = gpt_of(model), torch.Generator().manual_seed(seed)
     roles, losses = [], []
@@ -214,7 +217,7 @@ def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, 
 
 
 def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
-    """Return the heads that copy, measured as in `copying_scores`."""
+    """Find the heads that copy best, by `copying_scores`."""
     return best_heads(copying_scores(model, start, length, seed=seed))
 
 
@@ -229,6 +232,6 @@ def best_heads(scores: CopyingScores) -> CopyingHeads:
 
 
 def _best_pair(induction: Tensor, previous_token: Tensor) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return the best heads by both scores (n_layer, n_head), the second of a layer before the first, or of layer 0."""
+    """Return the best induction head and the best previous-token head in an earlier layer, or in layer 0."""
     layer, head = divmod(int(induction.argmax()), induction.shape[1])
     return (layer, head), divmod(int(previous_token[: max(1, layer)].argmax()), induction.shape[1])

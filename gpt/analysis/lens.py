@@ -1,4 +1,4 @@
-"""The logit lens: what each layer would predict if the model ended there.
+"""The logit lens: predictions of each layer, as if the model ended there.
 
 Source: nostalgebraist, "interpreting GPT: the logit lens" (2020).
 """
@@ -21,22 +21,22 @@ from gpt.model import GPT
 from gpt.sampling import entropy_bits, rank_of
 from gpt.trace import Trace
 
-LensPoint = Literal["resid_mid", "resid_post"]  # after a layer's attention, after its feed-forward part
+LensPoint = Literal["resid_mid", "resid_post"]  # after a layer's attention, after its feed-forward network
 LENS_POINTS: tuple[LensPoint, ...] = ("resid_mid", "resid_post")
 
 
 @dataclass(frozen=True)
 class Lens:
-    """The prediction of every layer at N positions.
+    """Predictions of every layer at N positions.
 
-    Each tensor has shape (n_layer, 2, N); the 2 stands for "after attention" and "after the feed-forward part".
+    Each tensor has shape (n_layer, 2, N); the second dimension is after attention and after the feed-forward network.
 
     Attributes:
         token: The most likely next token.
         probability: Its probability.
         entropy: Entropy of the distribution, in bits.
         chosen_probability: Probability of the `chosen` tokens; None without them.
-        chosen_rank: Rank of the `chosen` tokens, where 1 is the most likely; None without them.
+        chosen_rank: Rank of the `chosen` tokens, 1 for the most likely; None without them.
     """
 
     token: Tensor
@@ -48,7 +48,7 @@ class Lens:
 
 @dataclass(frozen=True)
 class TopTokens:
-    """The k most likely tokens, best first: token ids and probabilities, each (k,)."""
+    """Ids and probabilities of the k most likely tokens, in descending order, each (k,)."""
 
     token: Tensor
     probability: Tensor
@@ -62,12 +62,12 @@ def logit_lens(
     positions: Sequence[int] | None = None,
     chosen: int | Sequence[int] | None = None,
 ) -> Lens:
-    """Apply the final norm and the head to the residual stream at LENS_POINTS of each layer.
+    """Apply the final norm and the output head to the residual stream at LENS_POINTS of each layer.
 
-    trace: Of a pass, or a text, which is read.
-    positions: None for all; negative ones count from the end.
-    chosen: An id, or one for each of the positions, such as the token that follows it.
-    The head is applied to 2 x n_layer x N states. Raises ValueError for a position or an id that does not exist.
+    trace: The trace of a pass, or a text.
+    positions: Defaults to all; negative positions count from the end.
+    chosen: An id, or one id per position, such as the token that follows it.
+    The head is applied to 2 x n_layer x N states. Raises ValueError for a position or id that does not exist.
     """
     model, trace = gpt_of(model), traced(model, trace)
     T, device = trace.final_norm.shape[1], trace.final_norm.device
@@ -89,7 +89,7 @@ def logit_lens(
 def lens_top_tokens(
     model: AnyModel, trace: Trace | Text, layer: int, point: LensPoint, position: int = -1, k: int = 10
 ) -> TopTokens:
-    """Return the k most likely tokens at one layer and position of the lens; fewer where the vocabulary is smaller."""
+    """Return the k most likely tokens at one layer and position; fewer if the vocabulary is smaller."""
     model, trace = gpt_of(model), traced(model, trace)
     check_layer(layer, len(trace.layers))
     position = traced_position(trace, position)
@@ -101,13 +101,13 @@ def lens_top_tokens(
 
 
 def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[int] | None:
-    """One id for each of n positions, checked."""
+    """Return one valid id for each of n positions."""
     if chosen is None:
         return None
     ids = [chosen] * n if isinstance(chosen, int) else list(chosen)
     if len(ids) != n:
         raise GPTError(
-            "analysis.chosen_tokens", "{n} positions need as many chosen tokens, not {given}", n=n, given=len(ids)
+            "analysis.chosen_tokens", "{n} positions need {n} chosen tokens, not {given}", n=n, given=len(ids)
         )
     for token in set(ids):
         check_token_id(token, model.config.vocab_size)
@@ -115,9 +115,9 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
 
 
 def _predictions(model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None) -> list[Tensor]:
-    """token, probability, entropy, and of chosen ids probability and rank; each (N,), from states (N, C).
+    """Return the columns of `Lens` for states (N, C), each (N,); the last two only with chosen ids.
 
-    weight: of the head.
+    weight: that of the output head, in float32.
     """
     chunks = []
     for rows, log_p in log_probabilities(model, model.ln_f.formula(states), weight):

@@ -1,4 +1,4 @@
-"""Activation patching: activations of a clean run replace those of a corrupted run, one at a time.
+"""Activation patching: replace activations of a corrupted run with those of a clean run, one at a time.
 
 Sources: Meng et al., "Locating and Editing Factual Associations in GPT" (2022), arXiv 2202.05262; Wang et al.,
 "Interpretability in the Wild" (2022), arXiv 2211.00593.
@@ -31,7 +31,7 @@ class PatchSweep:
         recovered: (n_layer, T), the logit difference after patching one layer and position, scaled so that 0 is the
             corrupted run and 1 the clean one.
         clean: Logit of the answer minus logit of the other token at the end of the clean text.
-        corrupted: The same at the end of the corrupted text.
+        corrupted: The same difference at the end of the corrupted text.
     """
 
     recovered: Tensor
@@ -40,7 +40,7 @@ class PatchSweep:
 
 
 def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int) -> Patch:
-    """Return the activation of one name, layer and position in a pass over a text, as a patch for the same place.
+    """Return the activation of a name, layer and position in a pass over a text, as a patch for the same place.
 
     Raises ValueError for a name, token, layer or position that does not exist.
     """
@@ -49,7 +49,7 @@ def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int
     if not 0 < len(ids) <= model.config.block_size:
         raise GPTError(
             "patch.text_length",
-            "a patch comes from a text of 1 to {limit} tokens, not {n}",
+            "the source of a patch must have 1 to {limit} tokens, not {n}",
             limit=model.config.block_size,
             n=len(ids),
         )
@@ -62,7 +62,7 @@ def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int
 
 
 class _ActivationTrace(Trace):
-    """A trace that keeps one activation only, to save memory."""
+    """A trace that keeps a single activation, to save memory."""
 
     def __init__(self, layer: int, name: str) -> None:
         super().__init__(attention=False)
@@ -74,7 +74,7 @@ class _ActivationTrace(Trace):
 
 
 def is_patch_of_model(model: GPT, patch: Patch) -> bool:
-    """Return whether `patch_from` with the patch's ids and this model gives the same value, within 1e-3."""
+    """Return whether `patch_from` gives the same value for this model and the patch's ids, within 1e-3."""
     try:
         value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position).value
     except ValueError:
@@ -93,12 +93,12 @@ def patch_sweep(
     name: str = "resid_pre",
     progress: Progress | None = None,
 ) -> PatchSweep:
-    """Patch the named activation, one of PATCHABLE, at each layer and position in turn.
+    """Patch an activation, one of PATCHABLE, at each layer and position in turn.
 
-    clean, corrupted: two texts of as many tokens. answer: the token that follows the clean text; other: the
-    one that follows the corrupted text. Positions before the first difference recover nothing and are skipped.
+    clean, corrupted: two texts with the same number of tokens. answer: the token that follows the clean text; other:
+    the token that follows the corrupted text. Positions before the first difference recover nothing and are skipped.
     progress: called with (passes done, passes in total).
-    Raises ValueError where the lengths differ, or both texts give the same logit difference.
+    Raises ValueError if the lengths differ or both texts give the same logit difference.
     """
     check_patchable(name)
     model, clean, corrupted = gpt_of(model), ids_of(model, clean), ids_of(model, corrupted)
@@ -124,7 +124,7 @@ def patch_sweep(
     if torch.isclose(best, worst, rtol=1e-4, atol=1e-4):
         raise GPTError(
             "patch.no_difference",
-            "both texts give the logit difference {difference:.3f}: there is nothing to recover",
+            "both texts give the logit difference {difference:.3f}, so there is nothing to recover",
             difference=best.item(),
         )
 
@@ -146,7 +146,7 @@ def patch_sweep(
 
 
 def batched_patches(name: str, layer: int, positions: range, good: Tensor, bad: Tensor) -> list[Patch]:
-    """Patches of a batch whose n-th text takes the good value at the n-th position, the bad values elsewhere."""
+    """Create the patches of a batch: text n gets the good value at the n-th position and bad values elsewhere."""
     patches = []
     for row, position in enumerate(positions):
         value = bad[position].repeat(len(positions), 1)  # (n, C)

@@ -1,4 +1,4 @@
-"""What final-norm states predict: log-probabilities, the divergence of two predictions, and statistics of tokens."""
+"""Predictions from final-norm states: log-probabilities, Kullback-Leibler divergence, and token statistics."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_CHUNK_LOGITS = 2**23  # 32 MB in float32
 
 
 def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) -> Iterator[tuple[slice, Tensor]]:
-    """Log-softmax of the logits of final-norm states (N, C), in chunks of at most MAX_CHUNK_LOGITS logits.
+    """Compute log-probabilities from final-norm states (N, C), in chunks of at most MAX_CHUNK_LOGITS logits.
 
-    weight: `to_float32(model.lm_head.weight)`, which a caller of several passes unpacks once. Yields
+    weight: `to_float32(model.lm_head.weight)`, to unpack it only once for several calls. Yields
     (rows, log-probabilities in nats (n, vocab_size)).
     """
     weight = to_float32(model.lm_head.weight) if weight is None else weight
@@ -35,9 +35,9 @@ def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) 
 
 
 def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """sum p log2(p / q) over the last dimension, in bits, from log-probabilities in nats: (..., V) -> (...).
+    """Compute sum p log2(p / q) over the last dimension, in bits, from log-probabilities in nats: (..., V) -> (...).
 
-    Tokens of p = 0 add nothing; infinite where q = 0 and p > 0.
+    Tokens with p = 0 contribute nothing; the result is infinite if q = 0 and p > 0.
     Source: Kullback and Leibler, "On Information and Sufficiency" (1951).
     """
     p = log_p.exp()
@@ -47,8 +47,9 @@ def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
-    """(N,): `kl_divergence` of the predictions from two sets of final-norm states (N, C), such as those of an
-    original (p) and an edited pass (q). Raises ValueError where the shapes differ.
+    """Compute `kl_divergence` between the predictions of two passes, such as an original (p) and an edited one (q).
+
+    Takes final-norm states (N, C) and returns (N,). Raises ValueError if the shapes differ.
     """
     check_shapes(states, other_states)
     weight = to_float32(model.lm_head.weight)
@@ -58,7 +59,7 @@ def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
-    """`kl_bits` with the first states fixed: their log-probabilities, 4 N vocab_size bytes, are computed once."""
+    """Fix the first states of `kl_bits`: their log-probabilities, 4 N vocab_size bytes, are computed only once."""
     weight = to_float32(model.lm_head.weight)
     log_ps = [log_p for _, log_p in log_probabilities(model, states, weight)]
 
@@ -72,7 +73,7 @@ def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def check_shapes(states: Tensor, other_states: Tensor) -> None:
-    """Raise ValueError unless both shapes are the same."""
+    """Raise ValueError if the shapes differ."""
     if states.shape != other_states.shape:
         raise GPTError(
             "analysis.state_shapes",
@@ -84,10 +85,10 @@ def check_shapes(states: Tensor, other_states: Tensor) -> None:
 
 @dataclass(frozen=True)
 class TokenStatistics:
-    """One token, by the raw softmax that predicts it.
+    """Statistics of a token in the softmax of the raw logits before it.
 
-    probability; rank (1 = best); entropy: of the softmax, bits; surprisal: -log2 probability, bits.
-    top: (id, probability) of the most likely tokens, best first.
+    rank: 1 for the most likely token. entropy: of the softmax, in bits. surprisal: -log2 probability, in bits.
+    top: (id, probability) of the most likely tokens, in descending order.
     """
 
     probability: float
@@ -104,26 +105,26 @@ class TokenStatistics:
 
 @dataclass(frozen=True)
 class TextStatistics:
-    """The tokens of a text, and their mean surprisal and perplexity."""
+    """Statistics of the tokens of a text, with their mean surprisal and perplexity."""
 
     tokens: tuple[TokenStatistics, ...]
 
     @property
     def mean_surprisal(self) -> float:
-        """Bits per token; NaN for no token."""
+        """Bits per token; NaN without tokens."""
         return math.fsum(token.surprisal for token in self.tokens) / len(self.tokens) if self.tokens else math.nan
 
     @property
     def perplexity(self) -> float:
-        """2^mean_surprisal; infinite beyond the largest float."""
+        """2^mean_surprisal; infinite if it exceeds the largest float."""
         return torch.tensor(self.mean_surprisal, dtype=torch.float64).exp2().item()
 
 
 @torch.inference_mode()
 def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int = 0) -> TextStatistics:
-    """Statistics of n ids from the final-norm states (n, C) before them, each with its top_k most likely tokens.
+    """Compute statistics of n ids from the final-norm states (n, C) before them, with the top_k most likely tokens.
 
-    The head runs in the model's dtype, in chunks of at most MAX_CHUNK_LOGITS logits.
+    The output head runs in the model's dtype, in chunks of at most MAX_CHUNK_LOGITS logits.
     """
     targets = torch.tensor(list(ids), dtype=torch.long, device=states.device)[:, None]  # (n, 1)
     n = max(1, MAX_CHUNK_LOGITS // model.config.vocab_size)

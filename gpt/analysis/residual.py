@@ -17,12 +17,13 @@ from gpt.trace import Trace
 
 @dataclass(frozen=True)
 class StreamNorms:
-    """The residual stream and what is added to it, layer by layer; each tensor is (n_layer, T).
+    """Norms and shares along the residual stream; each tensor is (n_layer, T).
 
-    resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of the activations of that name.
+    resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of the activations with these names.
     added: norm of attn_out + mlp_out.
-    kept_share, attn_share, mlp_share: fractions of resid_post from resid_pre, attention and feed-forward: the part's
-        component along resid_post over the norm of resid_post. They sum to 1 unless patched, and can be negative.
+    kept_share, attn_share, mlp_share: fractions of resid_post that come from resid_pre, attention and feed-forward:
+        their component along resid_post, divided by the norm of resid_post. They can be negative, and sum to 1 unless
+        patched.
     """
 
     resid_pre: Tensor
@@ -38,7 +39,7 @@ class StreamNorms:
 
 @torch.inference_mode()
 def stream_norms(trace: Trace) -> StreamNorms:
-    """Norms and shares at every layer and position of a trace."""
+    """Compute the norms and shares at every layer and position of a trace."""
     rows: dict[str, list[Tensor]] = {}
     for layer in trace.layers:
         names = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
@@ -55,13 +56,13 @@ def stream_norms(trace: Trace) -> StreamNorms:
 
 @dataclass(frozen=True)
 class Neurons:
-    """The k neurons of a layer that write most into the stream at a position, strongest first.
+    """The k neurons of a layer that add the longest vectors to the stream at a position, in descending order.
 
-    index: (k,) of the neuron. pre, post: (k,) its activation before and after the activation function. mlp_up: (k,), by
-        which a gated feed-forward part multiplies it, included in post; None for others.
-    norm: (k,) of the vector that it adds to the stream, |post| x |its column of c_proj|, through a norm after it.
-    up, down: (k, n) ids of the tokens whose logits it raises and lowers most, directly through the final norm with a
-        constant scale. up_logit, down_logit: (k, n) the changes of these logits, before any cap.
+    index: (k,), numbers of the neurons. pre, post: (k,), before and after the activation function. mlp_up: (k,), the
+        factor in gated models, included in post; else None.
+    norm: (k,), length of the vector that the neuron adds, |post| x |its column of c_proj|, after any norm.
+    up, down: (k, n), ids of the tokens whose logits the neuron raises and lowers most, directly through the final norm
+        with a constant scale. up_logit, down_logit: (k, n), the changes of these logits, before any cap.
     """
 
     index: Tensor
@@ -79,7 +80,7 @@ class Neurons:
 def strongest_neurons(
     model: GPT, trace: Trace, layer: int, position: int, *, k: int = 10, n_tokens: int = 8
 ) -> Neurons:
-    """Return the neurons of a feed-forward part at a position, before edits scale its output.
+    """Find the strongest neurons of a feed-forward network at a position, before edits scale its output.
 
     Geva et al., "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary Space"
     (2022), arXiv 2203.14680. Raises ValueError for a layer or position that was not traced.
@@ -88,7 +89,7 @@ def strongest_neurons(
     position = traced_position(trace, position)
     traced, block = trace.layers[layer], model.blocks[layer]
     pre, post = (single_sequence(values)[position] for values in (traced.mlp_pre, traced.mlp_post))  # (n_ff,)
-    written, _ = written_by_neurons(block, post)  # (n_ff, C), by an activation of 1
+    written, _ = written_by_neurons(block, post)  # (n_ff, C), per unit of activation
     top = (post.abs() * written.norm(dim=1)).topk(min(k, len(post)))
     added = post[top.indices, None] * written[top.indices]  # (k, C)
     normed = model.ln_f.contribution(added, final_norm_scale(model, trace, position))

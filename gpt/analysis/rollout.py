@@ -1,4 +1,4 @@
-"""Attention rollout: attention followed through all layers.
+"""Attention rollout: follow attention through all layers.
 
 Source: Abnar and Zuidema, "Quantifying Attention Flow in Transformers" (2020), arXiv 2005.00928.
 """
@@ -16,15 +16,16 @@ from gpt.checks import check_layer
 from gpt.errors import GPTError
 from gpt.trace import Trace
 
-QUERY_CHUNK = 64  # queries per product, so that its operands stay in the processor's cache
+QUERY_CHUNK = 64  # queries per product; keeps the operands in the CPU cache
 
 
 @torch.inference_mode()
 def rollout_layers(n_layer: int, length: int, attn_weights: Callable[[int, int, int], Tensor]) -> Iterator[Tensor]:
-    """Yield (T, T) after each layer: the share of each input token in each position. Rows sum to 1.
+    """Yield the share of each input token at each position after each layer: (T, T). Rows sum to 1.
 
-    The product of (W + I) / 2 from the first layer up, W the mean of a layer's heads, I the residual connection.
-    attn_weights(layer, start, stop): (n_head, stop - start, stop), of the queries from start to before stop.
+    This is the product of (W + I) / 2 over the layers so far, where W is the mean over a layer's heads and I the
+    residual connection. attn_weights(layer, start, stop): returns (n_head, stop - start, stop), the weights of the
+    queries from start up to but not including stop.
     """
     flow = torch.eye(length)
     for layer in range(n_layer):
@@ -39,9 +40,9 @@ def rollout_layers(n_layer: int, length: int, attn_weights: Callable[[int, int, 
 
 
 def rollout(trace: Trace, layer: int | None = None) -> Tensor:
-    """(T, T): `rollout_layers` after one layer, None for the last.
+    """Return the rollout after one layer, by default the last: (T, T).
 
-    Raises ValueError for the trace of a pass with earlier tokens in a cache.
+    Raises ValueError for a trace of a pass with earlier tokens in a cache.
     """
     last = len(trace.layers) - 1 if layer is None else layer
     check_layer(last, len(trace.layers))
@@ -49,7 +50,7 @@ def rollout(trace: Trace, layer: int | None = None) -> Tensor:
     if T != S:
         raise GPTError(
             "analysis.rollout_trace",
-            "rollout needs a trace of the whole text: this one holds {traced} of {total} positions",
+            "rollout needs a trace of the whole text, but this one has {traced} of {total} positions",
             traced=T,
             total=S,
         )

@@ -1,4 +1,4 @@
-"""Which tokens of a text a prediction depends on: by gradient, and by leaving each token out."""
+"""Measure how a prediction depends on each token of a text, by gradient or by leaving the token out."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from gpt.model import GPT
 @torch.inference_mode(False)
 @torch.enable_grad()
 def input_x_gradient(model: AnyModel, text: Text, token: int) -> Tensor:
-    """(T,) nats, signed: the dot product of each token embedding and the gradient of log p(`token` comes next).
+    """Return the dot product of each token embedding with the gradient of log p(next token = `token`): (T,) nats.
 
-    First-order estimate of the decrease of log p if that embedding were 0.
+    This is a first-order estimate of the decrease of log p if the embedding were 0.
     Shrikumar et al., "Not Just a Black Box" (2016), arXiv 1605.01713.
     """
     model, ids = gpt_of(model), ids_of(model, text)
@@ -33,18 +33,18 @@ def input_x_gradient(model: AnyModel, text: Text, token: int) -> Tensor:
     patches = tuple(Patch("resid_pre", 0, position, row) for position, row in enumerate(stream))
     idx = torch.tensor([list(ids)], device=stream.device)
     log_p = log_p_next(model, model.hidden_states(idx, edits=Edits(patches=patches)), token)
-    (gradient,) = torch.autograd.grad(log_p.sum(), stream)  # equals that of the embedding, a summand of the stream
+    (gradient,) = torch.autograd.grad(log_p.sum(), stream)  # equals the gradient of the embedding, its summand
     return (single_sequence(trace.token_embedding) * to_float32(gradient)).sum(dim=-1)
 
 
 def leave_one_out(
     model: AnyModel, text: Text, token: int, positions: Sequence[int], edits: Edits | None = None
 ) -> Iterator[Tensor]:
-    """Decrease of log p(`token` comes next) when the token at one position is left out.
+    """Measure the decrease of log p(next token = `token`) when the token at one position is left out.
 
     Yields (n,) nats for the next n positions, see `logits_without_each`.
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
-    Raises ValueError for a text of fewer than two tokens and a position that does not exist.
+    Raises ValueError for a text of fewer than two tokens, and for a position that does not exist.
     """
     model, ids = gpt_of(model), ids_of(model, text)
     check_token_id(token, model.config.vocab_size)
@@ -56,11 +56,11 @@ def leave_one_out(
 def logits_without_each(
     model: GPT, ids: Sequence[int], groups: Sequence[Collection[int]], edits: Edits | None = None
 ) -> Iterator[Tensor]:
-    """Logits of the token after a text when the tokens at a group of its positions are left out.
+    """Compute the next-token logits when a group of positions is left out of the text.
 
     Yields (n, vocab_size) for the next n groups, in batches of at most MAX_BATCH_TOKENS. Later tokens move up and are
-    computed again; the ones before all gaps of a batch are computed once. edits: of all passes, without patches.
-    Raises ValueError for a position that does not exist and a group that leaves no token.
+    recomputed; tokens before all gaps of a batch are computed once. edits: applied to all passes, without patches.
+    Raises ValueError for a position that does not exist, and for a group that leaves no token.
     """
     T = len(ids)
     for group in groups:
@@ -77,7 +77,7 @@ def logits_without_each(
     whole = model.new_cache(max_length=T)
     logits(idx, whole)
     most = max(1, MAX_BATCH_TOKENS // T)
-    for size, same in groupby(map(frozenset, groups), key=len):  # of one length, so that they make a batch
+    for size, same in groupby(map(frozenset, groups), key=len):  # equal sizes form a batch
         several = list(same)
         for start in range(0, len(several), most):
             batch = several[start : start + most]
@@ -87,10 +87,10 @@ def logits_without_each(
 
 
 def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = None) -> Tensor:
-    """(B,) nats: log p(`token` comes next) after the last of the final-norm states (B, T, C)."""
+    """Return log p(next token = `token`) after the last of the final-norm states (B, T, C): (B,) nats."""
     return torch.cat([log_p[:, token] for _, log_p in log_probabilities(model, states[:, -1], weight)])
 
 
 def too_short(n: int) -> GPTError:
-    """Return the error of a text of n tokens, where leaving one out leaves none."""
+    """Return the error for a text of n tokens that is too short to leave one out."""
     return GPTError("analysis.leave_one_out", "leaving a token out needs a text of at least 2 tokens, not {n}", n=n)

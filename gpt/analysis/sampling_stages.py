@@ -1,4 +1,4 @@
-"""Each sampling stage with what it removed, and where the draw falls in the final distribution."""
+"""The effect of each sampling stage, and the place of the draw in the final distribution."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, r
 
 @dataclass(frozen=True)
 class SamplingStage:
-    """One stage; "final" is all of them together, from the raw logits.
+    """One stage; "final" combines all of them.
 
-    logits, probabilities, log_probabilities: after it, float32 on the CPU, (vocab_size,); nats; -inf where removed.
-    active: False where the stage changed nothing. n_kept: tokens that can be drawn after it.
-    n_removed, removed_mass: number of tokens it removed, and the probability they had before it.
-    entropy_before, entropy_after: bits; the perplexities are 2 to that power.
+    logits, probabilities, log_probabilities: after the stage, float32 on the CPU, (vocab_size,); log-probabilities are
+        in nats, and -inf for removed tokens.
+    active: whether the stage changed anything. n_kept: number of tokens that can still be drawn.
+    n_removed, removed_mass: number of tokens removed, and their total probability before the stage.
+    entropy_before, entropy_after: in bits; perplexity is 2^entropy.
     """
 
     name: StageName
@@ -47,7 +48,7 @@ class SamplingStage:
 
 
 def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
-    """Each stage and "final", for logits (vocab_size,). Arguments and errors are those of `distribution`."""
+    """Return each stage and "final" for logits (vocab_size,). Arguments and errors as in `distribution`."""
     rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
     *names, final = get_args(StageName)
     stages = [_stage(name, *pair) for name, pair in zip(names, pairwise(rows), strict=True)]
@@ -74,7 +75,7 @@ def _stage(name: StageName, before: Tensor, after: Tensor) -> SamplingStage:
 
 @dataclass(frozen=True)
 class TokenAtStage:
-    """One token of the vocabulary after one stage; "raw" is before the first. rank: 1 is the best.
+    """A token after one stage, or before the first ("raw"). rank: 1 for the most likely token.
 
     A removed token has logit and log_probability (nats) -inf, probability 0 and rank None.
     """
@@ -87,7 +88,7 @@ class TokenAtStage:
 
 
 def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: int) -> list[TokenAtStage]:
-    """One token before the first stage and after each. logits, stages: argument and result of `sampling_stages`.
+    """Follow a token through the stages. logits, stages: argument and result of `sampling_stages`.
 
     Raises ValueError for an id outside the vocabulary.
     """
@@ -105,10 +106,11 @@ def _token(stage: StageName | Literal["raw"], logits: Tensor, log_p: Tensor, tok
 
 @dataclass(frozen=True)
 class CumulativeDraw:
-    """The cumulative distribution in descending order of probability, and where the draw falls in it.
+    """The cumulative distribution in descending order of probability, and the place of the draw in it.
 
-    ids: (n,) tokens of probability above 0, in the order of `inverse_cdf`. ends: (n,) float64, cumulative
-    probability up to and including each, the last 1. draw: the number in [0, 1). index: of the drawn token in ids.
+    ids: (n,), tokens with nonzero probability, in the order of `inverse_cdf`. ends: (n,), float64, cumulative
+    probability up to and including each token; the last is 1. draw: the number in [0, 1). index: place of the drawn
+    token in ids.
     """
 
     ids: np.ndarray
@@ -128,7 +130,7 @@ class CumulativeDraw:
 
 
 def cumulative_draw(final: Tensor, draw: float) -> CumulativeDraw:
-    """Where `inverse_cdf` finds a number in [0, 1), for probabilities (vocab_size,)."""
+    """Locate a draw in [0, 1) in the probabilities (vocab_size,), like `inverse_cdf`."""
     token_id = inverse_cdf(final, draw)
     probabilities = final.cpu().numpy()
     ids = top_ids(probabilities, int(np.count_nonzero(probabilities)))

@@ -1,4 +1,4 @@
-"""Traced passes over one text."""
+"""Trace forward passes over one text."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
 from gpt.trace import Trace
 
-MAX_BATCH_TOKENS = 2048  # of one pass over several variants of a text
+MAX_BATCH_TOKENS = 2048  # per pass over several variants of a text
 
 
 def trace_text(
     model: AnyModel, text: Text, edits: Edits | None = None, *, full: bool = False, gradients: bool = False
 ) -> Trace:
-    """Trace of one pass over a text.
+    """Trace a forward pass over a text.
 
-    full, gradients: as for `Trace`; without either, the pass ends before the head.
-    Raises ValueError as `gpt.inputs.ids_of`, and for a text longer than the context.
+    full, gradients: as for `Trace`; if both are False, the pass ends before the output head.
+    Raises ValueError like `gpt.inputs.ids_of`, and for a text longer than the context.
     """
     network, trace = gpt_of(model), Trace(full=full, gradients=gradients)
     idx = torch.tensor([ids_of(model, text)], device=network.device)
@@ -32,13 +32,13 @@ def trace_text(
 
 
 def traced(model: AnyModel, source: Trace | Text) -> Trace:
-    """Return the trace itself, or that of a text."""
+    """Return a trace as it is, or trace a text."""
     return source if isinstance(source, Trace) else trace_text(model, source)
 
 
 @torch.inference_mode()
 def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: Edits | None = None) -> Trace:
-    """Trace of the positions start to stop - 1, without the head; those before are read into a cache, untraced."""
+    """Trace the positions start to stop - 1, without the output head. Earlier tokens are read into a cache."""
     idx = torch.tensor([list(ids[:stop])], device=model.device)
     cache = model.new_cache(max_length=stop)
     if start:
@@ -49,7 +49,7 @@ def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: E
 
 
 def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits | None = None) -> Tensor:
-    """Continue a pass from resid_pre (B, T, C) of a layer; returns what `GPT.hidden_states` would, (B, T, C).
+    """Continue a pass from resid_pre (B, T, C) of a layer and return its hidden states (B, T, C).
 
     edits: must not change lower layers.
     """
@@ -61,21 +61,21 @@ def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits |
 
 
 def to_float32(x: Tensor) -> Tensor:
-    """x in float32, or unchanged in float64."""
+    """Convert x to float32; float64 stays as it is."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def single_sequence(x: Tensor) -> Tensor:
-    """(1, ...) -> (...) in float32 or float64. Raises ValueError for a batch of several texts."""
+    """Remove the batch dimension, (1, ...) -> (...), and convert to float32. Raises ValueError for a larger batch."""
     if x.shape[0] != 1:
-        raise GPTError("analysis.one_text", "an analysis is of one text: this trace holds {n}", n=x.shape[0])
+        raise GPTError("analysis.one_text", "an analysis needs a trace of one text, not of {n}", n=x.shape[0])
     return to_float32(x[0])
 
 
 def traced_position(trace: Trace, position: int) -> int:
-    """Return a position of a trace, from 0; negative ones count from its end.
+    """Convert a position in a trace, which may be negative, to one that counts from 0.
 
-    Raises ValueError for one that is not in the trace.
+    Raises ValueError for a position outside the trace.
     """
     T = trace.final_norm.shape[1]
     if not -T <= position < T:

@@ -1,4 +1,4 @@
-"""Search of a vocabulary by text or id, with the probability and rank of each match."""
+"""Search a vocabulary by text or id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class VocabularyMatch:
-    """A token that a search found. text: its bytes, undecodable ones as U+FFFD. probability, rank: of the softmax."""
+    """A matching token. text: decoded, with U+FFFD for undecodable bytes. probability, rank: in the softmax."""
 
     token_id: int
     text: str
@@ -22,10 +22,10 @@ class VocabularyMatch:
 
 
 def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[VocabularyMatch]:
-    """Tokens whose text contains the query, case-insensitively; a decimal query also finds the token with that id.
+    """Find tokens whose text contains the query, ignoring case; a number also finds the token with that id.
 
-    logits: (vocab_size,). Order: the id, then the token whose text is the query, then the query with spaces around
-    it, then the others by descending probability.
+    logits: (vocab_size,). Order: a matching id, the exact text, the text with spaces around it, then all others by
+    descending probability.
     """
     texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]
     wanted = query.lower()

@@ -356,7 +356,7 @@ def test_a_result_keeps_the_type_of_the_model(model, idx):
     [
         (("attn_scores", 1, abs), "only resid_pre, .*, final_norm can be hooked, not 'attn_scores'"),
         (("resid_pre", None, abs), "a layer is named by its number, not None"),
-        (("final_norm", 1, abs), "final_norm is outside the layers: its hook needs the layer None, not 1"),
+        (("final_norm", 1, abs), "final_norm is outside the layers: its hook must have the layer None, not 1"),
         (("resid_pre", 1, torch.zeros(24)), "a hook needs a function"),
         (("resid_pre", 1, abs, 0.5), "position of a hook must be a whole number or None, not 0.5"),
     ],

@@ -77,7 +77,7 @@ def test_what_cannot_be_read_is_a_sentence(loaded: LoadedModel, call: Callable[.
         (loaded, [5, 4096], "token id 4096 does not exist: the vocabulary has ids 0 to 4095"),
         (loaded, [-1], "token id -1 does not exist"),
         (loaded, [1.5], "token ids, which are whole numbers"),
-        (5, CAT, "give a model as a name, a path, a GPT"),
+        (5, CAT, "a model must be a name, a path, a GPT"),
         ("no such model", CAT, "there is no model, file or folder 'no such model'"),
     ):
         with pytest.raises(ValueError, match=said):

@@ -94,7 +94,7 @@ def test_a_text_that_does_not_fit_the_context_is_refused(T):
 
 
 def test_ids_without_a_batch_are_refused_with_what_to_write():
-    with pytest.raises(ValueError, match=r"\(batch, tokens\), not \(3,\): one text is idx\[None\]"):
+    with pytest.raises(ValueError, match=r"\(batch, tokens\), not \(3,\); pass idx\[None\]"):
         tiny()(torch.tensor([1, 2, 3]))
 
 

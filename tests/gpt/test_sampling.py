@@ -240,7 +240,7 @@ def test_logits_that_are_not_finite_are_refused(bad, params):
 
 @pytest.mark.parametrize("shape", [(0,), (1, 5), ()])
 def test_logits_of_another_shape_are_refused(shape):
-    with pytest.raises(ValueError, match="logits must be one row"):
+    with pytest.raises(ValueError, match="logits must have shape"):
         distribution(torch.zeros(shape), SamplingParams())
 
 
@@ -254,5 +254,5 @@ def test_an_earlier_id_outside_the_vocabulary_is_refused(wrong):
 
 
 def test_a_penalty_that_overflows_float32_is_refused():
-    with pytest.raises(ValueError, match="repetition_penalty 1e-50 takes these logits beyond"):
+    with pytest.raises(ValueError, match="repetition_penalty 1e-50 makes these logits exceed"):
         distribution(torch.ones(5), SamplingParams(repetition_penalty=1e-50), previous_ids=[0])
