@@ -1,1 +1,1 @@
-"""Documents: a text with branches, the model's activations for it, and everything computed from both."""
+"""Documents: a text with branches, its activations, and the computations on them."""

@@ -1,9 +1,9 @@
-"""Where the tokens of a text are made: in this process, on ZeroGPU, or in a deployment of a cluster.
+"""Backends that generate the tokens of a text: this process, ZeroGPU, or a deployment on a cluster.
 
-A `Backend` gives the replies to a request, and `Steps` adds them to the document, which stays here; so another backend
-can continue it from its ids at any time, and draws the same tokens: a draw depends on seed and position only. What
-crosses to another process: the ids of a text, settings and edits; steps and the activations of the positions that they
-read come back. All of it are plain values and numpy arrays.
+A `Backend` streams replies to a request, and `Steps` adds them to the document, which stays in this process. Another
+backend can continue from the document's ids at any time and draws the same tokens, because a draw depends only on the
+seed and the position. A request carries the ids of a text, settings and edits; a reply carries steps and the
+activations of new positions. Only plain values and NumPy arrays cross the process boundary.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from gpt.inference.cluster import ConnectionLost
 from gpt.inference.zero_gpu import to_numpy
 from gpt.sampling import SamplingParams
 
-POLL_SECONDS = 0.5  # between two checks of whoever waits for a step
-MAX_AWAY_SECONDS = 20.0  # that `next` waits for a cluster that is away
-MAX_LOSSES = 5  # replicas that may end one after the other without a token
+POLL_SECONDS = 0.5  # polling interval while waiting for a step
+MAX_AWAY_SECONDS = 20.0  # how long `next` waits for an unreachable cluster
+MAX_LOSSES = 5  # replicas that may fail in a row without producing a token
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """A text and how to continue it.
+    """A text and the settings to continue it.
 
-    params: with a seed. max_new_tokens: 0 reads the text and generates nothing; None is one `step`, which has no end.
-    n_known: number of positions whose activations the caller has. slides: past a full context, see `sliding_steps`.
+    params: with a seed. max_new_tokens: 0 only reads the text; None makes one step without a limit.
+    n_known: number of positions whose activations the caller has. slides: whether to continue past a full context, see
+    `sliding_steps`.
     """
 
     ids: list[int]
@@ -51,7 +52,7 @@ class StreamRequest:
     slides: bool = False
 
     def __reduce__(self) -> tuple[Callable[..., StreamRequest], tuple[dict[str, Any]]]:
-        """What crosses. Raises ValueError for hooks."""
+        """Pickle the request with plain edits. Raises ValueError for hooks."""
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
 
 
@@ -61,8 +62,11 @@ def _received(values: dict[str, Any]) -> StreamRequest:
 
 @dataclass(frozen=True)
 class StreamReply:
-    """Steps of a text; None is one that the document makes itself. rows: `Generation.activations` of the positions
-    that were read, from `start` on. seconds: that the steps took."""
+    """New steps of a text.
+
+    steps: None stands for a step that the document makes itself. rows: `Generation.activations` of the positions read,
+    from `start` on. seconds: Time spent on these steps.
+    """
 
     steps: tuple[Step | None, ...]
     start: int = 0
@@ -71,7 +75,7 @@ class StreamReply:
 
 
 class StreamedDocument(Protocol):
-    """What is continued; a `Generation`."""
+    """The interface of a document to continue, such as a `Generation`."""
 
     path: list[int]
 
@@ -90,40 +94,40 @@ class StreamedDocument(Protocol):
 
 
 class Source(Protocol):
-    """The replies to one request; see `gpt.inference.cluster.Stream`."""
+    """A stream of replies to a request, see `gpt.inference.cluster.Stream`."""
 
     def next(self, seconds: float) -> StreamReply | None: ...
     def close(self) -> None: ...
 
 
 class Backend(Protocol):
-    """Whatever runs the model; a `gpt.inference.cluster.DeployedModel`, for example."""
+    """The interface of backends, such as `gpt.inference.cluster.DeployedModel`."""
 
     def stream(self, request: StreamRequest) -> Source:
-        """Send a request; raises ConnectionLost while nobody is there."""
+        """Send a request. Raises ConnectionLost if the backend is unreachable."""
         ...
 
 
 class ThisProcess:
-    """The model of the document itself, which runs when a step is taken."""
+    """Runs the document's own model whenever a step is taken."""
 
     def stream(self, request: StreamRequest) -> ThisProcess:
-        """Return the source of all requests."""
+        """Return this object, which serves all requests."""
         return self
 
     def next(self, seconds: float) -> StreamReply:
-        """Return a step to make."""
+        """Return a placeholder for a step that the document makes."""
         return StreamReply((None,))
 
     def close(self) -> None:
-        """Nothing waits here."""
+        """Do nothing: no request is pending."""
 
 
 THIS_PROCESS = ThisProcess()
 
 
 class IteratorSource:
-    """The replies of a generator, which cannot be lost. Waits for each as long as it takes."""
+    """A source that takes its replies from a generator and waits for each of them without a limit."""
 
     def __init__(self, iterator: Iterator[StreamReply]) -> None:
         self._iterator = iterator
@@ -140,8 +144,11 @@ class IteratorSource:
 def replies(
     document: StreamedDocument, request: StreamRequest, interval: Callable[[], float] = lambda: 0.0
 ) -> Iterator[StreamReply]:
-    """Run a request on a document with its ids: the first token at once, the others when `interval()` seconds have
-    passed since the last reply. After the last token it is read, too."""
+    """Run a request on a document with the same ids.
+
+    The first token is sent at once, the others when `interval()` seconds have passed since the last reply. The last
+    token is also read.
+    """
     if request.max_new_tokens == 0:
         document.read()
         yield StreamReply((), request.n_known, to_numpy(document.activations(request.n_known)))
@@ -161,11 +168,11 @@ def replies(
 
 
 class Steps(Iterator[Step]):
-    """The steps of a document; each is added to the document when it is taken.
+    """An iterator over the steps of a document; each is appended to the document when it is taken.
 
-    A source that is lost is replaced by another, which continues from the ids of the document. max_new_tokens: None
-    makes steps without an end. slides: as in `sliding_steps`; `document` is then another one after each slide.
-    seconds: that the model needed for the steps taken so far.
+    If a source is lost, another one continues from the ids of the document. max_new_tokens: None means no limit.
+    slides: as in `sliding_steps`; every slide replaces `document`.
+    seconds: Model time spent on the steps taken so far.
     """
 
     def __init__(
@@ -187,7 +194,7 @@ class Steps(Iterator[Step]):
         self._losses, self.seconds = 0, 0.0
 
     def ready(self, seconds: float) -> bool:
-        """Return whether `next` takes, makes or ends a step at once; waits for it at most this long."""
+        """Wait at most `seconds` and return whether `next` will return or stop without waiting."""
         deadline = time.monotonic() + seconds
         while not (self._made or self._ended):
             remaining = deadline - time.monotonic()
@@ -224,7 +231,7 @@ class Steps(Iterator[Step]):
                 self._ended = True
                 self._error = GPTError(
                     "cluster.lost",
-                    "{n} replicas ended one after the other while they continued this text: see the log of the cluster",
+                    "{n} replicas in a row failed while continuing this text: see the log of the cluster",
                     n=MAX_LOSSES,
                 )
 
@@ -236,7 +243,7 @@ class Steps(Iterator[Step]):
             elif time.monotonic() - began > MAX_AWAY_SECONDS:
                 raise GPTError(
                     "cluster.away",
-                    "the cluster that generates the text is not there: try again later; the text stays as it is",
+                    "the cluster that generates the text is unreachable: try again later; the text is unchanged",
                 )
         if not self._made or self.document.stopped:
             if self._error is not None:
@@ -252,7 +259,7 @@ class Steps(Iterator[Step]):
         return self._finished(step)
 
     def _finished(self, step: Step) -> Step:
-        """Return the step with its finish_reason, and with the text that no further token completes."""
+        """Add the finish_reason and, to the last step, the text of an incomplete character."""
         reason = step.finish_reason
         if reason == "context_full" and self._slides:
             reason = None
@@ -277,7 +284,7 @@ class Steps(Iterator[Step]):
 
 
 def polled(steps: Iterator[T]) -> Iterator[T | None]:
-    """The steps, and None every POLL_SECONDS in which the next one is not there, because a cluster is away or busy."""
+    """Yield the steps, and None every POLL_SECONDS while a cluster is unreachable or busy."""
     while True:
         if isinstance(steps, Steps) and not steps.ready(POLL_SECONDS):
             yield None
@@ -289,12 +296,12 @@ def polled(steps: Iterator[T]) -> Iterator[T | None]:
 
 
 def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
-    """Return the time that the model needed for the steps taken so far, if they are known."""
+    """Return a function for the model time spent on the steps so far, or None if it is unknown."""
     return (lambda: steps.seconds) if isinstance(steps, Steps) else None
 
 
 def plain_edits(edits: Edits | None) -> dict[str, Any]:
-    """Edits as plain values and numpy arrays; {} for none. Raises ValueError for hooks."""
+    """Convert edits to plain values and NumPy arrays, {} if there are none. Raises ValueError for hooks."""
     if edits is None or edits == Edits():
         return {}
     edits.check_portable()
@@ -307,7 +314,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
 
 
 def edits_of(plain: dict[str, Any]) -> Edits | None:
-    """Return the edits of `plain_edits`."""
+    """Convert the result of `plain_edits` back to edits."""
     if not plain:
         return None
     patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]
@@ -316,5 +323,5 @@ def edits_of(plain: dict[str, Any]) -> Edits | None:
 
 
 def rows_between(reply: StreamReply, start: int, end: int) -> Sequence[Tensor]:
-    """Return the activations of the positions start to end - 1 of a reply."""
+    """Return the activations of positions start to end - 1 from a reply."""
     return [torch.from_numpy(part[..., start - reply.start : end - reply.start, :]) for part in reply.rows]

@@ -1,7 +1,7 @@
-"""Beam search that records every candidate, pruned ones included.
+"""Beam search that records every candidate, including pruned ones.
 
-Order, ends and the stopping rule are those of transformers (`generation/utils.py`, early_stopping=False). Length
-penalty: Wu et al., "Google's Neural Machine Translation System" (2016), arXiv 1609.08144, as simplified there.
+Order and stopping rule follow transformers (`generation/utils.py`, early_stopping=False), which also simplifies the
+length penalty of Wu et al., "Google's Neural Machine Translation System" (2016), arXiv 1609.08144.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Candidate:
         depth: Number of new tokens so far; 1 for the first.
         log_probability: Log-probability of this token, in nats.
         total: Log-probability of all new tokens, in nats.
-        score: total / depth^length_penalty, by which finished texts are compared.
-        outcome: "kept" is continued, "finished" is a complete text, "pruned" is dropped.
+        score: total / depth^length_penalty, the criterion for finished texts.
+        outcome: "kept" candidates are continued, "finished" ones are complete texts, "pruned" ones are dropped.
     """
 
     number: int
@@ -64,16 +64,16 @@ class Beam:
 
 
 class BeamSearch:
-    """A search from the end of a document, which stays unchanged. Each step extends every beam by one token.
+    """Search for the best continuations of a document without changing it. Each step extends all beams by one token.
 
-    `candidates` lists the candidates of all steps, 2 x width per step, each after its parent; `finished` the best
-    finished texts so far, at most `width`, best first. `done` is True when the search has ended.
+    `candidates` lists the candidates of all steps, 2 x width per step, each after its parent. `finished` lists up to
+    `width` finished texts, best first. `done` becomes True when the search ends.
 
     Args:
         document: The text to continue.
         width: Number of beams, 1 to 32.
         max_new_tokens: Maximum number of new tokens.
-        length_penalty: Above 0 favours longer texts, below 0 shorter ones.
+        length_penalty: Positive values favour longer texts, negative ones shorter texts.
 
     Raises:
         ValueError: For arguments out of range and for a full document.
@@ -97,7 +97,7 @@ class BeamSearch:
 
     @property
     def best(self) -> Beam:
-        """The best finished text. Raises ValueError if no text is finished yet."""
+        """The best finished text. Raises ValueError if there is none yet."""
         if not self.finished:
             raise GPTError("beam.none_finished", "no beam is finished yet")
         return self.finished[0]
@@ -115,7 +115,7 @@ class BeamSearch:
 
     @torch.inference_mode()
     def step(self) -> list[Candidate]:
-        """Extend every beam by one token; returns the candidates, by descending total.
+        """Extend every beam by one token and return the candidates in descending order of their total.
 
         Raises ValueError when the search is done.
         """
@@ -127,7 +127,7 @@ class BeamSearch:
         values, indices = totals.flatten().topk(count)
         possible = values > -math.inf
         values, indices = values[possible], indices[possible]
-        rows, ids = indices // totals.shape[1], indices % totals.shape[1]  # of beams, of tokens
+        rows, ids = indices // totals.shape[1], indices % totals.shape[1]  # beams, tokens
         self._depth += 1
         last = self._depth == self.max_depth
         kept: list[int] = []
@@ -158,11 +158,11 @@ class BeamSearch:
         return new
 
     def release(self) -> None:
-        """Free the memory of the beams of a search that will not continue."""
+        """Free the memory of a search that will not continue."""
         self._cache = None
 
     def ids(self, number: int) -> tuple[int, ...]:
-        """Return the new tokens up to and including a candidate."""
+        """Return the new tokens up to and including a candidate's."""
         ids: list[int] = []
         step: int | None = number
         while step is not None:
@@ -171,7 +171,7 @@ class BeamSearch:
         return tuple(ids[::-1])
 
     def _logits(self) -> Tensor:
-        """(beams, vocab_size); in the first step a single row, after the document."""
+        """Compute the next-token logits of each beam, (beams, vocab_size); (1, vocab_size) in the first step."""
         document = self.document
         if self._depth == 0:
             document.read()
@@ -183,7 +183,7 @@ class BeamSearch:
         return model.logits(hidden[:, 0]).float()
 
     def _continue(self, kept: list[Candidate], rows: Tensor) -> None:
-        """Make these candidates the beams, unless no better text can follow. rows: (n,) the beams they extend."""
+        """Continue with these candidates, unless no better text can follow. rows: (n,), the beams they extend."""
         self._beams = [candidate.number for candidate in kept]
         self._totals = torch.tensor([candidate.total for candidate in kept], device="cpu")
         full = len(self.finished) == self.width

@@ -1,4 +1,4 @@
-"""A text with branches and the actions that edit it by hand. Needs a vocabulary and a context length, no model."""
+"""A text with branches, and the actions to edit it. Needs a vocabulary and a context length, but no model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _keys = count(1)
 
 
 class Document:
-    """A tree of texts, one of them current. Actions add nodes to the tree; only `retype` removes nodes, its own.
+    """A tree of texts, one of which is current. Actions add nodes; only `retype` removes nodes that it has added.
 
-    ids: token ids of the current text. tree: all tokens and their origins; path: nodes of the current text.
-    The first n_prompt_nodes nodes of the tree are the prompt; initially the text ends at `node`.
-    block_size: the context length; a text may have one more token, which is predicted and never read.
-    dropped: ids before the first, which no longer fitted the context; see `gpt.documents.generation`.
-    key: unique among the documents of this process; another one after nodes were removed, whose numbers are used again,
-        and after its edits were replaced.
+    ids: token ids of the current text. tree: all tokens and their origins. path: nodes of the current text.
+    The first n_prompt_nodes nodes of the tree form the prompt; initially the text ends at `node`.
+    block_size: the context length. A text may have one more token, which is predicted but never read.
+    dropped: ids before the text that no longer fit the context; see `gpt.documents.generation`.
+    key: unique among the documents of this process. It changes when nodes are removed, because their numbers are
+        reused, and when the edits are replaced.
     """
 
     _n_prompt_nodes: int
-    _retyped: tuple[int, int, int]  # of the last `retype`s: the first node, the length of the tree, the last node
+    _retyped: tuple[int, int, int]  # first node, tree length and last node of the latest run of `retype` calls
 
     def __init__(
         self,
@@ -62,43 +62,43 @@ class Document:
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a change that `undo` would act on."""
+        """Whether there is an action to undo."""
         return self._history.can_undo
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is a change that `redo` would act on."""
+        """Whether there is an action to redo."""
         return self._history.can_redo
 
     def origin(self, position: int) -> Origin:
-        """Origin of the token at a position of the current text."""
+        """Return the origin of the token at a position of the current text."""
         return self.tree.tokens[self._node(position)].origin
 
     def draw(self, position: int) -> float | None:
-        """Return the number in [0, 1) that the token at a position was sampled with, None if it was not sampled."""
+        """Return the number in [0, 1) that selected the token at a position, None if it was not sampled."""
         params = self.origin(position).params
         if params is None or params.seed is None:
             return None
         return uniform_draw(params.seed, len(self.dropped) + position)
 
     def append(self, *token_ids: int, after: int | None = None) -> str:
-        """Append tokens chosen by hand, as one action; returns the characters they complete.
+        """Append tokens chosen by hand, as one action, and return the characters they complete.
 
-        after: position that they follow, which starts a branch; None for the end of the text.
-        Raises ValueError where they do not fit or do not exist.
+        after: position to start a branch from; defaults to the end of the text.
+        Raises ValueError if they do not fit or do not exist.
         """
         return self._add(token_ids, CHOSEN, after)
 
     def append_text(self, text: str | Sequence[int], *, after: int | None = None) -> str:
-        """Append typed text, or its ids, as one action: all of it, or ValueError. after: as in `append`."""
+        """Append all of a typed text, or its ids, as one action. Arguments and errors as in `append`."""
         return self._add(self.tokenizer.encode_continuation(text) if isinstance(text, str) else text, TYPED, after)
 
     def retype(self, ids: Sequence[int], keep: int) -> None:
-        """Replace what follows the first `keep` tokens by typed ones, as one action with the calls right before it.
+        """Replace everything after the first `keep` tokens with typed tokens. Consecutive calls form one action.
 
-        Tokens that those calls added and that are no longer in the text are removed from the tree. While the tree is
-        nothing but the prompt, this changes the prompt, which is no action. Raises ValueError for keep < 1 and where
-        the tokens do not fit or do not exist; the text is then as before.
+        Tokens that these calls added but that are no longer in the text are removed from the tree. If the tree
+        contains only the prompt, the prompt changes, which is not an action. Raises ValueError for keep < 1, and if the
+        tokens do not fit or do not exist; the text is then unchanged.
         """
         ids = as_token_ids(ids)
         first, *end = self._retyped
@@ -118,7 +118,7 @@ class Document:
             self._history.push(last, joined=joined)
 
     def go_back(self, position: int) -> None:
-        """End the text after this position; what followed stays in the tree."""
+        """End the text after this position. The rest stays in the tree."""
         self.switch(self._node(position))
 
     def switch(self, node: int) -> None:
@@ -132,12 +132,12 @@ class Document:
         self._go_to(self._history.undo())
 
     def redo(self) -> None:
-        """Redo the action undone last. Raises ValueError if there is none."""
+        """Redo the last undone action. Raises ValueError if there is none."""
         self._go_to(self._history.redo())
 
     @property
     def history(self) -> History:
-        """The actions for `undo` and `redo`. Can be set to those of the same document before it was saved."""
+        """The actions for `undo` and `redo`. Set it to restore the history of a saved document."""
         return self._history
 
     @history.setter
@@ -145,7 +145,7 @@ class Document:
         self._history = history.copy()
 
     def _add(self, ids: Sequence[int], origin: Origin, after: int | None = None, *, joined: bool = False) -> str:
-        """Add tokens after a position as one action: all of them, or ValueError."""
+        """Add all tokens after a position as one action."""
         ids = as_token_ids(ids)
         node = self.path[-1] if after is None else self._node(after)
         self._check(ids, node)
@@ -155,7 +155,7 @@ class Document:
         return self._go_to(node)
 
     def check_room(self, n: int = 1, after: int | None = None) -> None:
-        """Raise ValueError where n tokens do not fit after position `after`, by default the last."""
+        """Raise ValueError if n tokens do not fit after position `after`, by default the last."""
         room = self.block_size - (len(self.ids) - 1 if after is None else after)
         if n > room == 0:
             raise GPTError("context.full", "the context of {limit} tokens is full", limit=self.block_size)
@@ -173,18 +173,18 @@ class Document:
         if self.dropped:
             raise GPTError(
                 "document.dropped",
-                "the first tokens of this text have left the context: save the document as a file instead",
+                "the first tokens of this text have been dropped from the context: save the document as a file instead",
             )
 
     def _check(self, ids: Sequence[int], node: int) -> None:
-        """Raise ValueError where the tokens do not fit after a node, or do not exist."""
+        """Raise ValueError if the tokens do not fit after a node or do not exist."""
         self.check_room(len(ids), self.tree.depths[node])
         for token_id in ids:
             self.tokenizer.token_bytes(token_id)  # raises for an id that does not exist
         self.tree.check_room(len(ids))
 
     def _remove_nodes(self, start: int) -> None:
-        """Remove the nodes from number `start` on, none of which is in the text."""
+        """Remove all nodes from number `start` on, none of which may be in the text."""
         if start < len(self.tree):
             self.tree.truncate(start)
             self._renew_key()
@@ -201,7 +201,7 @@ class Document:
         self._go_to(node)
 
     def _go_to(self, node: int) -> str:
-        """End the text at this node; returns the characters completed by the tokens that are new in it."""
+        """End the text at this node and return the characters completed by new tokens."""
         shared = self.tree.shared_length(node, self.path)
         if shared < len(self.path):
             del self.path[shared:], self.ids[shared:]

@@ -1,4 +1,4 @@
-"""The activations kept for one document: key-value cache, final-norm states, and the cache of its other branches."""
+"""The activations of a document: key-value cache, final-norm states, and a cache for its other branches."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ T = TypeVar("T")
 
 
 class DocumentCache:
-    """Keys, values, queries and final-norm state of each position of a document's current text.
+    """Queries, keys, values and final-norm state for each position of a document's current text.
 
     A text is a path of nodes of a `TokenTree`. Before the path changes, `store_branch` moves the activations of the old
-    path to the branch cache; then `restore_branch` moves those of the new one back, and `read` computes the rest.
-    length: number of positions that were read; increased when all activations of a position are stored.
-    states: (block_size, C), the first `length` rows filled.
+    path to the branch cache; then `restore_branch` moves those of the new path back and `read` computes the rest.
+    length: number of positions read; grows only after all activations of a position are stored.
+    states: (block_size, C), of which the first `length` rows are filled.
     """
 
     def __init__(self, engine: Engine, edits: Edits | None, max_branch_bytes: int) -> None:
         self.engine, self.model = engine, engine.model
         self.edits = None if edits == Edits() else edits
         self.kv, self.states = self._new_buffers()
-        self._is_shared = False  # whether the memory of `kv` and `states` may be that of a copy, too
+        self._is_shared = False  # whether a copy may share the memory of `kv` and `states`
         self.branches = BranchCache(max_branch_bytes)
         self.length = 0
-        self._longest = 0  # positions whose memory was written to
-        self._newest: tuple[int, NextTokenDistribution] | None = None  # of the last call
+        self._longest = 0  # number of positions ever written
+        self._newest: tuple[int, NextTokenDistribution] | None = None  # latest position and its distribution
 
     def copy(self) -> DocumentCache:
-        """Return an independent copy. Whichever of the two is extended first then copies the activations."""
+        """Return an independent copy. The activations are copied when either of the two is first extended."""
         other = DocumentCache(self.engine, self.edits, self.branches.max_bytes)
         other.kv, other.states = copy(self.kv), self.states
         self._is_shared = other._is_shared = True
@@ -55,7 +55,7 @@ class DocumentCache:
         return kv, torch.empty(config.block_size, config.n_embd, dtype=dtype, device=device)
 
     def _stop_sharing(self) -> None:
-        """Copy memory that is shared, before it is written to."""
+        """Copy shared memory before writing to it."""
         if self._is_shared:
             kv, states = self._new_buffers()
             kv.copy_(self.kv)
@@ -64,8 +64,10 @@ class DocumentCache:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes in use: of the longest text so far, whose memory is not returned, on a GPU of the longest possible one,
-        and of the other branches. Memory that is shared is not counted."""
+        """Bytes in use by this text and its other branches, not counting shared memory.
+
+        On a CPU, the text occupies the memory of the longest text so far; on a GPU, of the longest possible one.
+        """
         if self._is_shared:
             return self.branches.n_bytes
         per_position = sum(rows[..., :1, :].nbytes for rows in self._buffers())
@@ -73,7 +75,7 @@ class DocumentCache:
         return per_position * used + self.branches.n_bytes
 
     def store_branch(self, path: Sequence[int], start: int) -> None:
-        """Move the activations from position `start` on into the branch cache. path: of the text they belong to."""
+        """Move the activations from position `start` on into the branch cache. path: nodes of the current text."""
         if start < self.length:
             self._longest = max(self._longest, self.length)
             self.branches.put(path[start : self.length], self._buffers(), start)
@@ -81,7 +83,7 @@ class DocumentCache:
             self.length, self._newest = start, None
 
     def restore_branch(self, path: Sequence[int]) -> None:
-        """Take back the activations of this path that the branch cache holds."""
+        """Move the cached activations of this path back from the branch cache."""
         self._stop_sharing()
         unread = path[self.length : self.model.config.block_size]
         count = self.branches.take(unread, self._buffers(), self.length)
@@ -89,7 +91,7 @@ class DocumentCache:
         self.length += count
 
     def read(self, ids: Sequence[int], path: Sequence[int], on_read: Callable[[], T]) -> T:
-        """Run the model over the positions that were not read, up to block_size; then return `on_read()`.
+        """Run the model on all unread positions up to block_size, then return `on_read()`.
 
         ids: token ids of the path.
         """
@@ -104,16 +106,16 @@ class DocumentCache:
             return on_read()
 
         self._stop_sharing()
-        self.kv.crop(start)  # an interrupted read may have stored more
+        self.kv.crop(start)  # an interrupted read may have stored extra positions
         return self.engine.read(ids[start:end], self.kv, self.edits, store)
 
     @torch.inference_mode()
     def logits(self, position: int) -> Tensor:
-        """(vocab_size,) float32: logits of the token after a position."""
+        """Return the next-token logits after a position: (vocab_size,), float32."""
         if not 0 <= position < self.length:
             raise GPTError(
                 "position.not_read",
-                "position {position} has not been read: only {n} have",
+                "position {position} has not been read; only the first {n} have",
                 position=position,
                 n=self.length,
             )
@@ -123,26 +125,26 @@ class DocumentCache:
         return self.engine.logits(self.states[position : position + 1])[0]
 
     def distribution(self, position: int) -> NextTokenDistribution:
-        """Return the distribution of the token after a position."""
+        """Return the next-token distribution after a position."""
         newest = self._newest
         if newest is None or newest[0] != position:
             newest = self._newest = position, self.engine.distribution(self.states[position])
         return newest[1]
 
     def activations(self, start: int) -> tuple[Tensor, ...]:
-        """Copies of all activations from position `start` on, for `set_activations`."""
+        """Copy all activations from position `start` on, for `set_activations`."""
         return tuple(rows[..., start : self.length, :].clone() for rows in self._buffers())
 
     def crop(self, length: int) -> None:
-        """Forget the positions from `length` on."""
+        """Discard all positions from `length` on."""
         self._longest = max(self._longest, self.length)
         self.kv.crop(length)
         self.length, self._newest = length, None
 
     def take(self, other: DocumentCache, length: int) -> None:
-        """Take the activations of the first `length` positions of a cache that is not used afterwards.
+        """Take over the first `length` positions of another cache, which must not be used afterwards.
 
-        Its other branches are left behind: they are numbered by the nodes of another tree.
+        Its other branches are not taken: they belong to the nodes of another tree.
         """
         self.kv, self.states, self._is_shared = other.kv, other.states, other._is_shared
         self.length, self._longest = other.length, other._longest
@@ -159,14 +161,14 @@ class DocumentCache:
         self.length, self._newest = start + count, None
 
     def _buffers(self) -> tuple[Tensor, ...]:
-        """All tensors with one row per position, (..., block_size, width)."""
+        """Return all tensors with one row per position: (..., block_size, width)."""
         assert self.kv.q is not None  # see keep_queries
         return self.kv.k, self.kv.v, self.kv.q, self.states
 
 
 @dataclass(frozen=True)
 class CachedSpan:
-    """Activations of consecutive nodes of a branch. rows: tensors (..., n, width), one row for each of the n nodes."""
+    """Activations of n consecutive nodes of a branch. rows: tensors (..., n, width) with one row per node."""
 
     nodes: tuple[int, ...]
     rows: tuple[Tensor, ...]
@@ -176,43 +178,43 @@ class CachedSpan:
         return sum(row.numel() * row.element_size() for row in self.rows)
 
     def without_first(self, count: int) -> CachedSpan:
-        """Return a copy of the span without its first nodes."""
+        """Return a copy without the first `count` nodes."""
         return CachedSpan(self.nodes[count:], tuple(row[..., count:, :].clone() for row in self.rows))
 
 
 class BranchCache:
-    """Activations of nodes that are not on the current path, each stored once.
+    """Activations of the nodes off the current path, each stored once.
 
-    max_bytes: beyond it, the spans stored earliest are evicted. evicted: nodes whose activations were lost that way
-    and have not been computed again.
+    max_bytes: size above which the oldest spans are evicted. evicted: nodes whose activations were evicted and have not
+    been recomputed.
     """
 
     def __init__(self, max_bytes: int) -> None:
         check_integer("max_branch_bytes", max_bytes, 0)
         self.max_bytes = max_bytes
         self.evicted: set[int] = set()
-        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # by first node, in the order of storing
+        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # by first node, oldest first
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of all spans."""
+        """Size of all spans, in bytes."""
         return sum(span.n_bytes for span in self._spans.values())
 
     def copy(self) -> BranchCache:
-        """Return an independent cache that shares the spans, which never change."""
+        """Return an independent copy that shares the immutable spans."""
         other = BranchCache(self.max_bytes)
         other.evicted, other._spans = set(self.evicted), self._spans.copy()
         return other
 
     def put(self, nodes: Sequence[int], rows: Sequence[Tensor], start: int) -> None:
-        """Copy the rows of consecutive nodes, which begin at `start` in each tensor."""
+        """Copy the rows of consecutive nodes, starting at `start` in each tensor."""
         end = start + len(nodes)
         self._store(CachedSpan(tuple(nodes), tuple(row[..., start:end, :].clone() for row in rows)))
 
     def take(self, nodes: Sequence[int], rows: Sequence[Tensor], start: int) -> int:
-        """Move the rows of the first nodes that are cached back into `rows` from `start` on; returns their number.
+        """Move the rows of cached nodes back into `rows` from `start` on, and return their number.
 
-        Cached nodes form a prefix of `nodes`: a node is never stored later, nor evicted later, than its ancestors.
+        The cached nodes form a prefix of `nodes`, because a node is never stored or evicted later than its ancestors.
         """
         found = 0
         while found < len(nodes) and nodes[found] in self._spans:
@@ -226,7 +228,7 @@ class BranchCache:
         return found
 
     def forget(self, start: int) -> None:
-        """Drop the nodes from number `start` on. The nodes of a span are in ascending order."""
+        """Discard all nodes from number `start` on. The nodes of a span are in ascending order."""
         self.evicted = {node for node in self.evicted if node < start}
         for first, span in list(self._spans.items()):
             kept = bisect_left(span.nodes, start)
@@ -244,6 +246,6 @@ class BranchCache:
 
 
 def common_prefix_length(left: Sequence[int], right: Sequence[int]) -> int:
-    """Number of equal items at the beginning of both sequences."""
+    """Return the length of the longest common prefix of two sequences."""
     shorter = min(len(left), len(right))
     return next((n for n in range(shorter) if left[n] != right[n]), shorter)

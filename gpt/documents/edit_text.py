@@ -6,8 +6,8 @@ f4=0       mlp_scale of layer 4
 act=relu   activation
 nopos      drop_positions
 resid_pre2.5=17-4-99-4-21-7
-           patch of resid_pre in layer 2 at position 5 from a pass over the tokens 17, 4, 99 ...
-c2.174=3   concept 174 of layer 2 turned up by 3 times its natural strength
+           patch resid_pre of layer 2 at position 5 from a pass over the tokens 17, 4, 99 ...
+c2.174=3   turn up concept 174 of layer 2 by 3 times its natural strength
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from gpt.errors import GPTError
 from gpt.model import GPT
 
 MAX_FACTOR = 10.0  # absolute value
-MAX_TEXT_CHARS = 40_000  # enough for a factor of every head of the largest GPT-2
+MAX_TEXT_CHARS = 40_000  # enough for one factor per head of the largest GPT-2
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)"
 _SCALE = re.compile(rf"(?:h(\d{{1,4}})\.(\d{{1,4}})|([af])(\d{{1,4}}))={_NUMBER}", re.ASCII)
 _CONCEPT = re.compile(rf"c(\d{{1,4}})\.(\d{{1,7}})={_NUMBER}", re.ASCII)
 _PATCH = re.compile(rf"({'|'.join(PATCHABLE)})(\d{{1,4}})\.(\d{{1,7}})=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
-MAX_QUOTED_CHARS = 40  # of an invalid part, in an error message
-MAX_PATCHES = 16  # each costs a forward pass
+MAX_QUOTED_CHARS = 40
+MAX_PATCHES = 16  # each takes a forward pass
 MAX_CONCEPTS = 16
 
 
 def format_edits(edits: Edits) -> str:
-    """The text of some edits, "" for none: heads, attention, feed-forward, activation, positions, patches, concepts.
+    """Format edits as a short text, "" if there are none.
 
     Raises ValueError for hooks, a patch without ids, steering without a concept, and a factor beyond MAX_FACTOR.
     """
@@ -54,18 +54,18 @@ def format_edits(edits: Edits) -> str:
 
 
 def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None = None) -> Edits:
-    """Return the edits of an untrusted text, in any order.
+    """Parse an untrusted text of edits, which may be in any order.
 
-    model: computes the values of patches; without one, patches are refused. concepts: of the model; without them, edits
-    of concepts are refused.
-    Raises ValueError, naming the part, for anything but an edit, a factor beyond MAX_FACTOR, the same part twice, more
-    than MAX_PATCHES or MAX_CONCEPTS, a patch whose place or tokens the model does not have, and a concept that does not
-    exist. Other layers and heads are not checked: see `Edits.check` and `Edits.fitting`.
+    model: computes the values of patches, which are refused without it. concepts: those of the model; without them,
+    concepts are refused.
+    Raises ValueError, quoting the part, for anything that is not an edit, a factor beyond MAX_FACTOR, duplicates, more
+    than MAX_PATCHES or MAX_CONCEPTS, a patch whose place or tokens do not exist in the model, and an unknown concept.
+    Other layers and heads are not checked: see `Edits.check` and `Edits.fitting`.
     """
     if len(text) > MAX_TEXT_CHARS:
         raise GPTError(
             "edit_text.too_long",
-            "a text of edits has at most {limit:,} characters, not {n:,}",
+            "a text of edits may have at most {limit:,} characters, not {n:,}",
             limit=MAX_TEXT_CHARS,
             n=len(text),
         )
@@ -96,7 +96,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
             if len(patches) == MAX_PATCHES:
                 raise GPTError(
                     "edit_text.too_many_patches",
-                    "{part!r} is one of more than {limit} patches",
+                    "{part!r} exceeds the limit of {limit} patches",
                     part=quoted,
                     limit=MAX_PATCHES,
                 )
@@ -108,7 +108,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
             if len(steering) == MAX_CONCEPTS:
                 raise GPTError(
                     "edit_text.too_many_concepts",
-                    "{part!r} is one of more than {limit} concepts",
+                    "{part!r} exceeds the limit of {limit} concepts",
                     part=quoted,
                     limit=MAX_CONCEPTS,
                 )
@@ -136,10 +136,10 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
 
 
 def edits_as_python(edits: Edits) -> str:
-    """Python code of the edits, such as `Edits(head_scale={(3, 2): 0.0})`.
+    """Format edits as Python code, such as `Edits(head_scale={(3, 2): 0.0})`.
 
     Patches call `patch_from(loaded.model, ...)`, concepts `loaded.concepts.steering(...)`. Raises ValueError for hooks,
-    a patch without ids and steering without a concept.
+    a patch without ids, and steering without a concept.
     """
     edits.check_portable()
     scales: dict[str, Mapping[Any, float]] = {
@@ -169,30 +169,28 @@ def _duplicate(part: str) -> GPTError:
 
 
 def _source(patch: Patch) -> tuple[int, ...]:
-    """Token ids of the text that a patch is from."""
+    """Return the token ids of the text that a patch comes from."""
     if not patch.ids:
-        raise GPTError(
-            "edit_text.patch_without_text", "a patch that does not come from a text cannot be written as a short text"
-        )
+        raise GPTError("edit_text.patch_without_text", "only a patch from a text can be written as a short text")
     return patch.ids
 
 
 def _concept(steering: Steering) -> tuple[int, float]:
-    """Return the feature and the strength that a vector was made from."""
+    """Return the feature and strength that a vector was made from."""
     if steering.concept is None:
         raise GPTError(
             "edit_text.steering_without_concept",
-            "a vector that is not made from a concept of the model cannot be written as a short text",
+            "only a vector made from a concept of the model can be written as a short text",
         )
     return steering.concept
 
 
 def _number(factor: float) -> str:
-    """Return the shortest text that parses to this number; 0, not 0.0."""
+    """Return the shortest text for a number, such as 0 instead of 0.0."""
     if not math.isfinite(factor) or abs(factor) > MAX_FACTOR:
         raise GPTError(
             "edit_text.number",
-            "a factor of {factor} cannot be written: it may be between -{limit:g} and {limit:g}",
+            "a factor of {factor} cannot be written: it must be between -{limit:g} and {limit:g}",
             factor=factor,
             limit=MAX_FACTOR,
         )

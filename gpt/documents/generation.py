@@ -1,4 +1,4 @@
-"""A document that a model continues token by token, and the activations of every position."""
+"""A document that a model continues token by token, with the activations of every position."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ from gpt.models.loading import LoadedModel, gpu_copy
 from gpt.models.registry import as_loaded, get_model
 from gpt.sampling import SamplingParams, with_seed
 
-READ_SECONDS = 2.0  # that a replica has to read a text
+READ_SECONDS = 2.0  # time limit for a replica to read a text
 
 
 class Generation(Document):
-    """A document and the activations that the model computed for it.
+    """A document with the activations that the model has computed for it.
 
-    For each position that was read, queries, keys and values of every layer and the final-norm state are kept, so
-    `logits`, `attn_weights` and `statistics` run no forward pass. Activations of other branches are kept as well, up
-    to max_branch_bytes; beyond it the oldest are evicted, and computed again when their branch becomes current.
+    Queries, keys and values of every layer and the final-norm states of all positions read are kept, so `logits`,
+    `attn_weights` and `statistics` need no forward pass. Activations of other branches are kept up to
+    max_branch_bytes; beyond that, the oldest are evicted and recomputed when their branch becomes current.
 
-    Concurrent reading: while one thread extends the text, nodes of `tree` are only appended, `ids` and `path` only
-    grow at their ends, and the activations of positions below n_read do not change. A reader that stores n_read first
-    and uses only positions below it sees a consistent text. `go_back`, `switch`, `undo`, `redo`, `retype` and appending
-    with `after` shorten the text: callers must exclude readers meanwhile.
+    Concurrent reading: while one thread extends the text, `tree`, `ids` and `path` only grow at their ends, and the
+    activations of positions below n_read do not change. A reader that gets n_read first and uses only positions below
+    it sees a consistent text. `go_back`, `switch`, `undo`, `redo`, `retype` and appending with `after` shorten the
+    text: callers must exclude readers meanwhile.
 
-    prompt: text, token ids, or the messages of a chat; an empty one starts from the token that begins a text.
-    Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt
-    with a vocabulary without end-of-text token.
+    prompt: text, token ids, or the messages of a chat; an empty prompt becomes the start-of-text token.
+    Raises ValueError for a prompt longer than the context, an id that does not exist, and an empty prompt if the
+    vocabulary has no end-of-text token.
     """
 
     def __init__(
@@ -75,22 +75,24 @@ class Generation(Document):
         super().__init__(loaded.tokenizer, loaded.model.config.block_size, tree, len(ids), len(ids) - 1, dropped)
 
     def copy(self) -> Generation:
-        """Return an independent document with the same content; the model is shared."""
+        """Return an independent copy that shares the model."""
         other = Generation(self.loaded, self.prompt_ids, edits=self.edits, dropped=self.dropped)
         other._set_tree(TokenTree(self.tree.tokens), self._n_prompt_nodes, self.path[-1])
         other.history, other._cache = self.history, self._cache.copy()
         return other
 
     def edit(self, edits: Edits | None) -> None:
-        """Replace the edits. The activations of all branches are computed anew, and the document gets another key."""
+        """Replace the edits. The activations of all branches are recomputed, and the document gets a new key."""
         if (edits or Edits()) != (self.edits or Edits()):
             self.edits = edits
             self._renew_key()
             self._cache = DocumentCache(self.loaded.engine, edits, self._cache.branches.max_bytes)
 
     def to_json(self) -> str:
-        """The document as a file, see `gpt.documents.saved_document`. Raises ValueError for hooks, and for patches
-        without ids."""
+        """Serialise the document, see `gpt.documents.saved_document`.
+
+        Raises ValueError for hooks, and for patches without ids.
+        """
         edits, dropped, tokens = format_edits(self.edits or Edits()), tuple(self.dropped), tuple(self.tree.tokens)
         name, n_vocab = self.loaded.name, self.loaded.model.config.vocab_size
         return SavedDocument(name, n_vocab, self._n_prompt_nodes, self.path[-1], tokens, edits, dropped).to_json()
@@ -99,10 +101,10 @@ class Generation(Document):
     def from_json(
         cls, text: str, loaded: LoadedModel | None = None, *, max_branch_bytes: int = MAX_BRANCH_BYTES
     ) -> Generation:
-        """Return the document of a file, with an empty history and nothing read.
+        """Restore a document, with an empty history and without activations.
 
-        loaded: None loads the model that the file names. Raises ValueError for a damaged file, and where the
-        vocabulary or the context of the model does not fit it.
+        loaded: Defaults to the model named in the file. Raises ValueError for a damaged file, and if the document does
+        not fit the vocabulary or context of the model.
         """
         saved = SavedDocument.from_json(text)
         loaded = get_model(saved.model) if loaded is None else loaded
@@ -115,27 +117,29 @@ class Generation(Document):
 
     @property
     def n_read(self) -> int:
-        """Number of positions that the model has read: only these have activations."""
+        """Number of positions that the model has read; only these have activations."""
         return self._cache.length
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the activations kept, of the current text and of the other branches; the model is not counted."""
+        """Size of the activations of the current text and the other branches, in bytes, without the model."""
         return self._cache.n_bytes
 
     @property
     def version(self) -> tuple[int, int, int, int]:
-        """(key, nodes in the tree, last node of the text, n_read): equal only for equal tree, text and activations."""
+        """(key, number of nodes, last node, n_read): equal only if tree, text and activations are equal."""
         return self.key, len(self.tree), self.path[-1], self.n_read
 
     @property
     def evicted(self) -> frozenset[int]:
-        """Nodes whose activations were evicted and have not been computed again."""
+        """Nodes whose activations were evicted and have not been recomputed."""
         return frozenset(self._cache.branches.evicted)
 
     def read(self) -> None:
-        """Run one forward pass over the ids that were not read, up to block_size. A replica does so for a deployed
-        model, and this process if none answers within READ_SECONDS."""
+        """Run one forward pass on all unread ids up to block_size.
+
+        For a deployed model, a replica runs it, or this process if no replica answers within READ_SECONDS.
+        """
         deployed = self.loaded.deployed
         if deployed is not None and self.n_read < min(len(self.ids), self.block_size):
             self._read_remotely(deployed)
@@ -149,16 +153,16 @@ class Generation(Document):
                     self._add_rows(reply, len(self.ids))
 
     def states(self) -> Tensor:
-        """(n_read, n_embd): final-norm states; a view that must not be changed."""
+        """Return the final-norm states, (n_read, n_embd), as a view that must not be modified."""
         return self._cache.states[: self.n_read]
 
     def logits(self, position: int) -> Tensor:
-        """(vocab_size,) float32: logits of the token after a position."""
+        """Return the next-token logits after a position: (vocab_size,), float32."""
         return self._cache.logits(position)
 
     @torch.inference_mode()
     def attn_weights(self, layer: int, head: int | None = None) -> Tensor:
-        """(n_read, n_read): attention weights of one head, or their mean over the heads for None."""
+        """Return the attention weights of one head, or by default the mean over all heads: (n_read, n_read)."""
         config = self.loaded.model.config
         check_layer(layer, config.n_layer)
         if head is not None:
@@ -168,8 +172,10 @@ class Generation(Document):
         return weights.mean(dim=0) if head is None else weights[head]
 
     def without_first(self) -> Generation:
-        """A new document without the first token, which goes to `dropped`; the first that remains counts as typed.
-        Branches and activations are not copied: every token has another position now."""
+        """Return a new document without the first token, which is added to `dropped`.
+
+        The new first token counts as typed. Branches and activations are not copied, because all positions change.
+        """
         tokens = [replace(self.tree.tokens[node], parent=n - 1 if n else None) for n, node in enumerate(self.path[1:])]
         tokens[0] = replace(tokens[0], origin=TYPED)
         other = Generation(self.loaded, [tokens[0].token_id], edits=self.edits, dropped=[*self.dropped, self.ids[0]])
@@ -177,16 +183,18 @@ class Generation(Document):
         return other
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
-        """Return a key-value cache for a batch of continuations of what was read."""
+        """Return a key-value cache for a batch of continuations of the positions read."""
         return self._cache.kv.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
 
     def activations(self, start: int) -> tuple[Tensor, ...]:
-        """Copies of all activations from position `start` on."""
+        """Copy all activations from position `start` on."""
         return self._cache.activations(start)
 
     def statistics(self, start: int = 1) -> TextStatistics:
-        """Statistics of each token from position `start` on, while the positions before them were read.
-        Raises ValueError for a start below 1: nothing predicts the first token."""
+        """Compute statistics of the tokens from position `start` on, as far as the text has been read.
+
+        Raises ValueError for a start below 1: nothing predicts the first token.
+        """
         if start < 1:
             raise GPTError(
                 "generation.first_position",
@@ -197,20 +205,22 @@ class Generation(Document):
         return text_statistics(self.loaded.model, self.states()[start - 1 : end - 1], self.ids[start:end])
 
     def step(self, params: SamplingParams) -> Step:
-        """Read what is unread, then sample and append one token, with a draw that depends on seed and position only.
-        Raises ValueError where the context is full."""
+        """Read the unread tokens, then sample and append one token. The draw depends only on the seed and position.
+
+        Raises ValueError if the context is full.
+        """
         return next(Steps(self, self.loaded.deployed or THIS_PROCESS, with_seed(params), None))
 
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
-        """Up to max_new_tokens steps as one action for `undo`; the last carries its finish_reason.
+        """Make up to max_new_tokens steps, as one action for `undo`. The last step has a finish_reason.
 
-        They end without one when `stopped`.
-        On ZeroGPU all of them run in one call on the GPU; a replica begins with those of a deployed model at once.
+        If `stopped`, they end without one.
+        On ZeroGPU, all steps run in one GPU call. For a deployed model, a replica starts on them immediately.
         """
         return Steps(self, self._backend, with_seed(params), max_new_tokens)
 
     def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
-        """`steps` in this process, on the model's own device."""
+        """Make `steps` in this process, on the model's own device."""
         return Steps(self, THIS_PROCESS, with_seed(params), max_new_tokens)
 
     @property
@@ -219,11 +229,11 @@ class Generation(Document):
 
     @property
     def stopped(self) -> bool:
-        """Whether texts end before their next token, because the server ends."""
+        """Whether generation stops before the next token because the server is shutting down."""
         return self.loaded.engine.stopped
 
     def request(self, params: SamplingParams, max_new_tokens: int | None, *, slides: bool = False) -> StreamRequest:
-        """What a backend needs to continue this text. Raises ValueError where the context is full."""
+        """Create the request to continue this text. Raises ValueError if the context is full."""
         if max_new_tokens != 0:
             self.check_room()
         ids, n_read = self.ids[: self.block_size], self.n_read
@@ -231,9 +241,9 @@ class Generation(Document):
 
     @torch.inference_mode()
     def take_step(self, step: Step | None, params: SamplingParams, reply: StreamReply, *, joined: bool) -> Step:
-        """Append a step that another process made, with the activations of the positions read so far, or sample it.
+        """Append a step from another process, with its activations, or sample one if `step` is None.
 
-        joined: one action with the step before.
+        joined: whether the step belongs to the same action as the previous one.
         """
         if step is None:
             self.check_room()
@@ -259,11 +269,11 @@ class Generation(Document):
             self._cache.set_activations(self.n_read, rows_between(reply, self.n_read, end))
 
     def take_activations(self, other: Generation) -> None:
-        """Take those of the ids that both texts begin with. The other document must not be used afterwards."""
+        """Take over the activations of the common prefix. The other document must not be used afterwards."""
         self._cache.take(other._cache, common_prefix_length(self.ids, other.ids))
 
     def incomplete_text(self) -> str:
-        """Replacement characters for bytes at the end that are no character yet."""
+        """Return replacement characters for an incomplete character at the end."""
         text = self._decoder.finish()
         self._restart_decoder()  # a later token may complete the character
         return text
@@ -286,31 +296,31 @@ class Generation(Document):
 
 @on_gpu
 def zero_gpu_replies(loaded: LoadedModel, request: StreamRequest) -> Iterator[StreamReply]:
-    """Return the replies to a request, in one ZeroGPU call."""
+    """Run a request in one ZeroGPU call."""
     document = Generation(gpu_copy(loaded), request.ids, edits=request.edits, dropped=request.dropped)
     yield from replies(document, request)
 
 
 class ZeroGPU:
-    """The GPU that a call gets on ZeroGPU."""
+    """Runs requests on ZeroGPU."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
 
     def stream(self, request: StreamRequest) -> IteratorSource:
-        """Run the request in one call."""
+        """Run a request in one call."""
         return IteratorSource(zero_gpu_replies(self.loaded, request))
 
 
 def sliding_steps(
     document: Generation, params: SamplingParams, max_new_tokens: int
 ) -> Iterator[tuple[Generation, Step]]:
-    """As `Generation.steps`, beyond a full context: before each further token, the first one is dropped.
+    """Make steps like `Generation.steps`, but drop the first token before each new one once the context is full.
 
-    As in `gpt.generate_greedy`, each step then reads a full context anew: every token has moved one position back, so
-    no key or value of the cache remains valid.
-    Yields each step with the document that it was appended to: the given one until its context is full, then a new one
-    for each token. The last step carries its finish_reason: end_of_text or max_new_tokens.
+    As in `gpt.generate_greedy`, each step then reads a full context again: all tokens move one position back, which
+    invalidates the cached keys and values.
+    Yields each step with its document: the given one until its context is full, then a new one per token. The last step
+    has a finish_reason, end_of_text or max_new_tokens.
     """
     steps = Steps(document, document._backend, with_seed(params), max_new_tokens, slides=True)
     for step in steps:

@@ -12,7 +12,7 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 
 def encode_prompt(model: AnyModel, prompt: Prompt) -> list[int]:
-    """Token ids of a prompt, checked; see `Generation`."""
+    """Return the valid token ids of a prompt. Raises ValueError as in `Generation`."""
     network, tokenizer = with_tokenizer(model)
     ids = ids_of(model, token_ids(tokenizer, prompt))
     check_prompt_length(len(ids), network.config.block_size)
@@ -22,7 +22,7 @@ def encode_prompt(model: AnyModel, prompt: Prompt) -> list[int]:
 
 
 def check_prompt_length(n: int, limit: int) -> None:
-    """Raise ValueError for a prompt of more tokens than the context has."""
+    """Raise ValueError for a prompt longer than the context."""
     if n > limit:
         raise GPTError(
             "context.prompt_too_long",
@@ -34,7 +34,7 @@ def check_prompt_length(n: int, limit: int) -> None:
 
 
 def token_ids(tokenizer: Vocabulary, prompt: Prompt) -> list[int]:
-    """Token ids of a prompt of any length; none for an empty text. Raises ValueError as `Vocabulary.encode_chat`."""
+    """Return the token ids of a prompt of any length, [] for "". Raises ValueError like `Vocabulary.encode_chat`."""
     if isinstance(prompt, str):
         return prompt_ids(tokenizer, prompt)
     if is_chat(prompt):
@@ -48,7 +48,7 @@ def is_chat(prompt: object) -> bool:
 
 
 def checked_messages(messages: object) -> list[dict[str, str]]:
-    """Return the messages {"role", "content"} of a chat. Raises ValueError if they are anything else."""
+    """Return the messages {"role", "content"} of a chat. Raises ValueError for anything else."""
     if not isinstance(messages, list | tuple) or not messages:
         raise GPTError(
             "chat.messages",
@@ -64,7 +64,7 @@ def checked_messages(messages: object) -> list[dict[str, str]]:
         ):
             raise GPTError(
                 "chat.message",
-                "message {number} must be {{role, content}} with texts, not {value}",
+                "message {number} must be {{role, content}} with string values, not {value}",
                 number=number,
                 value=quoted(message),
             )

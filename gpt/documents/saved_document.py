@@ -21,10 +21,10 @@ MAX_FILE_CHARS = 2**24
 
 @dataclass(frozen=True)
 class SavedDocument:
-    """The content of a document file.
+    """The contents of a document file.
 
-    model: its name. vocab_size: of the model. tokens: nodes of the `TokenTree`; the first n_prompt are the prompt.
-    current: the last node of the current text. edits: in the format of `gpt.documents.edit_text`.
+    model: name of the model. vocab_size: of the model. tokens: nodes of the `TokenTree`; the first n_prompt form the
+    prompt. current: the last node of the current text. edits: in the format of `gpt.documents.edit_text`.
     dropped: ids before the first token, see `Document`.
     """
 
@@ -37,7 +37,7 @@ class SavedDocument:
     dropped: tuple[int, ...] = ()
 
     def to_json(self) -> str:
-        """Return the text of the file; equal settings are written once."""
+        """Serialise the document; equal settings are written only once."""
         settings = list(dict.fromkeys(token.origin.params for token in self.tokens if token.origin.params is not None))
         numbers = {params: number for number, params in enumerate(settings)}
         tokens = []
@@ -55,11 +55,11 @@ class SavedDocument:
 
     @classmethod
     def from_json(cls, text: str) -> SavedDocument:
-        """Read an untrusted file. Raises ValueError for an invalid one; `check` tells whether it fits a model."""
+        """Parse an untrusted file. Raises ValueError if it is invalid; `check` compares it with a model."""
         if len(text) > MAX_FILE_CHARS:
             raise GPTError(
                 "document_file.too_long",
-                "the file has {n:,} characters: a document has at most {limit:,}",
+                "the file has {n:,} characters, but a document may have at most {limit:,}",
                 n=len(text),
                 limit=MAX_FILE_CHARS,
             )
@@ -70,13 +70,13 @@ class SavedDocument:
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise GPTError(
                 "document_file.format",
-                'the file is not a document of this program: it does not say "format": "{format}"',
+                'the file is not a document of this program: "format": "{format}" is missing',
                 format=FORMAT,
             )
         if data.get("version") != VERSION or not is_integer(data["version"]):
             raise GPTError(
                 "document_file.version",
-                "the file has version {version!r}: this program reads version {known}",
+                "the file has version {version!r}, but this program reads version {known}",
                 version=data.get("version"),
                 known=VERSION,
             )
@@ -89,7 +89,7 @@ class SavedDocument:
         if not 1 <= len(entries) <= MAX_TOKENS:
             raise GPTError(
                 "document_file.length",
-                "a document holds 1 to {limit:,} tokens, not {n:,}",
+                "a document must have 1 to {limit:,} tokens, not {n:,}",
                 limit=MAX_TOKENS,
                 n=len(entries),
             )
@@ -99,7 +99,7 @@ class SavedDocument:
         if any(token.origin != TYPED or token.parent != n - 1 for n, token in enumerate(tokens[1:n_prompt], 1)):
             raise GPTError(
                 "document_file.prompt",
-                "the first {n} tokens are the prompt: each must be typed and follow the one before",
+                "the first {n} tokens are the prompt: each must be typed and follow the previous one",
                 n=n_prompt,
             )
         if tokens[0].origin != TYPED:
@@ -115,12 +115,12 @@ class SavedDocument:
         return cls(data["model"], vocab_size, n_prompt, current, tokens, edits, tuple(dropped))
 
     def check(self, loaded: LoadedModel) -> None:
-        """Raise ValueError unless the document fits the vocabulary and the context of a model."""
+        """Raise ValueError unless the document fits the vocabulary and context of a model."""
         config = loaded.model.config
         if self.vocab_size != config.vocab_size:
             raise GPTError(
                 "document_file.vocabulary",
-                "the file is for a vocabulary of {n:,} tokens: that of {model} has {n_vocab:,}",
+                "the file is for a vocabulary of {n:,} tokens, but {model} has {n_vocab:,}",
                 n=self.vocab_size,
                 model=loaded.name,
                 n_vocab=config.vocab_size,
@@ -144,7 +144,7 @@ class SavedDocument:
             loaded.tokenizer.token_bytes(token_id)
 
     def edits_for(self, loaded: LoadedModel) -> Edits | None:
-        """The edits, None for none, with the values of patches computed. Raises ValueError where they do not fit."""
+        """Return the edits, with patches computed, or None. Raises ValueError if they do not fit the model."""
         if not self.edits:
             return None
         edits = parse_edits(self.edits, loaded.model, loaded.concepts)
@@ -153,7 +153,7 @@ class SavedDocument:
 
 
 def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> Token:
-    """One entry of "tokens"; `TokenTree` checks its parent."""
+    """Parse an entry of "tokens"; `TokenTree` checks its parent."""
     if not isinstance(entry, dict):
         raise GPTError(
             "document_file.token", "a token must be an object with id, after and how, not {value!r}", value=entry
@@ -167,40 +167,40 @@ def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> T
             raise GPTError("document_file.no_settings", "a token is marked as sampled, but the file has no settings")
         return Token(token_id, parent, Origin("sampled", settings[integer_of(entry, "settings", 0, len(settings) - 1)]))
     if how not in ("typed", "chosen"):
-        raise GPTError("document_file.how", "a token is typed, sampled or chosen, not {value!r}", value=how)
+        raise GPTError("document_file.how", "a token must be typed, sampled or chosen, not {value!r}", value=how)
     return Token(token_id, parent, TYPED if how == "typed" else CHOSEN)
 
 
 def read_settings(entry: Any) -> SamplingParams:
-    """One entry of "settings". Raises ValueError without a seed."""
+    """Parse an entry of "settings". Raises ValueError without a seed."""
     names = {field.name for field in fields(SamplingParams)}
     if not isinstance(entry, dict) or not set(entry) <= names:
         raise GPTError(
             "document_file.settings",
-            "settings are an object of {names}, not {value!r}",
+            "settings must be an object of {names}, not {value!r}",
             names=", ".join(sorted(names)),
             value=entry,
         )
     params = SamplingParams(**entry)
     if params.seed is None:
-        raise GPTError("document_file.no_seed", "settings need a seed, and these have none: {value!r}", value=entry)
+        raise GPTError("document_file.no_seed", "these settings have no seed: {value!r}", value=entry)
     return params
 
 
 def integer_of(data: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """Return the integer of that name. Raises ValueError unless it lies in low..high."""
+    """Return the integer with this name. Raises ValueError unless it lies in low..high."""
     value: Any = data.get(name)
     check_integer(f'"{name}"', value, low, high)
     return value
 
 
 def list_of(data: Mapping[str, Any], name: str) -> list[Any]:
-    """Return the list of that name."""
+    """Return the list with this name. Raises ValueError if there is none."""
     if not isinstance(data.get(name), list):
         raise no_list(name)
     return data[name]
 
 
 def no_list(name: str) -> GPTError:
-    """Return the error of a file without a list of that name."""
+    """Return the error for a missing list."""
     return GPTError("document_file.no_list", 'the file has no list "{name}"', name=name)

@@ -1,4 +1,4 @@
-"""A document as a Python program that reproduces it with this package."""
+"""Write a document as a Python program that reproduces it with this package."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from gpt.tokenizer import continuation_text, prompt_text
 
 
 def python_snippet(document: Generation, trial_edits: Edits | None = None, trial_ids: Sequence[int] = ()) -> str:
-    """Return a program that prints the current text, from the same model, prompt, settings, seeds and chosen tokens.
+    """Return a program that reproduces the current text from its model, prompt, settings, seeds and chosen tokens.
 
-    A model that is not listed is loaded by its path. trial_edits: for a second text, generated from the prompt or from
-    the tokens `trial_ids`. Raises ValueError for a patch without ids, and for a text with dropped tokens.
+    An unlisted model is loaded from its path. trial_edits: for a second text, generated from the prompt or from the
+    tokens `trial_ids`. Raises ValueError for a patch without ids, and for a text with dropped tokens.
     """
     document.check_whole()
     edits, trial_edits = document.edits or Edits(), trial_edits or Edits()
@@ -59,7 +59,7 @@ def python_snippet(document: Generation, trial_edits: Edits | None = None, trial
 
 
 def loading_line(loaded: LoadedModel) -> tuple[str, str]:
-    """(name to import from gpt, line that loads the model)."""
+    """Return the name to import from gpt and the line that loads the model."""
     if loaded.name in MODELS and loaded.precision == "fp32":
         return "get_model", f"loaded = get_model({loaded.name!r})"
     options = "" if loaded.precision == "fp32" else f", precision={loaded.precision!r}"
@@ -70,7 +70,7 @@ def loading_line(loaded: LoadedModel) -> tuple[str, str]:
 
 
 def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]:
-    """Lines that append consecutive positions of one origin."""
+    """Return the lines that append consecutive positions with the same origin."""
     if origin.kind == "sampled":
         return [f"for _ in range({len(run)}):", "    document.step(params)"]
     if origin.kind == "typed":
@@ -82,14 +82,14 @@ def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]
 
 
 def tokens_as_python(document: Generation, positions: range, *, prompt: bool = False) -> str:
-    """Python literal of these tokens: a text if encoding it gives the same ids, else a list of ids."""
+    """Return these tokens as a Python literal: a text if it encodes to the same ids, else a list of ids."""
     ids = document.ids[positions.start : positions.stop]
     text = (prompt_text if prompt else continuation_text)(document.tokenizer, ids)
     return repr(ids if text is None else text)
 
 
 def params_as_python(params: SamplingParams) -> str:
-    """Python code of the settings, without those that are None."""
+    """Return the settings that are not None as Python code."""
     values = {field.name: getattr(params, field.name) for field in fields(params)}
     parts = [f"{name}={value!r}" for name, value in values.items() if value is not None]
     return f"SamplingParams({', '.join(parts)})"

@@ -1,4 +1,4 @@
-"""One generated token, and its draw from a distribution."""
+"""A generated token and its draw."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Step:
 
     Attributes:
         token_id: The drawn token.
-        text: Characters that the token completes; "" for part of a character and for end-of-text.
+        text: Characters completed by the token; "" for part of a character and for end-of-text.
         probability: Probability of the token in the raw softmax, before sampling.
-        rank: Rank of the token in the raw softmax; 1 is the most probable.
+        rank: Rank of the token in the raw softmax, 1 for the most likely.
         entropy: Entropy of the raw softmax, in bits.
         position: Index in the text, counting the prompt and dropped tokens.
         draw: Uniform number that selected the token.
-        finish_reason: Why the text ends; None until the last step.
+        finish_reason: Reason why the text ends; None before the last step.
     """
 
     token_id: int
@@ -44,7 +44,7 @@ class Step:
 def sample_step(
     predicted: NextTokenDistribution, params: SamplingParams, position: int, previous_ids: Sequence[int]
 ) -> Step:
-    """Draw the token of a position; its text is not known yet. params: with a seed."""
+    """Draw the token for a position; its text is filled in later. params: with a seed."""
     logits = predicted.logits.cpu()
     assert params.seed is not None  # see with_seed
     draw = uniform_draw(params.seed, position)

@@ -1,4 +1,4 @@
-"""The tree of all texts of one document, each token with its origin, and the history of actions."""
+"""The tree of all texts of a document, with the origin of each token, and the history of actions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.sampling import SamplingParams
 
-MAX_TOKENS = 2**16  # in all branches of a document together
+MAX_TOKENS = 2**16  # in all branches of a document
 OriginKind = Literal["typed", "sampled", "chosen"]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """How a token was added: typed, sampled, or chosen by hand.
+    """The way a token was added: typed, sampled, or chosen by hand.
 
-    params: the settings it was sampled with, seed included; None for the others. Raises ValueError for a sampled
-    token without them, and for another token with them.
+    params: sampling settings, including the seed; None for other tokens. Raises ValueError for a sampled token without
+    them, and for any other token with them.
     """
 
     kind: OriginKind
@@ -28,7 +28,7 @@ class Origin:
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(OriginKind))
         if (self.kind == "sampled") != (self.params is not None and self.params.seed is not None):
-            raise GPTError("document.token_params", "a sampled token has settings with a seed, and no other token has")
+            raise GPTError("document.token_params", "sampled tokens need settings with a seed; other tokens have none")
 
 
 TYPED, CHOSEN = Origin("typed"), Origin("chosen")
@@ -36,7 +36,7 @@ TYPED, CHOSEN = Origin("typed"), Origin("chosen")
 
 @dataclass(frozen=True)
 class Token:
-    """One node of the tree. parent: the number of the node before it, None for the root."""
+    """One node of the tree. parent: number of the previous node, None for the root."""
 
     token_id: int
     parent: int | None
@@ -44,10 +44,10 @@ class Token:
 
 
 class TokenTree:
-    """Nodes numbered in the order of adding, each after its parent. Nodes never change; the last can be removed.
+    """Nodes numbered in the order they were added, each after its parent. Only the last nodes can be removed.
 
     tokens: of all nodes. depths: number of ancestors of each node, which is its position in a text.
-    Raises ValueError unless the first node is the only one without a parent, and each parent precedes its children.
+    Raises ValueError unless only the first node has no parent and each parent precedes its children.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -59,14 +59,14 @@ class TokenTree:
 
     @classmethod
     def from_ids(cls, ids: Sequence[int]) -> TokenTree:
-        """One typed text without branches."""
+        """Create the tree of a typed text without branches."""
         return cls([Token(token_id, n - 1 if n else None, TYPED) for n, token_id in enumerate(ids)])
 
     def __len__(self) -> int:
         return len(self.tokens)
 
     def add(self, token_id: int, origin: Origin, parent: int) -> int:
-        """Number of the child with this id and origin, appended if there is none."""
+        """Return the child with this id and origin, adding it if there is none."""
         for child in self._children[parent]:
             if (self.tokens[child].token_id, self.tokens[child].origin) == (token_id, origin):
                 return child
@@ -74,7 +74,7 @@ class TokenTree:
         return len(self.tokens) - 1
 
     def children(self, node: int) -> list[int]:
-        """Children of a node, oldest first."""
+        """Return the children of a node, oldest first."""
         return list(self._children[node])
 
     def leaves(self) -> list[int]:
@@ -82,11 +82,11 @@ class TokenTree:
         return [node for node, children in enumerate(self._children) if not children]
 
     def path(self, node: int) -> list[int]:
-        """Nodes from the root to this one."""
+        """Return the nodes from the root to this one."""
         return self.path_after(node, [])
 
     def path_after(self, node: int, path: Sequence[int]) -> list[int]:
-        """Nodes of the path to `node` that are not on another path, both starting at the root."""
+        """Return the nodes on the way to `node` that are not on another path from the root."""
         self.check(node)
         nodes: list[int] = []
         step: int | None = node
@@ -96,7 +96,7 @@ class TokenTree:
         return nodes[::-1]
 
     def shared_length(self, node: int, path: Sequence[int]) -> int:
-        """Number of nodes that the path to `node` has in common with another path."""
+        """Return the number of nodes that the path to `node` shares with another path."""
         return self.depths[node] + 1 - len(self.path_after(node, path))
 
     def truncate(self, count: int) -> None:
@@ -112,17 +112,17 @@ class TokenTree:
         if not 0 <= node < len(self.tokens):
             raise GPTError(
                 "document.token_unknown",
-                "there is no token number {number}: the document has 0 to {last}",
+                "token number {number} does not exist: the document has tokens 0 to {last}",
                 number=node,
                 last=len(self.tokens) - 1,
             )
 
     def check_room(self, count: int) -> None:
-        """Raise ValueError where `count` more nodes exceed MAX_TOKENS."""
+        """Raise ValueError if `count` more nodes would exceed MAX_TOKENS."""
         if len(self.tokens) + count > MAX_TOKENS:
             raise GPTError(
                 "document.too_large",
-                "a document holds at most {limit:,} tokens in all its branches: start a new one",
+                "a document can have at most {limit:,} tokens in all its branches: start a new one",
                 limit=MAX_TOKENS,
             )
 
@@ -132,7 +132,7 @@ class TokenTree:
         if number == 0 and token.parent is not None:
             raise GPTError(
                 "document.first_token_parent",
-                "the first token has none before it, but is marked as following {parent}",
+                "the first token cannot follow another one, but is marked as following {parent}",
                 parent=token.parent,
             )
         if number > 0 and (token.parent is None or not 0 <= token.parent < number):
@@ -170,20 +170,20 @@ class History:
         return self._current < len(self._nodes) - 1
 
     def push(self, node: int, *, joined: bool = False) -> None:
-        """Record the end of the text after an action. joined: undone together with the action before."""
+        """Record the end of the text after an action. joined: undo it together with the previous action."""
         if node != self._nodes[self._current]:
             self._current += 0 if joined else 1
             self._nodes[self._current :] = [node]
 
     def undo(self) -> int:
-        """Return the last node before the latest action. Raises ValueError if there was none."""
+        """Step back and return the last node before the latest action. Raises ValueError if there is none."""
         if not self.can_undo:
             raise GPTError("document.nothing_to_undo", "there is nothing to undo")
         self._current -= 1
         return self._nodes[self._current]
 
     def redo(self) -> int:
-        """Return the last node after the action undone last. Raises ValueError if there is none."""
+        """Step forward and return the last node after the action undone last. Raises ValueError if there is none."""
         if not self.can_redo:
             raise GPTError("document.nothing_to_redo", "there is nothing to redo")
         self._current += 1

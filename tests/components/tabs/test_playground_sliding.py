@@ -72,5 +72,5 @@ def test_undo_brings_the_whole_text_back(full):
 def test_the_text_cannot_become_a_link_or_a_program(full):
     go_on(full)
     for of in (lambda: document_values(full.document, SamplingParams()), lambda: python_snippet(full.document)):
-        with pytest.raises(ValueError, match="have left the context"):
+        with pytest.raises(ValueError, match="have been dropped from the context"):
             of()

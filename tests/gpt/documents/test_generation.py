@@ -40,7 +40,7 @@ def test_a_model_is_given_loaded_by_name_or_by_path_and_the_rest_has_defaults():
         assert [step.token_id for step in generate(model, "Once upon a time", GREEDY, 5)] == greedy
     steps = list(generate("stories", "Once upon a time"))
     assert len(steps) == 64 or steps[-1].finish_reason == "end_of_text"
-    with pytest.raises(ValueError, match="the result of load_model or get_model, not as int"):
+    with pytest.raises(ValueError, match="the result of load_model or get_model, not int"):
         generate(5, "Once upon a time")
     for on_full in ("stop", "crop"):
         with pytest.raises(ValueError, match=r"params must be SamplingParams\(\.\.\.\), not dict"):

@@ -89,7 +89,7 @@ def test_an_unknown_model_name_is_refused(document):
         ({"version": True}, "version True"),
         ({"model": 3}, "model must be a name"),
         ({"vocab_size": 0}, '"vocab_size" must be a whole number'),
-        ({"vocab_size": 261}, "vocabulary of 261 tokens: that of tiny has 260"),
+        ({"vocab_size": 261}, "vocabulary of 261 tokens, but tiny has 260"),
         ({"vocab_size": 200}, '"id" must be a whole number between 0 and 199, not 257'),
         ({"prompt_tokens": 0}, '"prompt_tokens" must be a whole number between 1'),
         ({"prompt_tokens": 6}, "first 6 tokens are the prompt"),
@@ -103,8 +103,8 @@ def test_an_unknown_model_name_is_refused(document):
         ({"dropped": [3, 260]}, '"dropped" must be a whole number between 0 and 259, not 260'),
         ({"settings": None}, 'no list "settings"'),
         ({"settings": []}, "the file has no settings"),
-        ({"settings": [{"seed": 1, "heat": 3}]}, "settings are an object of"),
-        ({"settings": [{"temperature": 1}]}, "settings need a seed"),
+        ({"settings": [{"seed": 1, "heat": 3}]}, "settings must be an object of"),
+        ({"settings": [{"temperature": 1}]}, "these settings have no seed"),
         ({"settings": [{"temperature": -1, "seed": 1}]}, "temperature must be"),
         ({"settings": [{"temperature": float("nan"), "seed": 1}]}, "temperature must be"),
     ],
@@ -126,7 +126,7 @@ def test_a_file_edited_by_hand_is_checked(document, changes, said):
         (7, {"after": 1.5}, '"after" must be the number'),
         (7, {"how": "guessed"}, "typed, sampled or chosen, not 'guessed'"),
         (7, {"settings": 2}, '"settings" must be a whole number between 0 and 1, not 2'),
-        (0, {"after": 3}, "first token has none before it"),
+        (0, {"after": 3}, "first token cannot follow another one"),
         (0, {"how": "chosen"}, "first token must be typed"),
         (2, {"after": 0}, "first 5 tokens are the prompt"),
     ],
@@ -193,5 +193,5 @@ def test_edits_of_a_file_are_checked(document, edits, said):
 
 def test_patches_without_ids_are_not_saved(document):
     bare = Patch("resid_pre", 0, 0, torch.zeros(document.loaded.model.config.n_embd))
-    with pytest.raises(ValueError, match="patch that does not come from a text"):
+    with pytest.raises(ValueError, match="only a patch from a text"):
         Generation(document.loaded, "the", edits=Edits(patches=(bare,))).to_json()

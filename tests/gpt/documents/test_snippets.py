@@ -113,7 +113,7 @@ def test_trial_edits_generate_a_second_text(trial_ids):
 
 def test_a_patch_without_ids_is_refused():
     patched = Edits(patches=(Patch("resid_pre", 0, 0, torch.zeros(16)),))
-    with pytest.raises(ValueError, match="does not come from a text"):
+    with pytest.raises(ValueError, match="only a patch from a text"):
         python_snippet(Generation(tiny_model(), "the", edits=patched))
 
 
