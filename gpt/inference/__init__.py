@@ -1,1 +1,1 @@
-"""Inference for several users at once: engine, admission queue, packed weights, CPU threads."""
+"""Concurrent inference: engine, admission queue, packed weights, CPU threads."""

@@ -1,4 +1,4 @@
-"""Admission queue with a concurrency limit, first in first out; callers take turns while others wait."""
+"""First-in, first-out admission queue with a concurrency limit. Admitted callers take turns while others wait."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from contextlib import contextmanager
 
 from gpt.errors import GPTError
 
-REPORT_SECONDS = 0.5  # between two reports to a caller that waits
-TURN_TOKENS = 16  # that a caller generates before those who wait go first
+REPORT_SECONDS = 0.5  # interval between reports to a waiting caller
+TURN_TOKENS = 16  # tokens per turn, after which a caller lets waiting callers go first
 
 
 class AdmissionQueue:
-    """Admits `limit` callers at a time; the others wait in order of arrival."""
+    """Admit up to `limit` callers at a time. The others wait in order of arrival."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.closed = False
-        self._places: list[Place] = []  # of admitted callers, then of waiting ones
+        self._places: list[Place] = []  # admitted callers, then waiting ones
         self._lock = threading.Lock()
 
     @property
     def n_admitted(self) -> int:
-        """Number of callers that are admitted now."""
+        """Number of admitted callers."""
         return min(self.limit, len(self._places))
 
     @property
     def n_waiting(self) -> int:
-        """Number of callers that wait for admission."""
+        """Number of waiting callers."""
         return max(0, len(self._places) - self.limit)
 
     @contextmanager
     def enter(self) -> Iterator[Place]:
         """Join the queue: `with queue.enter() as place: for ahead in place: ...`.
 
-        Iterating yields the number of callers ahead at least every REPORT_SECONDS, and ends with admission. Leaving
-        the block leaves the queue, admitted or not. Raises GPTError once the queue is closed.
+        Iteration yields the number of callers ahead at least every REPORT_SECONDS and ends on admission. Leaving the
+        block leaves the queue, whether admitted or not. Raises GPTError if the queue is closed.
         """
         place = Place(self)
         self.check_open()
@@ -47,7 +47,7 @@ class AdmissionQueue:
             self.leave(place)
 
     def close(self) -> None:
-        """Admit no new callers: who waits for the first time, and who comes, gets a GPTError."""
+        """Admit no new callers: arriving callers, and those waiting for their first turn, get a GPTError."""
         with self._lock:
             self.closed = True
             for place in self._places:
@@ -60,7 +60,7 @@ class AdmissionQueue:
             raise GPTError("admission.closed", "the server is about to restart: try again in a minute")
 
     def join(self, place: Place) -> None:
-        """Put a place at the end of the queue, unless it is in the queue."""
+        """Append a place to the queue unless it is already there."""
         with self._lock:
             if place not in self._places:
                 self._places.append(place)
@@ -75,12 +75,12 @@ class AdmissionQueue:
                 self._admit()
 
     def n_ahead(self, place: Place) -> int:
-        """Number of callers that must leave before this one is admitted, at most 0 if it is."""
+        """Return the number of callers that must leave before this one is admitted, at most 0 if it is."""
         with self._lock:
             return self._places.index(place) - self.limit + 1
 
     def requeue(self, place: Place) -> bool:
-        """Give the place of an admitted caller to those who wait; False if nobody does."""
+        """Move an admitted caller to the end of the queue. Returns False if nobody is waiting."""
         if self.n_waiting == 0:
             return False
         self.leave(place)
@@ -93,7 +93,7 @@ class AdmissionQueue:
 
 
 class Place:
-    """A caller's place in an admission queue. changed: set when it is admitted; was_admitted: whether it ever was."""
+    """A caller's place in an admission queue. changed: set on admission. was_admitted: whether it was ever admitted."""
 
     def __init__(self, queue: AdmissionQueue) -> None:
         self.changed, self.was_admitted = threading.Event(), False
@@ -109,14 +109,14 @@ class Place:
         self.was_admitted = True
 
     def after_token(self) -> Iterator[int]:
-        """Call after each token, and iterate as over the place: after TURN_TOKENS, callers who wait go first."""
+        """Call and iterate after each token, as over the place: every TURN_TOKENS, waiting callers go first."""
         self._n_tokens += 1
         if self._rests or (self._n_tokens % TURN_TOKENS == 0 and self._queue.requeue(self)):
             self._rests = False
             yield from self
 
     def rest(self) -> None:
-        """Leave the queue until `after_token` if others wait: for a caller that needs no token yet."""
+        """Leave the queue until `after_token` if others are waiting, when no token is needed yet."""
         if self._queue.n_waiting > 0:
             self._rests = True
             self._queue.leave(self)

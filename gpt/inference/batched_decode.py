@@ -1,8 +1,8 @@
 """One forward pass over several texts of different lengths, each with its own key-value cache.
 
 The linear layers run once over the tokens of all texts. Attention runs once for all texts that read a single token, and
-separately for each prompt. The result is that of `GPT.hidden_states` for each text; traces, edits, padding and dropout
-are not supported.
+separately for each prompt. The results equal those of `GPT.hidden_states` for each text. Traces, edits, padding and
+dropout are not supported.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock
 
 
 def can_batch(model: GPT) -> bool:
-    """Return whether `batched_hidden_states` supports a model: only the modules of `gpt.model`, in evaluation mode."""
+    """Return whether `batched_hidden_states` supports a model: unmodified and in evaluation mode."""
     return type(model) is GPT and not model.training and all(type(block) is TransformerBlock for block in model.h)
 
 
 class PromptPart:
-    """The next tokens of one text: attention in its own cache."""
+    """The next tokens of one text, which attend to its own cache."""
 
     def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
         self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
         T = len(ids)
         mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
-        self.context = ctx.with_window(model.config, T, model.device)  # queries and keys are rotated already
+        self.context = ctx.with_window(model.config, T, model.device)  # queries and keys are already rotated
 
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """q (nh, T, hs), k and v (kv, T, hs) -> (nh, T, hs)"""
+        """Attend to the cache: q (nh, T, hs), k and v (kv, T, hs) -> (nh, T, hs)."""
         ctx = self.context.of_layer(module.config, module.layer)
         return module.attend(q[None], k[None], v[None], ctx)[0]
 
     def finish(self, states: Tensor) -> list[Tensor]:
-        """Return the states of each text, from those of all tokens: (T, C)."""
+        """Advance the cache and return the states (T, C) as a list of one text."""
         self.cache.advance(len(self.ids))
         return [states]
 
 
 class StepPart:
-    """One token of each of several texts: attention in the rows of a block of the `DecodeCache`."""
+    """One token of each of R texts, which attend to the rows of a block of the `DecodeCache`."""
 
     def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], block: Block) -> None:
         n_rows = len(ids)
@@ -62,10 +62,10 @@ class StepPart:
         self.rows, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
         self.mask = self._mask(None)
         self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
-        self.new: list[Tensor] = []  # of each layer
+        self.new: list[Tensor] = []  # per layer
 
     def _mask(self, window: int | None) -> Tensor:
-        """(R, 1, 1, S), added to the scores: -inf for the positions that a text does not have or see."""
+        """Return the mask to add to the scores, -inf at hidden positions: (R, 1, 1, S)."""
         positions = torch.arange(max(self.positions) + 1, device=self.ends.device)  # (S,)
         hidden = positions > self.ends[:, None]
         if window is not None:
@@ -73,11 +73,11 @@ class StepPart:
         return self.block.kv.new_zeros(hidden.shape).masked_fill(hidden, -torch.inf)[:, None, None]
 
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)"""
+        """Attend to the rows: q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)."""
         layer, new = module.layer, torch.cat((q, k, v)).transpose(0, 1)  # (R, nh + 2 kv, hs)
         self.layers[layer][self.rows, :, self.ends] = new[:, len(q) :]
         self.new.append(new)
-        queries = new[:, : len(q)].unflatten(1, (len(k), -1))  # (R, kv, nh / kv, hs): those that share a key head
+        queries = new[:, : len(q)].unflatten(1, (len(k), -1))  # (R, kv, nh / kv, hs), grouped by key head
         keys, values = self.keys[layer], self.values[layer]  # (R, kv, S, hs)
         mask = self.mask if module.config.window_of(layer) is None else self.window_mask
         config = module.config
@@ -89,7 +89,7 @@ class StepPart:
         return y.flatten(1, 2).transpose(0, 1)
 
     def finish(self, states: Tensor) -> list[Tensor]:
-        """Return the states of each text, (1, C), from those of all rows, (R, C)."""
+        """Advance the caches and split the states (R, C) into (1, C) per text."""
         new = torch.stack(self.new)  # (n_layer, R, heads, hs)
         for i, cache in zip(self.places, self.caches, strict=True):
             cache.append(new[:, i])
@@ -106,9 +106,9 @@ def batched_hidden_states(
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
-    texts: T ids each, T may differ. caches: of batch size 1. decode_cache: of this model.
-    Returns (T, C) for each text, after the final norm.
-    Raises ValueError if a text does not fit its cache; no cache is changed then.
+    texts: T ids each, where T may differ. caches: with batch size 1. decode_cache: of this model.
+    Returns the states of each text after the final norm, (T, C).
+    Raises ValueError, without changing any cache, if a text does not fit its cache.
     """
     for ids, cache in zip(texts, caches, strict=True):
         cache.check_room(len(ids))

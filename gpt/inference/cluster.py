@@ -1,7 +1,7 @@
-"""The connection of this process to a cluster, whose deployments run the models; see `gpt.serving`.
+"""Connect this process to a cluster that runs the models, see `gpt.serving`.
 
-Ray ends a process that has lost its cluster for a minute. So it runs in a process of its own, the driver, which is
-started again until it finds the cluster; nothing in this process is lost meanwhile.
+Ray terminates a process that has lost its cluster for a minute. It therefore runs in a separate process, the driver,
+which is restarted until it finds the cluster. Nothing in this process is lost meanwhile.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from typing import Any
 
 from gpt.errors import GPTError
 
-BEAT_SECONDS = 2.0  # between two signs of life of the cluster
-AWAY_SECONDS = 10.0  # without a sign of life, after which the cluster counts as away
-START_SECONDS = 180.0  # before the first sign of life, after which the driver is started again
-RESTART_SECONDS = 60.0  # the same between two
+BEAT_SECONDS = 2.0  # interval between heartbeats of the cluster
+AWAY_SECONDS = 10.0  # the cluster counts as unreachable after this time without a heartbeat
+START_SECONDS = 180.0  # time limit for the first heartbeat before the driver is restarted
+RESTART_SECONDS = 60.0  # time limit for later heartbeats
 RAY_TOKEN = Path.home() / ".ray" / "auth_token"
-RETRY_SECONDS = 3.0  # before a driver that has ended is started again
+RETRY_SECONDS = 3.0  # delay before restarting the driver
 
 
 class ConnectionLost(Exception):
-    """The replica has ended, or the cluster is away: the request can be sent again."""
+    """The replica has failed or the cluster is unreachable. The request can be sent again."""
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What a replica loads: arguments of `gpt.models.sources.load_model`. location: a name, a path or a repository.
+    """Arguments of `gpt.models.sources.load_model` for a replica.
 
-    hints: (name, value) of the arguments about a checkpoint that does not state them.
+    location: a name, a path or a repository. hints: (name, value) pairs for facts that the checkpoint does not state.
     """
 
     name: str
@@ -53,10 +53,11 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """address: "local" starts a cluster on this computer, for as long as this process runs; "auto" joins the one of
-    this computer, "host:port" that of a node, "ray://host:port" connects from elsewhere.
+    """Address and size of a cluster.
 
-    min_replicas, max_replicas: of each model; with 0, the last one ends after an hour without a text.
+    address: "local" starts a cluster on this computer that ends with this process, "auto" joins the cluster of this
+    computer, "host:port" that of a node, and "ray://host:port" connects from outside.
+    min_replicas, max_replicas: per model. With a minimum of 0, the last replica stops after an hour without requests.
     """
 
     address: str
@@ -65,16 +66,16 @@ class ClusterOptions:
 
 
 class Stream:
-    """The replies to one request."""
+    """The stream of replies to one request."""
 
     def __init__(self, cluster: Cluster, number: int) -> None:
         self._cluster, self._number = cluster, number
         self.messages: SimpleQueue[tuple[str, Any]] = SimpleQueue()
 
     def next(self, seconds: float) -> Any:
-        """Return the next reply; None if there is none within this time.
+        """Return the next reply, or None if none arrives within this time.
 
-        Raises StopIteration after the last, ConnectionLost, and what the replica has raised.
+        Raises StopIteration after the last reply, ConnectionLost, and the exceptions of the replica.
         """
         try:
             kind, value = self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait()
@@ -82,7 +83,7 @@ class Stream:
             return None
         if kind == "reply":
             return value
-        self.messages.put((kind, value))  # the last message stays the last
+        self.messages.put((kind, value))  # later calls get the last message again
         if kind == "lost":
             raise ConnectionLost
         if kind == "failed":
@@ -90,12 +91,12 @@ class Stream:
         raise StopIteration
 
     def close(self) -> None:
-        """Stop the request."""
+        """Cancel the request."""
         self._cluster.cancel(self._number)
 
 
 class Cluster:
-    """A cluster, connected to by a driver process while `start` has been called and `close` has not."""
+    """A cluster, connected through a driver process from `start` until `close`."""
 
     def __init__(self, options: ClusterOptions) -> None:
         self.options = options
@@ -106,29 +107,29 @@ class Cluster:
         self._last_beat = -math.inf
         self._closed = threading.Event()
         self._lock = threading.Lock()  # guards the attributes above
-        self._outbox: SimpleQueue[tuple[Connection, bytes]] = SimpleQueue()  # messages that are not written yet
-        self._send_lock = threading.Lock()  # held while the outbox is written; nobody waits for it
+        self._outbox: SimpleQueue[tuple[Connection, bytes]] = SimpleQueue()  # messages to write
+        self._send_lock = threading.Lock()  # held while the outbox is written; acquired without blocking
 
     def start(self) -> None:
-        """Connect, and connect again whenever the connection is lost, in a thread. Raises ValueError without Ray."""
+        """Connect in a thread, and reconnect whenever the connection is lost. Raises ValueError without Ray."""
         if find_spec("ray") is None:
             raise GPTError("cluster.no_ray", "a cluster needs Ray: pip install -r requirements-cluster.txt")
         threading.Thread(target=self._run, name="cluster", daemon=True).start()
 
     @property
     def is_there(self) -> bool:
-        """Whether the cluster has shown a sign of life within AWAY_SECONDS."""
+        """Whether the cluster has sent a heartbeat within AWAY_SECONDS."""
         return self._connection is not None and time.monotonic() - self._last_beat < AWAY_SECONDS
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the cluster is there, at most this long; returns whether it is."""
+        """Wait at most this long for the cluster and return whether it is reachable."""
         deadline = time.monotonic() + seconds
         while not self.is_there and time.monotonic() < deadline:
             self._closed.wait(0.1)
         return self.is_there
 
     def model(self, spec: ModelSpec) -> DeployedModel:
-        """Return a model of the cluster; its deployment starts as soon as the cluster is there."""
+        """Return a model of the cluster, which is deployed as soon as the cluster is reachable."""
         with self._lock:
             if spec not in self._specs:
                 self._specs.append(spec)
@@ -137,7 +138,7 @@ class Cluster:
         return DeployedModel(self, spec)
 
     def stream(self, spec: ModelSpec, request: object) -> Stream:
-        """Send a request to a replica of a model. Raises ConnectionLost while the cluster is away."""
+        """Send a request to a replica of a model. Raises ConnectionLost while the cluster is unreachable."""
         if not self.is_there:
             raise ConnectionLost
         with self._lock:
@@ -151,13 +152,13 @@ class Cluster:
         return stream
 
     def cancel(self, number: int) -> None:
-        """Stop a request, which may have ended."""
+        """Cancel a request, unless it has ended."""
         if self._streams.pop(number, None) is not None:
             with suppress(ConnectionLost):
                 self._send(("cancel", number))
 
     def close(self) -> None:
-        """End the driver; a "local" cluster ends with it."""
+        """Stop the driver and, with it, a "local" cluster."""
         self._closed.set()
         connection = self._connection
         if connection is not None:
@@ -165,10 +166,10 @@ class Cluster:
                 self._send(("close",))
 
     def _send(self, message: tuple[Any, ...]) -> None:
-        """Write a message, or leave it to the thread that is writing. Raises ConnectionLost without a connection.
+        """Write a message, or leave it to a thread that is already writing. Raises ConnectionLost without a connection.
 
-        The garbage collector may close a stream, and so call this, while this very thread holds the lock: waiting for
-        it would never end.
+        Blocking on the lock could deadlock: the garbage collector may close a stream, and thus call this method, in the
+        thread that holds the lock.
         """
         connection = self._connection
         if connection is None:
@@ -184,7 +185,7 @@ class Cluster:
             raise ConnectionLost
 
     def _write_outbox(self) -> list[Connection]:
-        """Write all messages that wait; returns the connections that were lost."""
+        """Write all pending messages and return the connections that were lost."""
         lost = []
         with suppress(Empty):
             while True:
@@ -211,7 +212,7 @@ class Cluster:
             self._closed.wait(RETRY_SECONDS)
 
     def _receive(self, connection: Connection) -> None:
-        """Pass the messages of the driver on, until it has ended or is silent for too long."""
+        """Forward the messages of the driver until it ends or is silent for too long."""
         deadline = time.monotonic() + START_SECONDS
         with suppress(EOFError, OSError):
             while connection.poll(max(0.0, deadline - time.monotonic())):
@@ -227,7 +228,7 @@ class Cluster:
 
     @contextmanager
     def _driver(self) -> Iterator[Connection]:
-        """Return the connection to a new driver, which ends with the block."""
+        """Start a driver for the duration of the block and return the connection to it."""
         ours, theirs = Pipe()
         options = self.options
         command = [sys.executable, "-m", "gpt.serving.driver", str(theirs.fileno()), options.address]
@@ -235,7 +236,7 @@ class Cluster:
             [*command, str(options.min_replicas), str(options.max_replicas)],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for this process, which then closes the connection
+            start_new_session=True,  # Ctrl-C reaches only this process, which then closes the connection
             env=driver_environment(),
         )
         theirs.close()
@@ -244,14 +245,14 @@ class Cluster:
         finally:
             ours.close()
             try:
-                process.wait(timeout=10)  # it ends when the connection does
+                process.wait(timeout=10)  # the driver ends with its connection
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
 
 
 def driver_environment() -> dict[str, str]:
-    """Environment variables of the driver: without usage statistics, with a token for Ray if there is one."""
+    """Return the environment of the driver: no usage statistics, and token authentication if there is a token."""
     environment = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     has_token = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() or RAY_TOKEN.is_file()
     if has_token and "RAY_AUTH_MODE" not in os.environ:  # Ray does the same, but not for "ray://"
@@ -261,16 +262,16 @@ def driver_environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class DeployedModel:
-    """A model of a cluster."""
+    """A model that runs on a cluster."""
 
     cluster: Cluster
     spec: ModelSpec
 
     @property
     def is_there(self) -> bool:
-        """Whether the cluster is."""
+        """Whether the cluster is reachable."""
         return self.cluster.is_there
 
     def stream(self, request: object) -> Stream:
-        """Send a request. Raises ConnectionLost while the cluster is away."""
+        """Send a request. Raises ConnectionLost while the cluster is unreachable."""
         return self.cluster.stream(self.spec, request)

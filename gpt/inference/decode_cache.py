@@ -1,4 +1,4 @@
-"""Keys and values of the texts that generate together, side by side in memory."""
+"""Contiguous keys and values of texts that are generated together."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from weakref import ReferenceType, ref
 
 from gpt.cache import KVCache
 
-MAX_ROWS = 32  # texts that attend in one kernel
-SHORT_TEXT = 256  # positions up to which all texts share a block
-FILL_POSITIONS = 64  # by which the memory of a row grows
+MAX_ROWS = 32  # texts per attention kernel
+SHORT_TEXT = 256  # texts up to this length share a block
+FILL_POSITIONS = 64  # growth step of a row's memory
 
 
 @dataclass
 class Row:
-    """A row of a block: the first `length` positions of a cache, as they were after `n_crops` crops.
+    """A row of a block: the first `length` positions of a cache after `n_crops` crops.
 
-    filled: positions whose memory was written to, and is therefore taken.
+    filled: number of positions ever written, whose memory is therefore allocated.
     """
 
     cache: ReferenceType[KVCache] | None = None
@@ -29,10 +29,10 @@ class Row:
 
 
 class Block:
-    """Copies of the keys and values of texts of similar length, a row for each, so that one kernel attends for all.
+    """Copies of the keys and values of texts of similar length, one per row, so that one kernel attends for all.
 
-    kv: (rows, n_layer, 2 kv_heads, length, head_size), keys, then values. A CPU takes memory when it is written to: for
-    the rows in use, up to the longest text. row_bytes: of a full row.
+    kv: (rows, n_layer, 2 kv_heads, length, head_size), keys, then values. A CPU allocates memory on the first write:
+    for the rows in use, up to the longest text. row_bytes: size of a full row.
     """
 
     def __init__(self, cache: KVCache, length: int) -> None:
@@ -40,11 +40,11 @@ class Block:
         self.kv = cache.kv.new_empty(0, n_layer, heads, length, head_size)
         self.row_bytes = n_layer * heads * length * head_size * self.kv.itemsize
         self._rows: list[Row] = []
-        self._n_needed = 0  # most positions of a pass since the last `trim`
+        self._n_needed = 0  # largest number of positions in a pass since the last `trim`
 
     @property
     def n_bytes(self) -> int:
-        """Bytes in use."""
+        """Memory in use, in bytes."""
         if not self.kv.is_cpu:
             return self.kv.nbytes
         return self.row_bytes * sum(row.filled for row in self._rows) // self.kv.shape[-2]
@@ -54,9 +54,9 @@ class Block:
         return any(row.cache is not None and row.cache() is cache for row in self._rows)
 
     def place(self, caches: Sequence[KVCache]) -> list[int]:
-        """Return the row of each of n caches, one of the first n, with its content and room for one more position.
+        """Assign each of n caches to one of the first n rows, with its content and room for one more position.
 
-        Only what a row does not hold yet is copied.
+        Only positions that a row does not hold yet are copied. Returns the row of each cache.
         """
         n_rows, longest = len(caches), max(cache.length for cache in caches) + 1
         filled = min(math.ceil(longest / FILL_POSITIONS) * FILL_POSITIONS, self.kv.shape[-2])
@@ -75,33 +75,33 @@ class Block:
                 self.kv[i, :, :, new] = cache.kv[:, 0, :, new]
                 row.length = cache.length
             if row.filled < filled:
-                self.kv[i, :, :, max(row.filled, row.length) : filled] = 0  # finite where it is masked
+                self.kv[i, :, :, max(row.filled, row.length) : filled] = 0  # masked positions must be finite
                 row.filled = filled
         return places
 
     def advance(self, places: Sequence[int]) -> None:
-        """Count one more position in each of these rows, stored in every layer."""
+        """Count one more position in each of these rows, which every layer has stored."""
         for i in places:
             self._rows[i].length += 1
 
     def trim(self) -> None:
-        """Return the memory unless all of it was needed since the last call; the next pass takes what it needs."""
+        """Free the memory unless all of it was needed since the last call. The next pass allocates what it needs."""
         if self._n_needed < sum(row.filled for row in self._rows):
             self._reserve(0)
         self._n_needed = 0
 
     def _reserve(self, n_rows: int) -> None:
         shape = self.kv.shape[1:]
-        self._rows, self.kv = [], self.kv.new_empty(0, *shape)  # return the memory before more is taken
+        self._rows, self.kv = [], self.kv.new_empty(0, *shape)  # free the memory before allocating more
         self.kv = self.kv.new_empty(n_rows, *shape)
         self._rows = [Row() for _ in range(n_rows)]
 
 
 class DecodeCache:
-    """The blocks of one model. A text moves to a block of twice the length when its own is full.
+    """The blocks of one model. A text moves to a block of twice the length when its block is full.
 
-    A long text therefore takes no memory, and no time, in the rows of short ones. free_bytes: how much more all blocks
-    may take; texts that find no room attend in their own caches, one after the other.
+    A long text therefore costs no memory or time in the rows of short ones. free_bytes: returns how many more bytes the
+    blocks may use; texts without room attend to their own caches one by one.
     """
 
     def __init__(self) -> None:
@@ -110,11 +110,11 @@ class DecodeCache:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes in use."""
+        """Memory in use, in bytes."""
         return sum(block.n_bytes for block in list(self._blocks.values()))
 
     def groups(self, caches: Sequence[KVCache]) -> list[tuple[Block, list[KVCache]]]:
-        """Blocks, and for each the caches that attend in it: at least two, MAX_ROWS at most."""
+        """Group caches by block, with 2 to MAX_ROWS caches per block."""
         by_length: dict[int, list[KVCache]] = {}
         for cache in caches:
             needed = max(SHORT_TEXT, cache.length + 1)
@@ -131,6 +131,6 @@ class DecodeCache:
         return found
 
     def trim(self) -> None:
-        """Return memory that was not needed since the last call."""
+        """Free memory that has not been needed since the last call."""
         for block in self._blocks.values():
             block.trim()

@@ -1,7 +1,7 @@
-"""Continuous batching: texts that one model generates at the same time share its forward passes.
+"""Continuous batching: texts that a model generates at the same time share forward passes.
 
 A round reads the next token of each text and the next chunk of each prompt. A caller that finds the engine idle runs
-its own; those that come meanwhile are run by a worker thread, one for all models of the process.
+its own request; requests that arrive meanwhile run in a worker thread, which all models of the process share.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from gpt.inference.threads import SMALL_WORK, threads_for
 from gpt.model import GPT
 from gpt.sampling import entropy_bits
 
-MAX_TEXTS = MAX_ROWS  # generated at the same time
-CHUNK_TOKENS = 32  # of a prompt in one round with several requests
-ROUND_MULTIPLICATIONS = 2**34  # of prompts in one round: half a second on two cores
-BATCH_TOKENS = 128  # in one forward pass, unless one request alone has more
-GATHER_SHARE = 0.5  # longest wait for the other texts of a round, as a share of its time
-GATHER_SECONDS = 0.02  # longest wait in seconds
-WORKER = 0  # as the leader; no thread has this number
-LARGE_MODEL = 2**25  # weights of linear layers that no processor's cache holds: two threads read them faster
+MAX_TEXTS = MAX_ROWS  # maximum number of concurrent texts
+CHUNK_TOKENS = 32  # prompt tokens per round and request if there are several requests
+ROUND_MULTIPLICATIONS = 2**34  # limit for prompts per round: 0.5 s on two cores
+BATCH_TOKENS = 128  # maximum tokens per forward pass, unless a single request has more
+GATHER_SHARE = 0.5  # longest wait for stragglers, as a fraction of the last round's duration
+GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
+WORKER = 0  # leader number of the worker; no thread has this number
+LARGE_MODEL = 2**25  # linear weights that exceed every CPU cache, so that two threads read them faster
 
 
 @dataclass(frozen=True)
 class NextTokenDistribution:
-    """The prediction after a text. logits: (vocab_size,) float32; log_sum: their logsumexp; entropy: in bits."""
+    """The prediction after a text. logits: (vocab_size,), float32. log_sum: their logsumexp. entropy: in bits."""
 
     logits: Tensor
     log_sum: float
@@ -50,7 +50,7 @@ class NextTokenDistribution:
 
 @dataclass(eq=False)
 class ReadRequest:
-    """A request to read ids into the cache of one text, and a callback for the result."""
+    """A request to read ids into the cache of one text, with a callback for the result."""
 
     ids: Sequence[int]
     cache: KVCache
@@ -59,7 +59,7 @@ class ReadRequest:
     states: list[Tensor] = field(default_factory=list)  # of the chunks read so far
     result: Any = None
     error: BaseException | None = None
-    called: bool = False  # `on_read`, or about to be: the cache keeps what was read
+    called: bool = False  # whether `on_read` is being or has been called: the cache then keeps the tokens
     done: threading.Event = field(default_factory=threading.Event)
     thread: int = field(default_factory=threading.get_ident)  # of the caller
 
@@ -71,7 +71,7 @@ class ReadRequest:
         return sum(map(len, self.states))
 
     def finish(self, distribution: NextTokenDistribution) -> None:
-        """Call `on_read` with what was read."""
+        """Call `on_read` with the result."""
         self.called = True
         try:
             self.result = self.on_read(torch.cat(self.states), distribution)
@@ -83,17 +83,17 @@ class ReadRequest:
             self.done.set()
 
     def fail(self, error: Exception) -> None:
-        """End with an error; the cache is as it was before the request."""
+        """End with an error and restore the cache."""
         self.cache.crop(min(self.start, self.cache.length))
         self.error = error
         self.done.set()
 
 
 class Engine:
-    """Runs the forward passes of all texts that are generated with one model in this process.
+    """Runs the forward passes for all texts of one model in this process.
 
-    max_texts: admitted at the same time. n_tokens: number of tokens read so far. stopped: whether texts end before
-    their next token.
+    max_texts: maximum number of concurrent texts. n_tokens: number of tokens read so far. stopped: whether generation
+    stops before the next token.
     """
 
     def __init__(self, model: GPT, max_texts: int = MAX_TEXTS) -> None:
@@ -106,24 +106,24 @@ class Engine:
         self._can_batch = can_batch(model)
         self._decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
-        self._requests: list[ReadRequest] = []  # of all callers that are in `read`
-        self._leader: int | None = None  # the thread that runs the rounds: of a caller, or WORKER
-        self._n_expected = 0  # texts that are likely to share the next round
-        self._last_seconds = 0.0  # of the last round
+        self._requests: list[ReadRequest] = []  # one per caller of `read`
+        self._leader: int | None = None  # thread that runs the rounds: a caller's, or WORKER
+        self._n_expected = 0  # number of texts that are likely to share the next round
+        self._last_seconds = 0.0  # duration of the last round
         self._changed = threading.Condition()  # guards the attributes above
         self._round_lock = threading.Lock()  # held while caches are written
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes of the copies from which texts that generate together attend in one kernel."""
+        """Size of the copies of keys and values for batched attention, in bytes."""
         return self._decode_cache.n_bytes
 
     def limit_copies(self, free_bytes: Callable[[], int]) -> None:
-        """Let `copied_bytes` grow only by what a function returns; without it, texts attend one after the other."""
+        """Limit the growth of `copied_bytes`. Texts without room attend one by one."""
         self._decode_cache.free_bytes = free_bytes
 
     def trim(self) -> None:
-        """Return the memory of copies that no round has needed since the last call."""
+        """Free copies that no round has needed since the last call."""
         with self._round_lock:
             self._decode_cache.trim()
 
@@ -134,13 +134,13 @@ class Engine:
         edits: Edits | None = None,
         on_read: Callable[[Tensor, NextTokenDistribution], Any] = lambda *read: read,
     ) -> Any:
-        """Read tokens into a cache; returns what `on_read` returns.
+        """Read tokens into a cache and return the result of `on_read`.
 
-        cache: of batch size 1, with room for all ids; must not be used elsewhere meanwhile.
-        on_read: called with the states (T, C), after the final norm, and the distribution after the last token, in
-            the thread that runs the rounds, one after the other.
-        Raises what the model and `on_read` raise. The cache is then as before, unless `on_read` was called; the same
-        holds after KeyboardInterrupt, which may come at any point.
+        cache: with batch size 1 and room for all ids; must not be used elsewhere meanwhile.
+        on_read: called with the states (T, C) after the final norm and the distribution after the last token, in the
+            thread that runs the rounds. Calls never overlap.
+        Exceptions of the model and of `on_read` propagate. The cache is then restored, unless `on_read` was called,
+        even if a KeyboardInterrupt arrives at any point.
         """
         request = ReadRequest(ids, cache, edits, on_read)
         try:
@@ -156,18 +156,18 @@ class Engine:
 
     @torch.inference_mode()
     def logits(self, states: Tensor) -> Tensor:
-        """(B, C) states -> (B, vocab_size) float32."""
+        """Compute logits from final-norm states: (B, C) -> (B, vocab_size), float32."""
         with self._threads(len(states)):
             return self.model.logits(states).float()
 
     @torch.inference_mode()
     def distribution(self, state: Tensor) -> NextTokenDistribution:
-        """Return the distribution of the token after a final-norm state (C,)."""
+        """Compute the next-token distribution from a final-norm state (C,)."""
         with self._threads(1):
             return self._distributions(state[None])[0]
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
-        """Return the number of threads for a pass."""
+        """Set the number of threads for a pass."""
         return threads_for(max(self.multiplications_per_token * n_tokens, SMALL_WORK if self._is_large else 0))
 
     def _join(self, request: ReadRequest) -> None:
@@ -189,7 +189,7 @@ class Engine:
                     request.cache.crop(request.start)
 
     def _continue(self) -> None:
-        """Let the worker run the requests that are left."""
+        """Let the worker run the remaining requests."""
         with self._changed:
             self._leader = WORKER if self._requests else None
             if self._leader == WORKER:
@@ -201,7 +201,7 @@ class Engine:
         self._continue()
 
     def _run_round(self) -> None:
-        """Read one token of each waiting text, and a chunk of each prompt that there is time for."""
+        """Read one token of each text, and a chunk of each prompt as far as time allows."""
         began = time.perf_counter()
         with self._round_lock:
             requests = self._unfinished()
@@ -217,15 +217,15 @@ class Engine:
             return [request for request in self._requests if not request.done.is_set()]
 
     def _gather(self) -> None:
-        """Wait for the next requests of the texts of the last round, whose callers have got their tokens."""
+        """Wait briefly for the next requests of the texts of the last round."""
         with self._changed:
             timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
             self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)
 
     def _of_round(self, requests: Sequence[ReadRequest], chunk: int) -> list[ReadRequest]:
-        """Return the requests that need one token more, and chunks of prompts until they have `_round_tokens` tokens.
+        """Return all requests with one token left, and chunks of prompts up to `_round_tokens` tokens.
 
-        First the prompts of which least has been read, so that all take turns.
+        The prompts with the fewest tokens read come first, so that all take turns.
         """
         chosen, n_prompt_tokens = [], 0
         for request in sorted(requests, key=lambda request: request.n_read):
@@ -238,7 +238,7 @@ class Engine:
         return chosen
 
     def _batches(self, requests: Sequence[ReadRequest], chunk: int) -> Iterator[list[ReadRequest]]:
-        """Return the requests of each forward pass; one with edits has a separate pass."""
+        """Yield the requests of each forward pass. A request with edits gets its own pass."""
         batch: list[ReadRequest] = []
         n_tokens = 0
         for request in requests:
@@ -261,7 +261,7 @@ class Engine:
         is_last = [request.n_read + len(part) == len(request.ids) for request, part in zip(batch, parts, strict=True)]
         try:
             for request in batch:
-                request.cache.crop(request.start + request.n_read)  # drop what an interrupted pass has stored
+                request.cache.crop(request.start + request.n_read)  # drop positions of an interrupted pass
             with self._threads(sum(map(len, parts))):
                 states = self._hidden_states(batch, parts)
                 ends = [state[-1] for state, last in zip(states, is_last, strict=True) if last]
@@ -269,7 +269,7 @@ class Engine:
         except Exception as error:
             if len(batch) == 1:
                 batch[0].fail(error)
-            else:  # run separately, so that only the request with the error fails
+            else:  # retry separately, so that only the faulty request fails
                 for request in batch:
                     self._run_batch([request], chunk)
             return
@@ -280,7 +280,7 @@ class Engine:
                 request.finish(next(distributions))
 
     def _hidden_states(self, batch: list[ReadRequest], parts: Sequence[Sequence[int]]) -> list[Tensor]:
-        """(T, C) for each request."""
+        """Compute the states of each request, (T, C)."""
         edits = batch[0].edits
         if self._can_batch and edits is None:
             caches = [request.cache for request in batch]
@@ -289,15 +289,15 @@ class Engine:
         return list(self.model.hidden_states(idx, cache=batch[0].cache, edits=edits))
 
     def _distributions(self, states: Tensor) -> list[NextTokenDistribution]:
-        """One for each of the states (B, C)."""
+        """Compute the next-token distribution for each of the states (B, C)."""
         logits = self.model.logits(states).float()
         log_sum = logits.logsumexp(dim=-1)
         entropy = entropy_bits(logits.softmax(dim=-1))
-        rows = (row.clone() for row in logits)  # a view would keep the logits of the whole round in memory
+        rows = (row.clone() for row in logits)  # a view would keep the logits of the whole batch in memory
         return [NextTokenDistribution(*each) for each in zip(rows, log_sum.tolist(), entropy.tolist(), strict=True)]
 
 
 @cache
 def worker(process: int) -> ThreadPoolExecutor:
-    """Return the thread that runs the rounds of a process; a fork needs another one."""
+    """Return the worker thread of a process; a forked process needs its own."""
     return ThreadPoolExecutor(1, thread_name_prefix="forward passes")

@@ -1,9 +1,9 @@
-"""Linear layers for inference on a CPU, with weights in packed formats.
+"""Linear layers for CPU inference with packed weights.
 
-The time of a decoding step is that of reading the weights. oneDNN's own format is read about twice as fast as
-row-major weights; 16 bits halve the bytes, int8 halves them again. 16-bit weights are bfloat16 where oneDNN has it,
-and float16 on other x86 CPUs. Inputs and outputs are float32 in each precision, so norms, residuals, attention and the
-cache are not quantised.
+Reading the weights dominates the time of a decoding step. oneDNN's packed format is about twice as fast to read as
+row-major weights; 16-bit formats halve the bytes, and int8 halves them again. 16-bit weights are bfloat16 if oneDNN
+supports it, and float16 on other x86 CPUs. Inputs and outputs are always float32, so norms, residuals, attention and
+the cache are not quantised.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from torch.utils._pytree import tree_map_only
 from gpt.errors import GPTError
 
 Packing = Literal["fp32", "half", "int8"]
-EXPECTED_ROWS = 512  # batch rows for which oneDNN chooses the format; as fast for fewer rows
-MAX_BFLOAT16_ROWS = 32  # batch rows above which torch's bfloat16 product is slower than one in float32
-SMALL_WEIGHT = 2**18  # elements of a matrix (1 MB) up to which F.linear is faster than oneDNN for a single row
+EXPECTED_ROWS = 512  # batch rows for which oneDNN optimises the format; no slower for fewer rows
+MAX_BFLOAT16_ROWS = 32  # torch's bfloat16 product is slower than float32 for more batch rows
+SMALL_WEIGHT = 2**18  # elements (1 MB) up to which F.linear is faster than oneDNN for a single row
 
 
 class PackedWeight(Tensor):
-    """The weight of a packed layer as a parameter: it has shape and type, and is unpacked by every computation.
+    """The weight of a packed layer as a parameter: it has a shape and a dtype, and every computation unpacks it.
 
-    It takes no memory of its own, and cannot be changed in place.
+    It takes no memory of its own and cannot be changed in place.
     """
 
     unpack: Callable[[], Tensor]
@@ -56,33 +56,33 @@ class PackedWeight(Tensor):
         if function._schema.is_mutable:
             raise GPTError(
                 "model.read_only",
-                "packed weights cannot be changed: load the model with load_model(..., trainable=True), or change one "
-                "pass with Edits",
+                "packed weights cannot be changed: load the model with load_model(..., trainable=True), or use Edits to "
+                "change a single pass",
             )
         args, kwargs = tree_map_only(PackedWeight, lambda weight: weight.unpack(), (args, kwargs or {}))
         return function(*args, **kwargs)
 
 
 class PackedLayer(nn.Module, ABC):
-    """A layer with a packed weight, which stays where and as it is."""
+    """A layer with a packed weight, which ignores conversions of device and dtype."""
 
     @abstractmethod
     def unpack(self) -> Tensor:
-        """(out, in) float32: the weight as it is used."""
+        """Return the effective weight: (out, in), float32."""
 
     @property
     def weight(self) -> Tensor:
-        """(out, in) float32, unpacked at each access."""
+        """The weight (out, in) in float32, unpacked on every access."""
         return self.unpack()
 
     @property
     @abstractmethod
     def weight_shape(self) -> torch.Size:
-        """(out, in), without unpacking."""
+        """Shape of the weight, (out, in), without unpacking it."""
 
     def list_weight(self) -> None:
-        """Make the weight one of `parameters()`."""
-        holder = object.__new__(type(self))  # has what unpack needs, and no reference back to the parameter
+        """List the weight in `parameters()`."""
+        holder = object.__new__(type(self))  # a copy for unpack without a reference back to the parameter
         holder.__dict__.update(self.__dict__, _parameters={})
         self._parameters["weight"] = PackedWeight(holder.unpack, self.weight_shape)  # type: ignore[assignment]
 
@@ -96,28 +96,28 @@ class PackedLayer(nn.Module, ABC):
 
 
 class PackedLinear(PackedLayer):
-    """nn.Linear with a packed weight, for inference; only the gradient of its input can be computed.
+    """nn.Linear with a packed weight, for inference. Only gradients of the input are supported.
 
-    embedding: the embedding whose weight this layer shares (a tied head), or None.
+    embedding: the embedding that shares its weight with this layer (a tied head), or None.
     """
 
     def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
         super().__init__()
         self.in_features, self.out_features, self.bias = linear.in_features, linear.out_features, linear.bias
-        self._embedding = (embedding,)  # in a tuple it is not registered as a submodule
+        self._embedding = (embedding,)  # the tuple prevents registration as a submodule
 
     @abstractmethod
     def product(self, x: Tensor) -> Tensor:
-        """(B, in) -> (B, out)"""
+        """Apply the layer: (B, in) -> (B, out)."""
 
     @property
     def weight(self) -> Tensor:
-        """(out, in) float32, unpacked at each access unless the layer is tied."""
+        """The weight (out, in) in float32, unpacked on every access unless the layer is tied."""
         (embedding,) = self._embedding
         return self.unpack() if embedding is None else embedding.weight
 
     def list_weight(self) -> None:
-        if self._embedding == (None,):  # else it is that of the embedding
+        if self._embedding == (None,):  # a tied weight is listed by the embedding
             super().list_weight()
 
     @property
@@ -136,7 +136,7 @@ class PackedLinear(PackedLayer):
 
 
 class PackedLinearFunction(torch.autograd.Function):
-    """The product with the gradient of its input; the weight is unpacked only in the backward pass."""
+    """The product with a gradient for its input. The weight is unpacked only in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, linear: PackedLinear) -> Tensor:
@@ -149,7 +149,7 @@ class PackedLinearFunction(torch.autograd.Function):
 
 
 class OneDNNLinear(PackedLinear):
-    """The weight in oneDNN's format, float32 or bfloat16; products of bfloat16 are summed in float32."""
+    """A layer with float32 or bfloat16 weights in oneDNN's format. Sums are float32."""
 
     def __init__(
         self, linear: nn.Linear, dtype: torch.dtype, embedding: nn.Embedding | PackedEmbedding | None = None
@@ -162,7 +162,7 @@ class OneDNNLinear(PackedLinear):
         self.plain = weight if dtype is torch.float32 and weight.numel() <= SMALL_WEIGHT else None
 
     def product(self, x: Tensor) -> Tensor:
-        n = x.shape[0]  # len(x) takes longer
+        n = x.shape[0]  # faster than len(x)
         if n == 1 and self.plain is not None:
             return F.linear(x, self.plain, self.packed_bias)
         y = torch.ops.mkldnn._linear_pointwise.default(x.to(self.dtype), self.packed, self.packed_bias, "none", [], "")
@@ -176,7 +176,7 @@ class OneDNNLinear(PackedLinear):
 
 
 class Float16Linear(PackedLinear):
-    """The weight in float16 in fbgemm's format, for x86 CPUs on which oneDNN has no bfloat16: those without AVX-512.
+    """A layer with float16 weights in fbgemm's format, for x86 CPUs without AVX-512, where oneDNN lacks bfloat16.
 
     Inputs and sums are float32.
     """
@@ -197,7 +197,7 @@ class Float16Linear(PackedLinear):
 
 
 class BFloat16Linear(PackedLinear):
-    """The weight in bfloat16, row-major: for CPUs with neither format."""
+    """A layer with row-major bfloat16 weights, for CPUs with neither packed format."""
 
     def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
         super().__init__(linear, embedding)
@@ -217,17 +217,17 @@ class BFloat16Linear(PackedLinear):
 
 
 class Int8Linear(PackedLinear):
-    """The weight in int8 with a scale for each output; inputs in 8 bits with a scale for each row.
+    """A layer with int8 weights and a scale per output; inputs are quantised to 8 bits with a scale per row.
 
-    torch's dynamic kernel has one scale for all rows of a call, so the result of a row would depend on the others.
-    Here each row is divided by its largest magnitude, and the kernel expects the range -1 to 1.
+    torch's dynamic kernel uses one scale for all rows of a call, so a row's result would depend on the other rows.
+    Here, each row is divided by its largest magnitude, and the kernel expects the range -1 to 1.
     """
 
     def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
         super().__init__(linear, embedding)
         self.packed = torch.ops.quantized.linear_prepack(quantize_rows(linear.weight.detach().float()), None)
         self.packed_bias = torch.zeros(self.out_features) if linear.bias is None else linear.bias.detach().float()
-        self.levels = 127 if has_vnni() else 63  # without VNNI 16-bit sums would overflow
+        self.levels = 127 if has_vnni() else 63  # without VNNI, 16-bit sums would overflow
 
     def product(self, x: Tensor) -> Tensor:
         scale = x.abs().amax(dim=-1, keepdim=True).clamp_(min=1e-12)  # (B, 1)
@@ -244,7 +244,7 @@ class Int8Linear(PackedLinear):
 
 
 class PackedEmbedding(PackedLayer):
-    """nn.Embedding with its rows in bfloat16, or in int8 with a scale for each, returned in float32."""
+    """nn.Embedding with 16-bit rows, or int8 rows with a scale each. Returns float32."""
 
     rows: Tensor  # (n, C)
     scale: Tensor | None  # (n, 1)
@@ -253,7 +253,7 @@ class PackedEmbedding(PackedLayer):
         super().__init__()
         rows, scale = embedding.weight.detach(), None
         if packing == "int8":
-            quantized = quantize_rows(rows.float())  # as for a tied head
+            quantized = quantize_rows(rows.float())  # same values as a tied head
             rows, scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
         self.register_buffer("rows", rows if packing == "int8" else rows.to(half_dtype()))
         self.register_buffer("scale", scale)
@@ -271,15 +271,15 @@ class PackedEmbedding(PackedLayer):
 
 
 def pack(model: nn.Module, packing: Packing) -> None:
-    """Replace each nn.Linear and nn.Embedding of a model, or of a part of one, by its packed form, in place.
+    """Replace each nn.Linear and nn.Embedding in a module by its packed form.
 
-    Packed layers are not changed. Raises ValueError where this computer has no kernels for the packing.
+    Packed layers do not change. Raises ValueError if this computer has no kernels for the packing.
     """
     check_packing(packing)
     kinds = (nn.Embedding, nn.Linear)
     children = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
     embeddings: dict[Tensor, nn.Embedding | PackedEmbedding] = {}
-    for module, name in children:  # not a list of layers, which would keep them all in memory
+    for module, name in children:  # a list of layers would keep them all in memory
         layer = getattr(module, name)
         if isinstance(layer, nn.Linear):
             setattr(module, name, pack_linear(layer, packing, embeddings.get(layer.weight)))
@@ -289,7 +289,7 @@ def pack(model: nn.Module, packing: Packing) -> None:
 
 
 def freeze(model: nn.Module) -> None:
-    """Exclude the parameters of a packed model from gradients, and list the weights of packed layers among them."""
+    """Disable gradients for the parameters of a packed model, and list the packed weights among them."""
     model.requires_grad_(False)
     for module in model.modules():
         if isinstance(module, PackedLayer):
@@ -299,7 +299,7 @@ def freeze(model: nn.Module) -> None:
 def pack_linear(
     linear: nn.Linear, packing: Packing, embedding: nn.Embedding | PackedEmbedding | None = None
 ) -> PackedLinear:
-    """Return the packed form of one layer; see `PackedLinear`."""
+    """Pack a layer, see `PackedLinear`."""
     if packing == "int8":
         return Int8Linear(linear, embedding)
     if packing == "half" and not has_bfloat16():
@@ -308,11 +308,11 @@ def pack_linear(
 
 
 def check_packing(packing: Packing) -> None:
-    """Raise ValueError where this computer has no kernels for a packing."""
+    """Raise ValueError if this computer has no kernels for a packing."""
     if not torch.backends.mkldnn.is_available():
         raise GPTError(
             "precision.onednn",
-            "precision {precision} needs oneDNN, which this build of torch does not have: choose fp32",
+            "precision {precision} needs oneDNN, which this build of torch lacks: choose fp32",
             precision=packing,
         )
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
@@ -320,21 +320,21 @@ def check_packing(packing: Packing) -> None:
     if packing == "int8" and not works(Int8Linear):
         raise GPTError(
             "precision.int8_torch",
-            "torch {version} lacks the operators of precision int8: choose fp32 or half",
+            "torch {version} lacks the operators for precision int8: choose fp32 or half",
             version=torch.__version__,
         )
 
 
 def has_float32() -> bool:
-    """Return whether oneDNN multiplies packed float32 matrices here; otherwise they stay nn.Linear."""
+    """Return whether oneDNN supports packed float32 matrices here; if not, they stay nn.Linear."""
     return torch.backends.mkldnn.is_available() and works(OneDNNLinear, torch.float32)
 
 
 @lru_cache
 def works(kind: type[PackedLinear], *arguments: Any) -> bool:
-    """Try a kind of layer once: its operators are private, and another version of torch may lack or change them.
+    """Test a kind of layer once: its operators are private, and other versions of torch may lack or change them.
 
-    Warns if it does not work; what is used instead is slower.
+    Warns if the layer does not work, because the fallback is slower.
     """
     try:
         layer = _rebuild(kind, torch.eye(8), torch.ones(8), *arguments)
@@ -348,13 +348,13 @@ def works(kind: type[PackedLinear], *arguments: Any) -> bool:
 
 
 def multiplications_per_token(model: nn.Module) -> int:
-    """Number of weights in all linear layers of a model, packed or not: the multiplications but those of attention."""
+    """Count the multiplications per token in all linear layers of a model, packed or not, without attention."""
     layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear | PackedLinear))
     return sum(layer.in_features * layer.out_features for layer in layers)
 
 
 def quantize_rows(weight: Tensor) -> Tensor:
-    """(n, in) float32 -> int8 with a scale for each row, by which its largest magnitude is 127."""
+    """Quantise float32 rows (n, in) to int8, with a scale per row that maps its largest magnitude to 127."""
     scale = torch.linalg.vector_norm(weight, math.inf, dim=1).clamp(min=1e-12) / 127  # abs() would copy the weight
     with warnings.catch_warnings():  # deprecation of torch.ao.quantization
         warnings.simplefilter("ignore")
@@ -362,20 +362,20 @@ def quantize_rows(weight: Tensor) -> Tensor:
 
 
 def half_dtype() -> torch.dtype:
-    """Return the 16-bit format of weights on this CPU: bfloat16 if oneDNN has it, else float16 if fbgemm does."""
+    """Return the 16-bit format for this CPU: bfloat16 if oneDNN supports it, else float16 if fbgemm does."""
     if has_bfloat16() or "fbgemm" not in torch.backends.quantized.supported_engines or not works(Float16Linear):
         return torch.bfloat16
     return torch.float16
 
 
 def has_bfloat16() -> bool:
-    """Return whether oneDNN multiplies bfloat16 on this CPU."""
+    """Return whether oneDNN supports bfloat16 on this CPU."""
     supported = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     return bool(supported()) and works(OneDNNLinear, torch.bfloat16)
 
 
 def has_vnni() -> bool:
-    """Return whether this CPU sums products of bytes in 32 bits."""
+    """Return whether this CPU has VNNI, which sums products of bytes in 32 bits."""
     known = getattr(torch.cpu, "_is_vnni_supported", None)
     return bool(known()) if known else False
 

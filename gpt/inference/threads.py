@@ -1,7 +1,7 @@
-"""Number of CPU threads for a piece of work: one for small work, torch's default otherwise.
+"""Choose the number of CPU threads: one for small workloads, torch's default otherwise.
 
-For small matrix products, synchronising threads costs more than they save. `torch.set_num_threads` sets the number
-for the whole process, OpenMP's own setting for the calling thread.
+For small matrix products, synchronising threads costs more than it saves. `torch.set_num_threads` affects the whole
+process, OpenMP's own setting only the calling thread.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from functools import cache
 import torch
 from threadpoolctl import ThreadpoolController
 
-SMALL_WORK = 2**28  # multiplications below which one thread is as fast, while other threads need the processors
-_OMP_PAUSE_SOFT = 1  # of omp_pause_resource_all: threads are created again when needed
+SMALL_WORK = 2**28  # multiplications below which one thread is as fast when others need the CPU
+_OMP_PAUSE_SOFT = 1  # argument of omp_pause_resource_all: threads are recreated when needed
 
 
 @contextmanager
 def threads_for(multiplications: float) -> Iterator[None]:
-    """Limit the block to one thread if it has fewer multiplications than SMALL_WORK.
+    """Limit the block to one thread if it does fewer than SMALL_WORK multiplications.
 
-    No effect where torch has no OpenMP library.
+    Has no effect if torch has no OpenMP library.
     """
-    torch.get_num_threads()  # the first call in a thread sets its number, which would undo the limit
+    torch.get_num_threads()  # the first call in a thread sets its number and would undo the limit
     if multiplications < SMALL_WORK:
         with _openmp().limit(limits=1):
             yield
@@ -37,8 +37,8 @@ def threads_for(multiplications: float) -> Iterator[None]:
 def release_threads() -> None:
     """End the OpenMP threads that belong to the calling thread.
 
-    If a process has more OpenMP threads than processors, they sleep between parallel regions instead of spinning, and
-    waking them costs more than a small matrix product.
+    If a process has more OpenMP threads than CPU cores, the threads sleep between parallel regions instead of spinning,
+    and waking them takes longer than a small matrix product.
     """
     for library in _openmp().lib_controllers:
         pause = getattr(library.dynlib, "omp_pause_resource_all", None)  # since OpenMP 5.0

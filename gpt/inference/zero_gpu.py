@@ -1,6 +1,6 @@
-"""ZeroGPU: Hugging Face Spaces that provide a GPU to single function calls, in a separate process.
+"""Support for ZeroGPU: Hugging Face Spaces that lend a GPU to single function calls in a separate process.
 
-Import this module before torch, as the `spaces` package requires. Outside of ZeroGPU it has no effect.
+Import this module before torch, as the `spaces` package requires. It has no effect outside ZeroGPU.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def on_zero_gpu() -> bool:
-    """Return whether this process runs on ZeroGPU, by the environment variable that `spaces` reads."""
+    """Return whether this process runs on ZeroGPU, according to the environment variable that `spaces` reads."""
     return os.environ.get("SPACES_ZERO_GPU", "").lower() in ("1", "t", "true")
 
 
@@ -23,10 +23,10 @@ if on_zero_gpu():
 
 
 def on_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: run a function or generator function with a GPU on ZeroGPU, in this process elsewhere.
+    """Decorate a function or generator function to run with a GPU on ZeroGPU, and in this process elsewhere.
 
-    Arguments and results are pickled on ZeroGPU, shared models by their name. Tensors among the results are returned
-    as numpy arrays everywhere.
+    On ZeroGPU, arguments and results are pickled, shared models by name. Tensors in the results always become NumPy
+    arrays.
     """
 
     @functools.wraps(function)
@@ -43,7 +43,7 @@ def on_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def to_numpy(value: Any) -> Any:
-    """Return a value with every tensor in its lists, tuples and dicts as a numpy array in main memory."""
+    """Convert all tensors in nested lists, tuples and dicts to NumPy arrays in main memory."""
     if isinstance(value, dict):
         return {key: to_numpy(item) for key, item in value.items()}
     if type(value) in (list, tuple):

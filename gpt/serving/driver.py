@@ -1,7 +1,7 @@
-"""The driver: connects to a cluster, deploys models, and passes requests and replies on.
+"""The driver: connects to a cluster, deploys models, and forwards requests and replies.
 
-`python -m gpt.serving.driver DESCRIPTOR ADDRESS MIN_REPLICAS MAX_REPLICAS` is started by `gpt.inference.cluster`;
-DESCRIPTOR is that of the connection to it. It ends with the connection.
+`gpt.inference.cluster` starts `python -m gpt.serving.driver DESCRIPTOR ADDRESS MIN_REPLICAS MAX_REPLICAS` with the
+file descriptor of a connection. The driver ends with this connection.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from gpt.inference.cluster import BEAT_SECONDS, RETRY_SECONDS, ModelSpec
 from gpt.inference.engine import MAX_TEXTS
 from gpt.serving.replica import Replica
 
-TARGET_TEXTS = 16  # of a replica, above which Ray starts another one
-IDLE_SECONDS = 3600.0  # without a text, after which the last replica of a model ends
-HEALTH_CHECK_SECONDS = 10.0  # between two checks of a replica
+TARGET_TEXTS = 16  # texts per replica above which Ray starts another one
+IDLE_SECONDS = 3600.0  # idle time after which the last replica of a model stops
+HEALTH_CHECK_SECONDS = 10.0  # interval between health checks of a replica
 HEALTH_TIMEOUT_SECONDS = 30.0
-GPU_SHARE = 0.5  # of a replica, where the cluster has GPUs: two models or two replicas share one
+GPU_SHARE = 0.5  # per replica, if the cluster has GPUs: two replicas share one
 POLL_SECONDS = 1.0  # longest wait for messages of a `Relay`
 
 Message = tuple[Any, ...]
-Range = tuple[int, int]  # the least and the most replicas of a model
+Range = tuple[int, int]  # minimum and maximum number of replicas per model
 
 
 class Driver:
     """Sends requests to replicas, in the event loop that creates it.
 
-    send: takes ("beat",), ("reply", number, reply), ("end", number, None), ("lost", number, None) and
+    send: called with ("beat",), ("reply", number, reply), ("end", number, None), ("lost", number, None) and
     ("failed", number, error).
     """
 
@@ -58,7 +58,7 @@ class Driver:
         self._background = {asyncio.ensure_future(self._beat())}
 
     def receive(self, message: Message) -> None:
-        """Take a message of `gpt.inference.cluster.Cluster`."""
+        """Handle a message from `gpt.inference.cluster.Cluster`."""
         kind, *values = message
         if kind == "deploy":
             task = asyncio.ensure_future(self._deploy_early(*values))
@@ -72,9 +72,9 @@ class Driver:
             self._tasks[values[0]].cancel()
 
     async def _beat(self) -> None:
-        """Send a sign of life as long as Serve answers."""
+        """Send heartbeats as long as Serve answers."""
         while True:
-            with suppress(RayError, RayServeException):  # no sign of life
+            with suppress(RayError, RayServeException):
                 await asyncio.to_thread(serve.status)
                 self._send(("beat",))
             await asyncio.sleep(BEAT_SECONDS)
@@ -82,7 +82,7 @@ class Driver:
     async def _deploy_early(self, spec: ModelSpec) -> None:
         try:
             await self._handle(spec)
-        except Exception as problem:  # a request says it again
+        except Exception as problem:  # requests will report it again
             print(f"{spec.name} could not be deployed: {problem}", file=sys.stderr)
 
     async def _handle(self, spec: ModelSpec) -> DeploymentHandle:
@@ -133,12 +133,12 @@ class Driver:
 
 
 def is_loss(error: Exception) -> bool:
-    """Return whether a replica has ended or cannot be reached, so that another one may succeed."""
+    """Return whether a replica has failed or is unreachable, so that another one may succeed."""
     return isinstance(error, RayError | RayServeException) and not isinstance(error, RayTaskError)
 
 
 def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
-    """The handle of a model's deployment, which is started unless another process has, and again if that failed."""
+    """Return the handle of a model's deployment, deploying the model if it is not deployed or has failed."""
     digest = hashlib.sha256(repr((spec, gpt_version())).encode()).hexdigest()[:8]
     name = f"glassbox-{re.sub('[^a-zA-Z0-9]+', '-', spec.name).strip('-')}-{digest}"
     application = serve.status().applications.get(name)
@@ -163,7 +163,7 @@ def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
 
 
 def gpt_version() -> str:
-    """Return a digest of this package's code: deployments of another version are not used."""
+    """Return a digest of this package's code, so that deployments of other versions are not used."""
     digest = hashlib.sha256()
     folder = Path(gpt.__file__).parent
     for file in sorted(folder.rglob("*.py")):
@@ -172,7 +172,7 @@ def gpt_version() -> str:
 
 
 def connect(address: str) -> None:
-    """Connect to Ray and start Serve, without a port for HTTP. Raises ConnectionError without a cluster."""
+    """Connect to Ray and start Serve without an HTTP port. Raises ConnectionError if there is no cluster."""
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
     if address == "local":
         options |= {"num_cpus": max(2, os.cpu_count() or 1), "include_dashboard": False}
@@ -183,7 +183,7 @@ def connect(address: str) -> None:
 
 
 class Relay:
-    """A driver inside of the cluster: Ray's client, by which "ray://" connects, has no streams."""
+    """A driver inside the cluster, because Ray's client for "ray://" addresses does not support streams."""
 
     def __init__(self, replicas: Range) -> None:
         self._replicas = replicas
@@ -203,7 +203,7 @@ class Relay:
         self._filled.set()
 
     async def poll(self) -> list[Message]:
-        """Return the messages of the driver since the last call; waits for the first at most POLL_SECONDS."""
+        """Return the driver's messages since the last call, waiting up to POLL_SECONDS for the first."""
         try:
             await asyncio.wait_for(self._filled.wait(), POLL_SECONDS)
         except asyncio.TimeoutError:
@@ -236,16 +236,16 @@ async def run_driver(inbox: SimpleQueue[Message], send: Callable[[Message], None
 
 
 def read_messages(connection: Connection, inbox: SimpleQueue[Message]) -> None:
-    """Put the messages of a connection into the inbox; end this process with it."""
+    """Put the messages of a connection into the inbox, and end this process when it closes."""
     with suppress(EOFError, OSError):
         while (message := connection.recv())[0] != "close":
             inbox.put(message)
-    ray.shutdown()  # a local cluster ends, too
+    ray.shutdown()  # also ends a local cluster
     os._exit(0)
 
 
 def main() -> None:
-    """Connect to the cluster, as soon as it is there, and run."""
+    """Connect to the cluster, retrying until it is reachable, and run."""
     connection, address, replicas = Connection(int(sys.argv[1])), sys.argv[2], (int(sys.argv[3]), int(sys.argv[4]))
     inbox: SimpleQueue[Message] = SimpleQueue()
     threading.Thread(target=read_messages, args=(connection, inbox), daemon=True).start()
@@ -254,7 +254,7 @@ def main() -> None:
         try:
             connect(address)
             break
-        except Exception as problem:  # Ray raises many kinds, plain ones too
+        except Exception as problem:  # Ray raises many types, including plain Exception
             if str(problem) != reported:
                 reported = str(problem)
                 print(f"No cluster at {address}: {reported}", file=sys.stderr)

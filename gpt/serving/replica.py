@@ -1,4 +1,4 @@
-"""A replica of a deployment: one model, whose engine batches all texts that are sent to it. Knows no Ray."""
+"""A replica of a deployment: one model, whose engine batches all requests. Independent of Ray."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gpt.inference.engine import MAX_TEXTS
 from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 
-MAX_KEPT_BYTES = 2**29  # of the activations of texts that have ended
-REPLY_SECONDS = 0.003  # between two replies, for each text that is generated: what sending one costs
-HEALTH_SECONDS = 20.0  # for one forward pass, the ones before it included
+MAX_KEPT_BYTES = 2**29  # limit for the activations of finished texts
+REPLY_SECONDS = 0.003  # interval between replies, per concurrent text: the cost of sending a reply
+HEALTH_SECONDS = 20.0  # time limit for a forward pass, including those queued before it
 
 
 class KeptTexts:
-    """Activations of the texts that ended last, for requests that continue them."""
+    """Activations of recently finished texts, for requests that continue them."""
 
     def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
         self.max_bytes = max_bytes
@@ -33,14 +33,17 @@ class KeptTexts:
         self._numbers, self._lock = count(), threading.Lock()
 
     def put(self, document: Generation) -> None:
-        """Keep a text; those that were put first go when there are too many bytes."""
+        """Keep a text and drop the oldest ones if they exceed max_bytes."""
         with self._lock:
             self._documents[next(self._numbers)] = document
             while sum(each.n_bytes for each in self._documents.values()) > self.max_bytes:
                 self._documents.popitem(last=False)
 
     def take(self, ids: list[int]) -> Generation | None:
-        """Remove and return the longest text that these ids continue, or begin; None if there is none."""
+        """Remove and return the text with the longest common beginning, or None.
+
+        Either the text or the ids must be a prefix of the other.
+        """
 
         def shared(number: int) -> int:
             document = self._documents[number]
@@ -53,7 +56,7 @@ class KeptTexts:
 
 
 class Replica:
-    """Continues texts, up to MAX_TEXTS at the same time, each in a thread of its own."""
+    """Continues up to MAX_TEXTS texts at the same time, each in its own thread."""
 
     def __init__(self, spec: ModelSpec) -> None:
         self.loaded: LoadedModel = load_model(
@@ -67,7 +70,7 @@ class Replica:
         self._n_running = 0
 
     async def stream(self, request: StreamRequest) -> AsyncIterator[StreamReply | GPTError]:
-        """The replies to a request, see `gpt.documents.backends.replies`; the last may be an error for the visitor."""
+        """Stream the replies to a request, see `gpt.documents.backends.replies`; the last may be a GPTError."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
         made: asyncio.Queue[StreamReply | Exception | None] = asyncio.Queue()
 
@@ -83,7 +86,7 @@ class Replica:
                 yield reply
         finally:
             stopped.set()
-            writing.cancel()  # if it waits for a thread
+            writing.cancel()  # if it is still waiting for a thread
             self._n_running -= 1
 
     def _write(
@@ -114,9 +117,9 @@ class Replica:
         return REPLY_SECONDS * (self._n_running - 1)
 
     async def check_health(self) -> None:
-        """Read one token. Raises TimeoutError if it takes longer than HEALTH_SECONDS: Ray then replaces the replica.
+        """Read one token. Raises TimeoutError after HEALTH_SECONDS, so that Ray replaces the replica.
 
-        Also returns the memory of texts that have ended since the last check.
+        Also frees memory that has not been needed since the last check.
         """
         model, loop = self.loaded.model, asyncio.get_running_loop()
         cache = KVCache(model.config, max_length=1, device=model.device, dtype=model.dtype)
