@@ -56,8 +56,8 @@ class PackedWeight(Tensor):
         if function._schema.is_mutable:
             raise GPTError(
                 "model.read_only",
-                "packed weights cannot be changed: load the model with load_model(..., trainable=True), or use Edits to "
-                "change a single pass",
+                "packed weights cannot be changed: load the model with load_model(..., trainable=True), or use Edits "
+                "to change a single pass",
             )
         args, kwargs = tree_map_only(PackedWeight, lambda weight: weight.unpack(), (args, kwargs or {}))
         return function(*args, **kwargs)

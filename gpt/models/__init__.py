@@ -1,1 +1,1 @@
-"""Models on disk, on the hub and in memory: checkpoints, downloads, loading, the registry of shared models."""
+"""Models on disk, on the hub and in memory: checkpoints, downloads, loading, and the registry of shared models."""

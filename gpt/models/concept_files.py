@@ -1,4 +1,4 @@
-"""Files of concepts, beside the weights of a model: concepts.safetensors and, written by hand, concepts.json."""
+"""Concept files next to a model's weights: concepts.safetensors, and concepts.json with names written by hand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 
 CONCEPTS, NAMES = "concepts.safetensors", "concepts.json"
-SCALE = ".scale"  # ends the name of the scales of a matrix
+SCALE = ".scale"  # suffix for the scales of a matrix
 _FIELDS = tuple(field.name for field in fields(Dictionary))
 _FLOATS = ("encoder", "decoder", "bias", "center", "share", "peaks")
 
 
 def save_concepts(folder: Path, concepts: Concepts) -> None:
-    """Write the dictionaries: matrices in int8 with a float16 scale for each row, other numbers in float16."""
+    """Write the dictionaries: matrices in int8 with a float16 scale per row, other numbers in float16."""
     tensors = {"text": concepts.text.to(torch.int32)}
     for layer, dictionary in concepts.dictionaries.items():
         for name in _FIELDS:
@@ -36,15 +36,15 @@ def save_concepts(folder: Path, concepts: Concepts) -> None:
 
 
 def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a matrix as int8 (n, C) and a float16 scale for each row (n,)."""
+    """Quantise a matrix to int8 (n, C) with a float16 scale per row (n,)."""
     scale = (weight.abs().amax(dim=1) / 127).half().clamp(min=torch.finfo(torch.float16).tiny)
     return (weight / scale.float()[:, None]).round().clamp(-127, 127).to(torch.int8), scale
 
 
 def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
-    """Return the concepts in the folder of a model, None if it has none.
+    """Load the concepts in a model's folder, None if there are none.
 
-    Raises ValueError for files that cannot be read or belong to a model of another shape.
+    Raises ValueError for files that cannot be read or do not fit the model.
     """
     path = folder / CONCEPTS
     if not path.is_file():
@@ -59,7 +59,7 @@ def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
         fits = False
     if not fits or not layers:
         raise GPTError(
-            "concepts.other_model", "{file} does not fit this model, or is damaged: make it again", file=path.name
+            "concepts.other_model", "{file} is damaged or does not fit this model: create it again", file=path.name
         )
     return concepts
 

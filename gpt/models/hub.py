@@ -1,4 +1,4 @@
-"""Downloads models from the Hugging Face hub into the cache of its client, and continues interrupted downloads."""
+"""Download models from the Hugging Face hub into its client's cache, resuming interrupted downloads."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import GPT2_SIZES, find_vocabulary
 
 PAIR = (VOCAB_JSON, MERGES_TXT)  # a vocabulary without tokenizer.json
-WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in the order of preference
-# Renamed repositories of the hub; caches contain them under either name.
+WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in order of preference
+# Renamed repositories of the hub; a cache may contain them under either name.
 RENAMED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
@@ -61,18 +61,18 @@ class HubUnreachable(GPTError):
 
 
 def download(repo_id: str, progress: Progress | None = None) -> Path:
-    """Return the folder of a model's files, downloaded unless the cache has them.
+    """Return the folder of a model's files, downloading those that are not cached.
 
-    The configuration and the vocabulary come first, so that a model that cannot be read is refused before its weights
-    are downloaded.
+    The configuration and the vocabulary are downloaded first, so that an unsupported model is refused before its
+    weights are downloaded.
 
     Args:
         repo_id: Name of the repository, "owner/name".
-        progress: Called with the bytes downloaded and their total. Defaults to a bar on the terminal.
+        progress: Called with the downloaded and total bytes. Defaults to a progress bar on the terminal.
 
     Raises:
         HubUnreachable: The hub cannot be reached, and the cache has no copy.
-        ValueError: There is no such model, or it cannot be read.
+        ValueError: The model does not exist or is not supported.
     """
     if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
         return folder
@@ -96,14 +96,12 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
     except GatedRepoError:
         raise GPTError(
             "hub.gated",
-            "{name} is open only to those who agreed to its licence: do so on huggingface.co/{name}, log in on this "
-            "computer with hf auth login, and choose it again",
+            "{name} requires you to accept its licence: do so on huggingface.co/{name}, log in on this computer with "
+            "hf auth login, and choose the model again",
             name=repo_id,
         ) from None
     except (RepositoryNotFoundError, HFValidationError):
-        raise GPTError(
-            "hub.unknown", "there is no public model {name!r} on the Hugging Face hub", name=repo_id
-        ) from None
+        raise GPTError("hub.unknown", "the Hugging Face hub has no public model {name!r}", name=repo_id) from None
     except EntryNotFoundError as error:
         if not isinstance(error, LocalEntryNotFoundError):
             raise lacks(repo_id, wanted) from None
@@ -114,25 +112,25 @@ def download(repo_id: str, progress: Progress | None = None) -> Path:
         return folder
     raise HubUnreachable(
         "hub.unreachable",
-        "{name} could not be fetched from the Hugging Face hub ({reason}): connect to the internet and choose it "
-        "again; the download continues where it stopped. The bundled model needs no network",
+        "{name} could not be downloaded from the Hugging Face hub ({reason}): connect to the internet and choose the "
+        "model again; the download resumes where it stopped. The bundled model needs no network",
         name=repo_id,
         reason=reason,
     )
 
 
 def lacks(repo_id: str, file: str) -> GPTError:
-    """Return the error of a repository without a file that is needed."""
+    """Return the error for a repository without a required file."""
     return GPTError(
         "hub.format",
-        "{name} has no {file} on the hub: other formats, such as GGUF, are not fetched",
+        "{name} has no {file} on the hub; other formats, such as GGUF, are not supported",
         name=repo_id,
         file=file,
     )
 
 
 def network_reason(error: Exception) -> object:
-    """Return why a download failed. An address that cannot be found or reached means that there is no network."""
+    """Return the reason for a failed download; an unreachable address means that there is no network."""
     reason = str(error).strip().split("\n")[0]
     if isinstance(error, (*UNREACHED, LocalEntryNotFoundError)) or reason.startswith("[Errno"):
         return GPTError("hub.no_network", "no network")
@@ -140,12 +138,12 @@ def network_reason(error: Exception) -> object:
 
 
 def fetch_files(repo_id: str, *names: str) -> Path:
-    """Return the folder with those of the files that the repository has."""
+    """Download the files that exist in the repository and return their folder."""
     return Path(snapshot_download(repo_id, allow_patterns=list(names)))
 
 
 def cached_folder(repo_id: str) -> Path | None:
-    """Return the folder of a model if the cache has all its files, under its name or the one it had before."""
+    """Return the folder of a model if the cache has all its files, under its current or former name."""
     for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))
@@ -159,12 +157,12 @@ def cached_folder(repo_id: str) -> Path | None:
 
 
 def cached_weights(path: Path) -> list[str]:
-    """Return the files of the weights, given one file or an index of several."""
+    """Return the names of the weight files, given one of them or an index."""
     return listed_files(path) if path.name in INDEXES else [path.name]
 
 
 def weight_names(repo_id: str) -> list[str]:
-    """Return the files of the weights: the first of WEIGHT_NAMES that the repository has, or the files it lists."""
+    """Return the first of WEIGHT_NAMES in the repository, or the files that it lists if it is an index."""
     for name in WEIGHT_NAMES:
         try:
             get_hf_file_metadata(hf_hub_url(repo_id, name))
@@ -177,7 +175,7 @@ def weight_names(repo_id: str) -> list[str]:
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:
-    """Download the weights into the hub's cache, or the missing part; snapshot_download would restart."""
+    """Download the missing part of the weights into the hub's cache; snapshot_download would start over."""
     stated = {name: get_hf_file_metadata(hf_hub_url(repo_id, name)) for name in names}
     total, before = sum(file.size or 0 for file in stated.values()), 0
     with tqdm(desc=repo_id, total=total, unit="B", unit_scale=True, disable=progress is not None) as bar:
@@ -192,9 +190,9 @@ def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None)
 
 
 def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
-    """Download a file into the hub's cache, yielding as `resume_download`; nothing if it is there.
+    """Download a file into the hub's cache unless it is there, yielding like `resume_download`.
 
-    The partial file becomes a blob of the cache only if it has the size and the checksum that the hub states.
+    The partial file becomes a blob of the cache only if its size and checksum match those on the hub.
     """
     cache, folder = Path(constants.HF_HUB_CACHE), f"models--{repo_id.replace('/', '--')}"
     blob = cache / folder / "blobs" / etag
@@ -214,9 +212,9 @@ def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
 
 
 def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
-    """Append the missing part of a file of `size` bytes; yields its length at the start and after each chunk.
+    """Append the missing part of a file of `size` bytes, yielding its length at the start and after each chunk.
 
-    Retries after network errors, until MAX_FAILURES attempts in a row have received nothing.
+    Retries after network errors until MAX_FAILURES attempts in a row have received no data.
     """
     failures = 0
     yield file.tell()
@@ -241,9 +239,10 @@ def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
 
 
 def checksum(path: Path, etag: str) -> str:
-    """Return the checksum of a file, in hexadecimal digits, of the kind that an etag of the hub has.
+    """Return the checksum of a file in the format of an etag of the hub.
 
-    64 digits are a SHA-256, 40 digits the SHA-1 of a git blob; any other etag is no checksum and is returned itself.
+    64 hexadecimal digits are a SHA-256, 40 digits the SHA-1 of a git blob. Any other etag is not a checksum and is
+    returned as it is.
     """
     if re.fullmatch(r"[0-9a-f]{64}", etag):
         total = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""Builds the model of a checkpoint on a device and in a precision."""
+"""Build the model of a checkpoint on a device in a given precision."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ from gpt.trace import Trace
 Precision = Literal["fp32", "half", "int8"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfloat16, "int8": torch.int8}
 
-_engine_lock = threading.Lock()  # since Python 3.12, cached_property does not lock
-GPU_DEVICE = "cuda"  # of ZeroGPU
+_engine_lock = threading.Lock()  # cached_property does not lock since Python 3.12
+GPU_DEVICE = "cuda"  # device on ZeroGPU
 _copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
 
 
 class Tokens(NamedTuple):
     """A batch of texts: `model(tokens.idx, attention_mask=tokens.attention_mask)`.
 
-    idx: (B, T) token ids, shorter texts padded with 0 on the left. attention_mask: (B, T), 1 for tokens of the text and
-    0 for padding.
+    idx: (B, T) token ids; shorter texts are padded with 0 on the left. attention_mask: (B, T), 1 for tokens and 0 for
+    padding.
     """
 
     idx: Tensor
@@ -52,11 +52,11 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model in evaluation mode with its tokenizer. Shared between users: never change it.
+    """A model in evaluation mode with its tokenizer. It may be shared between users: never change it.
 
-    On a CPU its weights are packed and can only be read; `load_model(..., trainable=True)` gives ordinary ones.
-    layout: the name of its checkpoint's format. deployed: the deployment that generates with it, if there is one; this
-    model is then for looking inside. concepts: those in the folder of its checkpoint, if there are any.
+    On a CPU, the weights are packed and read-only; use `load_model(..., trainable=True)` for ordinary ones.
+    layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model then only
+    serves inspection. concepts: from the checkpoint's folder, if any.
     """
 
     name: str
@@ -70,14 +70,14 @@ class LoadedModel:
 
     @property
     def weight_format(self) -> str:
-        """The precision, for "half" with its number format here: "half (bfloat16)"."""
+        """The precision; for "half" with its data type here, such as "half (bfloat16)"."""
         if self.precision != "half":
             return self.precision
         dtype = half_dtype() if can_pack("half", self.device) else DTYPES["half"]
         return f"half ({str(dtype).removeprefix('torch.')})"
 
     def to_tokens(self, texts: Text | Sequence[Text]) -> Tokens:
-        """Token ids of a text or of several, on the device of the model. Raises ValueError as `gpt.inputs.ids_of`."""
+        """Encode one or several texts, on the device of the model. Raises ValueError like `gpt.inputs.ids_of`."""
         single = isinstance(texts, str | Tensor) or all(is_integer(each) for each in texts)
         rows = [ids_of(self, text) for text in ([texts] if single else texts)]  # type: ignore[arg-type]
         T = max(map(len, rows))
@@ -86,12 +86,12 @@ class LoadedModel:
         return Tokens(torch.tensor(padded, device=self.device), torch.tensor(mask, device=self.device))
 
     def trace(self, text: Text, edits: Edits | None = None, *, gradients: bool = False) -> Trace:
-        """Every activation of a pass over a text, with norms, head outputs and logits; arguments as for `Trace`."""
+        """Trace a pass over a text, including norms, head outputs and logits. gradients: as for `Trace`."""
         return trace_text(self, text, edits, full=True, gradients=gradients)
 
     @property
     def engine(self) -> Engine:
-        """The engine that runs all generations with this model; created on first use."""
+        """The engine for all texts of this model, created on first use."""
         with _engine_lock:
             return self._engine
 
@@ -102,7 +102,7 @@ class LoadedModel:
 
 
 def best_device() -> torch.device:
-    """CUDA if there is one, else MPS, else the CPU. On ZeroGPU the CPU, see `gpt.models.loading`."""
+    """Return CUDA if available, else MPS, else the CPU. On ZeroGPU, return the CPU, see `gpu_copy`."""
     if on_zero_gpu():
         return torch.device("cpu")
     if torch.cuda.is_available():
@@ -111,7 +111,7 @@ def best_device() -> torch.device:
 
 
 def checked_precision(precision: str) -> Precision:
-    """Return a valid precision; "bf16" is an older name of "half". Raises ValueError for any other."""
+    """Return a valid precision; "bf16" is a former name of "half". Raises ValueError for any other."""
     if precision == "bf16":
         return "half"
     check_choice("precision", precision, get_args(Precision))
@@ -119,10 +119,11 @@ def checked_precision(precision: str) -> Precision:
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device, *, deployed: bool = False) -> int:
-    """Bytes of a model in a precision, with the weights that are stored twice. deployed: as for `build`.
+    """Return the memory of a model in a precision, in bytes. deployed: as for `build`.
 
-    On a CPU these are a tied matrix, packed for the head and as rows for the embedding, and in float32 the small
-    matrices of the blocks, see `gpt.inference.packed_linear`; on ZeroGPU all of them, see `gpt.models.loading`.
+    Some weights are stored twice. On a CPU, these are a tied matrix, packed for the head and as rows for the embedding,
+    and in float32 the small matrices of the blocks, see `gpt.inference.packed_linear`. On ZeroGPU all weights are, see
+    `gpu_copy`.
     """
     if deployed and precision == "fp32":
         return checkpoint.n_copied_bytes
@@ -141,9 +142,9 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
 
 
 def can_pack(precision: Precision, device: torch.device) -> bool:
-    """Return whether the matrices are packed, see `gpt.inference.packed_linear`: on CPUs, in float32 only with oneDNN.
+    """Return whether matrices are packed, see `gpt.inference.packed_linear`: on CPUs, in float32 only with oneDNN.
 
-    On ZeroGPU they are not, because the model is copied to the GPU.
+    They are not packed on ZeroGPU, where the model is copied to the GPU.
     """
     kernels = precision != "fp32" or has_float32()
     return device.type == "cpu" and kernels and not on_zero_gpu()
@@ -159,12 +160,13 @@ def build(
     trainable: bool = False,
     deployed: DeployedModel | None = None,
 ) -> LoadedModel:
-    """Build the model of a checkpoint. untrained: with the random initial weights of seed 0 instead of its own.
+    """Build the model of a checkpoint.
 
-    trainable: with ordinary parameters; otherwise they are packed where possible (`can_pack`) and cannot be trained.
-    deployed: generates with the model, so that float32 weights stay in their files here: `Checkpoint.build_mapped`.
+    untrained: use the random initial weights of seed 0 instead of the checkpoint's. trainable: use ordinary parameters;
+    by default they are packed if possible (`can_pack`) and cannot be trained. deployed: the deployment that generates
+    text, so that float32 weights stay memory-mapped here, see `Checkpoint.build_mapped`.
 
-    Raises ValueError if there is not enough memory, the weights or the logits are not finite, or the device does not
+    Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.
     """
     if trainable and precision == "int8":
@@ -179,7 +181,7 @@ def build(
     if precision == "int8" and not packed:
         raise GPTError(
             "precision.int8_device",
-            "precision int8 is for CPUs: on {device} choose half",
+            "precision int8 is only for CPUs: choose half on {device}",
             device="ZeroGPU" if on_zero_gpu() else device,
         )
     dtype = torch.float32 if packed else DTYPES[precision]
@@ -206,16 +208,16 @@ def build(
         if not model(torch.zeros(1, 1, dtype=torch.long, device=device)).isfinite().all():
             raise GPTError(
                 "checkpoint.logits_not_finite",
-                "{model} gives logits that are NaN or infinite: its training went wrong",
+                "{model} gives NaN or infinite logits: its training went wrong",
                 model=name,
             )
     return LoadedModel(name, model, checkpoint.tokenizer, device, precision, checkpoint.layout, deployed, concepts)
 
 
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
-    """Build the model and pack each block when it is loaded, so that only one at a time is in memory in float32.
+    """Build the model and pack each block after loading it, so that only one block at a time is in memory in float32.
 
-    Raises ValueError as `Checkpoint.build`.
+    Raises ValueError like `Checkpoint.build`.
     """
     model = meta_model(checkpoint.config).eval()
     unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))
@@ -223,14 +225,14 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     checkpoint.need_memory(needed)
     for block in checkpoint.fill(model, matrices=half_dtype() if precision == "half" else None):
         pack(block, precision)
-        return_free_memory()  # else the allocator keeps a quarter of each block
+        return_free_memory()  # otherwise the allocator keeps a quarter of each block
     return model
 
 
 def gpu_copy(loaded: LoadedModel) -> LoadedModel:
-    """Return the same model on the GPU that ZeroGPU provides during one call, copied on the first.
+    """Return the model on the GPU that ZeroGPU provides during a call. The first call makes the copy.
 
-    The shared model stays on the CPU, where a document is inspected without waiting for a GPU. The copy is made when
+    The shared model stays on the CPU, where documents can be inspected without waiting for a GPU. The copy is made when
     the model is loaded, because a Space must place its models on "cuda" at start-up.
     """
     if loaded.model not in _copies:

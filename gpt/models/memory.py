@@ -1,4 +1,4 @@
-"""Free memory, and sizes in bytes as text."""
+"""Measure and release memory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 MEMINFO, MAPS = Path("/proc/meminfo"), Path("/proc/self/maps")
-M_ARENA_MAX = -8  # of mallopt(3)
+M_ARENA_MAX = -8  # parameter of mallopt(3)
 CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 2
 
 
 def free_memory(device: torch.device | str = "cpu") -> int:
-    """Bytes that are free on a device; of main memory, within the limit of the container."""
+    """Return the free memory of a device, in bytes; on the CPU within the limit of the container."""
     device = torch.device(device)
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
@@ -34,7 +34,7 @@ def free_memory(device: torch.device | str = "cpu") -> int:
 
 
 def system_memory() -> int:
-    """Bytes of main memory that are free on Linux; elsewhere half of what is installed, or 4 GiB if that is unknown."""
+    """Return the free main memory on Linux, elsewhere half of the installed memory, or 4 GiB if that is unknown."""
     try:
         return read_fields(MEMINFO)["MemAvailable"] * 1024
     except (OSError, KeyError):
@@ -46,13 +46,13 @@ def system_memory() -> int:
 
 
 def read_fields(path: Path) -> dict[str, int]:
-    """{name: number} of the lines of a file that have both."""
+    """Read {name: number} from the lines of a file that have both."""
     words = (line.replace(":", " ").split() for line in path.read_text().splitlines())
     return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdigit()}
 
 
 def format_bytes(n_bytes: int) -> str:
-    """Return a number of bytes in its largest unit: 73,728 is "72.00 KiB"."""
+    """Format a number of bytes in the largest suitable unit, such as "72.00 KiB" for 73,728."""
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n_bytes >= size:
             return f"{n_bytes / size:.2f} {unit}"
@@ -60,25 +60,25 @@ def format_bytes(n_bytes: int) -> str:
 
 
 def limit_arenas() -> None:
-    """Let all threads take memory from two arenas of glibc's allocator; does nothing with another one.
+    """Limit glibc's allocator to two arenas for all threads; does nothing with other allocators.
 
-    glibc opens up to eight a core. In each, what one text leaves in use keeps the memory of those before it from being
-    returned: with 16, a process took 50 MB more after a few thousand texts.
+    By default, glibc opens up to eight arenas per core. In each, memory still in use keeps freed memory from being
+    returned to the system: with 16 arenas, a process took 50 MB more after a few thousand texts.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
 def return_free_memory() -> None:
-    """Return memory to the system that glibc's allocator keeps after it was freed; does nothing with another one."""
+    """Return the freed memory that glibc's allocator holds to the system; does nothing with other allocators."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def release_file_pages(tensors: Iterable[Tensor]) -> None:
-    """Take out of this process's memory what was read of memory-mapped files; reading it again maps it again.
+    """Release the pages of memory-mapped tensors from this process's memory; they are mapped again when read.
 
-    Does nothing for tensors that are not memory-mapped, and where the system does not say which are (Linux does).
+    Does nothing for other tensors, and on systems without /proc/self/maps.
     """
     try:
         lines = [line.split() for line in MAPS.read_text().splitlines()]

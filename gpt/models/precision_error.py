@@ -1,4 +1,4 @@
-"""The error of the predictions in a reduced precision against float32, on one fixed text."""
+"""Measure the prediction error of reduced precision against float32 on a fixed text."""
 
 from __future__ import annotations
 
@@ -18,13 +18,16 @@ TEXT = (
     "One day she found a small red ball under a big tree. The ball was old and dirty, but Lily did not mind. She took "
     'it home and washed it. In the evening her father said: "What a nice ball you have! Where did you find it?"'
 )
-N_RANDOM_IDS = 128  # for a vocabulary that cannot encode the text
+N_RANDOM_IDS = 128  # used if the vocabulary cannot encode the text
 
 
 @dataclass(frozen=True)
 class PrecisionError:
-    """Error against float32. kl: mean Kullback-Leibler divergence per position, in bits; logit: largest difference;
-    top_1: share of positions with the same most likely token."""
+    """Error against float32.
+
+    kl: mean Kullback-Leibler divergence per position, in bits. logit: largest difference of logits. top_1: fraction of
+    positions with the same most likely token.
+    """
 
     kl: float
     logit: float
@@ -36,7 +39,7 @@ _errors: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
 
 
 def precision_error(loaded: LoadedModel) -> PrecisionError:
-    """Return the error of a shared model, computed once, against a float32 copy that is loaded for it.
+    """Compare a shared model with a temporary float32 copy. The result is cached.
 
     Raises ValueError if there is not enough memory for the copy.
     """
@@ -48,7 +51,7 @@ def precision_error(loaded: LoadedModel) -> PrecisionError:
 
 @torch.inference_mode()
 def compare(loaded: LoadedModel, exact: LoadedModel, text: str = TEXT) -> PrecisionError:
-    """Compare a model with its float32 copy at every position of a text, or of random ids if it cannot encode it."""
+    """Compare a model with its float32 copy on a text, or on random ids if the vocabulary cannot encode it."""
     config = exact.model.config
     try:
         ids = prompt_ids(exact.tokenizer, text)

@@ -1,4 +1,4 @@
-"""Shared models: each is loaded once, and evicted when it is not in use and memory is needed."""
+"""Shared models: each is loaded only once, and evicted if memory is needed and it is not in use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Sourc
 
 _log = logging.getLogger(__name__)
 
-MAX_NAME_CHARS = 200  # of an unknown name in an error message
+MAX_NAME_CHARS = 200  # length to which error messages shorten an unknown name
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class PendingLoad:
         self.bytes_done, self.bytes_total = done, total
 
     def wait(self, progress: Progress | None) -> LoadedModel:
-        """Return the model when it is loaded. progress is called ten times a second, in the waiting thread."""
+        """Wait for the model. progress is called ten times a second, in the waiting thread."""
         while progress is not None and not self.result.done():
             if self.bytes_total:
                 progress(self.bytes_done, self.bytes_total)
@@ -76,19 +76,19 @@ class PendingLoad:
 
 
 class Registry:
-    """Models loaded once and shared, within a memory budget.
+    """Loads each model once and shares it, within a memory budget.
 
-    A model is in use as long as the result of `get` is referenced. When memory is needed, models that are not in use
-    are evicted, the least recently requested first.
+    A model is in use as long as the result of `get` is referenced. When memory is needed, unused models are evicted,
+    least recently requested first.
 
     Parameters: see `configure`.
     """
 
     def __init__(self, **options: Any) -> None:
         self._lock = threading.Lock()  # never held while a model loads
-        self._reserved: dict[PendingLoad, int] = {}  # bytes of models that are being loaded
-        self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of every model in memory
-        self._engines: WeakSet[Engine] = WeakSet()  # of every model in memory
+        self._reserved: dict[PendingLoad, int] = {}  # bytes of models that are loading
+        self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of models in memory
+        self._engines: WeakSet[Engine] = WeakSet()  # of models in memory
         self.configure(**options)
 
     def configure(
@@ -100,12 +100,12 @@ class Registry:
         downloads: Collection[str] = MODELS,
         cluster: Cluster | None = None,
     ) -> None:
-        """Set the options of all shared models, and forget those that were added or loaded.
+        """Set the options of all shared models, and forget added and loaded ones.
 
-        memory: bytes for all models together, and for the copies from which their texts attend in one kernel, see
-            `DecodeCache`; None is half of what is free when the first is loaded.
-        downloads: names that `get` may download; of the others those that are on this computer are listed.
-        cluster: generates with the listed models; these are then on the CPU, for looking inside.
+        memory: bytes for all models and their `DecodeCache`; defaults to half of the memory that is free when the first
+            model is loaded.
+        downloads: names that `get` may download; other models are listed only if they are on this computer.
+        cluster: generates text with the listed models, which are then on the CPU here and only serve inspection.
         """
         precision = checked_precision(precision)
         with self._lock:
@@ -117,30 +117,30 @@ class Registry:
                 if name in downloads or source.is_here
             }
             self._loads: dict[str, PendingLoad] = {}
-            self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()  # the least recently requested first
+            self._loaded: OrderedDict[str, LoadedModel] = OrderedDict()  # least recently requested first
             self._in_memory: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
 
     def names(self) -> list[str]:
-        """Names of the listed models, the bundled one first."""
+        """Return the names of the listed models, the bundled one first."""
         with self._lock:
             return self._listed()
 
     def has(self, loaded: LoadedModel) -> bool:
-        """Return whether this is the shared model of its name."""
+        """Return whether this is the shared model with its name."""
         return self._in_memory.get(loaded.name) is loaded
 
     def title(self, name: str) -> str:
-        """Short name for a list: "out/ckpt.pt · nanoGPT", the end of the path and, once loaded, the layout."""
+        """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, once loaded, the layout."""
         loaded = self._in_memory.get(name)
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
     def memory_of_listed(self, name: str) -> int | None:
-        """Return the bytes that a model of HUB_MODELS needs in the precision of this registry, None for others."""
+        """Return the memory that a model of HUB_MODELS needs in this registry's precision, None for other models."""
         model = HUB_MODELS.get(name)
         return None if model is None else model.n_parameters * DTYPES[self.precision].itemsize
 
     def given_options(self, name: str) -> dict[str, object]:
-        """Return the facts that were given with a model, as arguments of `load_model`."""
+        """Return the hints given with a model, as arguments of `load_model`."""
         source = self._sources.get(name)
         return {} if source is None else source.hints.given()
 
@@ -154,7 +154,7 @@ class Registry:
         names: Path | str | None = None,
         name: str | None = None,
     ) -> str:
-        """Register a path or a repository of the hub, without loading it; returns its name.
+        """Register a path or a hub repository without loading it, and return its name.
 
         n_head, activation, attn_scale, names: as for `gpt.models.checkpoints.Hints`.
         """
@@ -178,13 +178,13 @@ class Registry:
         name: str | None = None,
         listed: bool = True,
     ) -> str:
-        """Load the checkpoint in these files and register it; returns its name.
+        """Load a checkpoint from files, register it, and return its name.
 
-        files: the weights, config.json and vocabulary; linked or copied to a folder that `remove` deletes. Raises
-            ValueError as loading does, and registers nothing then.
+        files: the weights, config.json and vocabulary, which are linked or copied to a folder that `remove` deletes.
         n_head, activation, attn_scale, names: as for `gpt.models.checkpoints.Hints`.
-        name: gets a number after it if it is taken; None is the name of the weights' file.
-        listed: whether `names` shows it.
+        name: defaults to the name of the weight file; gets a numeric suffix if it is taken.
+        listed: whether `names` includes the model.
+        Raises ValueError, and registers nothing, if the model cannot be loaded.
         """
         hints, folder = Hints(n_head, activation, attn_scale, names), folder_of(files)
         wanted = name or weight_files(Path(folder.name))[0].name
@@ -200,20 +200,20 @@ class Registry:
         return name
 
     def add_loaded(self, loaded: LoadedModel) -> None:
-        """Register a model that was made in this process, in place of one of its name. It is kept until `remove`."""
+        """Register a model of this process, replacing any model with its name. It is kept until `remove`."""
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
             self._store(loaded)
 
     def remove(self, name: str) -> None:
-        """Forget a model that was added, and delete the files of an upload. References to the model stay valid."""
+        """Forget an added model and delete the files of an upload. References to the model stay valid."""
         with self._lock:
             if name not in MODELS:
                 self._forget(name)
 
     def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
-        """See `get_model`."""
+        """Return a shared model, see `get_model`."""
         with self._lock:
             source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
@@ -237,7 +237,7 @@ class Registry:
         return load.wait(progress)
 
     def float32_copy(self, name: str) -> LoadedModel:
-        """Return a copy of a shared model in float32 that is not shared. Raises ValueError without memory for both."""
+        """Load an unshared float32 copy of a shared model. Raises ValueError if there is not enough memory."""
         source = self._sources.get(name)
         if source is None:
             raise GPTError("model.not_shared", "{name} is not a shared model", name=name)
@@ -248,7 +248,7 @@ class Registry:
         return list(self._in_memory.values())
 
     def trim(self) -> None:
-        """Return the memory of texts that have ended, and of what was freed."""
+        """Free the memory of finished texts and return it to the system."""
         for engine in list(self._engines):
             engine.trim()
         return_free_memory()
@@ -309,7 +309,8 @@ class Registry:
             if n_bytes > self.memory:
                 raise GPTError(
                     "memory.limit",
-                    "{model} needs {need} of memory, and models may take {limit}: choose a smaller one, or allow more",
+                    "{model} needs {need} of memory, but models may use only {limit}: choose a smaller model or raise "
+                    "the limit",
                     model=name,
                     need=format_bytes(n_bytes),
                     limit=format_bytes(self.memory),
@@ -336,7 +337,7 @@ class Registry:
             return sys.maxsize if self.memory is None else self.memory - self._used_bytes()
 
     def _evict(self, name: str) -> None:
-        """Drop the registry's reference; a model that is still in use becomes the most recently requested."""
+        """Drop the registry's reference. A model still in use counts as the most recently requested."""
         self._in_memory[name] = self._loaded.pop(name)
         used = self._in_memory.get(name)
         if used is not None:
@@ -344,7 +345,7 @@ class Registry:
 
 
 def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
-    """Return a temporary folder with these files, linked or copied. Raises ValueError if one cannot be read."""
+    """Link or copy files to a temporary folder and return it. Raises ValueError if a file cannot be read."""
     folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
     for file in map(Path, files):
         try:
@@ -375,16 +376,17 @@ memory_of_listed = _shared.memory_of_listed
 
 
 def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
-    """The shared model of a name of `list_models`, loaded on first use. It is in use while the result is referenced.
+    """Return a shared model by its name in `list_models`, loading it on first use.
 
-    progress: called in the caller's thread, while it waits, with the bytes downloaded and their total.
-    Raises ValueError if there is no such model or it cannot be loaded.
+    The model stays in memory while the result is referenced.
+    progress: called in the waiting thread with the downloaded and total bytes.
+    Raises ValueError if the model is unknown or cannot be loaded.
     """
     return _shared.get(name, progress)
 
 
 def as_loaded(model: AnyModel) -> LoadedModel:
-    """Return the model itself if it is loaded, the shared one of a name of `list_models`, else that of `load_model`.
+    """Return a model in any form as a LoadedModel: shared if its name is in `list_models`, else from `load_model`.
 
     A GPT gets the vocabulary `TokenNumbers`. Raises ValueError for anything else.
     """
@@ -400,7 +402,7 @@ named.append(as_loaded)
 
 
 def _reduce(loaded: LoadedModel) -> Any:
-    """Copying or pickling a shared model gives the shared model of that name."""
+    """Copy or pickle a shared model by name."""
     return (get_model, (loaded.name,)) if _shared.has(loaded) else object.__reduce_ex__(replace(loaded), 4)
 
 

@@ -20,32 +20,32 @@ from gpt.models.checkpoints.stated import NO_HINTS
 from gpt.models.loading import LoadedModel, Precision, best_device, build, checked_precision
 
 DEFAULT_MODEL = "stories"
-LLAMA_MODEL = "stories-llama"  # of about the same size and on the same text, in Llama's shape
-POEMS_MODEL = "poems"  # of Chinese characters, on regulated verse
+LLAMA_MODEL = "stories-llama"  # same text and about the same size, with Llama's architecture
+POEMS_MODEL = "poems"  # Chinese characters, regulated verse
 ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
-UNTRAINED = "untrained"  # the configuration and the vocabulary of the bundled model, with random weights
+UNTRAINED = "untrained"  # configuration and vocabulary of the bundled model, with random weights
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """What a model was trained on.
+    """The training data of a model.
 
     Attributes:
-        languages: ISO 639-1 codes of the languages that it can write.
-        facts: Whether the texts were about the world, so that it can answer a question of fact.
+        languages: ISO 639-1 codes of the languages that the model can write.
+        facts: Whether the texts contain facts about the world, so that the model can answer factual questions.
     """
 
     languages: tuple[str, ...] = ("en",)
     facts: bool = True
 
     def fits(self, language: str, *, facts: bool) -> bool:
-        """Return whether a model of these texts can go on with one in a language, and with facts if it takes them."""
+        """Return whether the model can continue a text in a language, and one that needs facts if `facts`."""
         return language in self.languages and (self.facts or not facts)
 
 
 STORIES = Corpus(facts=False)  # simple English stories
-POEMS = Corpus(("zh",), facts=False)  # regulated verse of the Tang and the Song
+POEMS = Corpus(("zh",), facts=False)  # regulated verse of the Tang and Song dynasties
 ENGLISH = Corpus()
 MANY = Corpus(("en", "zh", "fr", "es", "de", "it", "pt", "ru", "ja", "ko", "ar", "vi", "th"))
 
@@ -55,9 +55,9 @@ class HubModel:
     """A model of the Hugging Face hub that the page offers.
 
     Attributes:
-        title: Name for people.
+        title: Display name.
         n_parameters: Number of parameters; tied weights count once.
-        corpus: What it was trained on.
+        corpus: Its training data.
     """
 
     title: str
@@ -90,17 +90,17 @@ MODELS = (*TRAINED_HERE, UNTRAINED, *HUB_MODELS)
 
 
 def corpus_of(name: str) -> Corpus | None:
-    """Return what a listed model was trained on, None for other models and for one that was not trained."""
+    """Return the training data of a listed model, None for other and untrained models."""
     model = HUB_MODELS.get(name)
     return TRAINED_HERE.get(name) if model is None else model.corpus
 
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a model. location: a path, or a repository of the hub.
+    """The source of a model. location: a path or a hub repository.
 
-    listed: whether `list_models` shows it. folder: holds the files of an upload. loaded: a model that was made in this
-    process, which cannot be loaded again.
+    listed: whether `list_models` includes it. folder: holds the files of an upload. loaded: a model that was created in
+    this process and cannot be loaded again.
     """
 
     location: Path | str
@@ -112,18 +112,18 @@ class Source:
 
     @property
     def is_here(self) -> bool:
-        """Whether opening it downloads nothing."""
+        """Whether it can be opened without a download."""
         return isinstance(self.location, Path) or hub.cached_folder(self.location) is not None
 
     @property
     def is_private(self) -> bool:
-        """Whether it is of one visitor: an upload, or not listed."""
+        """Whether it belongs to one visitor: an upload or an unlisted model."""
         return self.folder is not None or not self.listed
 
     def spec(self, name: str, precision: Precision) -> ModelSpec:
-        """What a replica loads: a path must lead to the same files on its computer."""
+        """Return the model specification for a replica. A path must refer to the same files on its computer."""
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
-        location = name if name in MODELS else location  # a bundled one lies elsewhere there
+        location = name if name in MODELS else location  # bundled models have another path there
         return ModelSpec(name, location, precision, tuple(self.hints.given().items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
@@ -132,7 +132,10 @@ class Source:
 
 
 def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
-    """The source of a name of MODELS, else of a path, else of a repository of the hub. Raises ValueError otherwise."""
+    """Find the source of a name in MODELS, a path, or a hub repository, in this order.
+
+    Raises ValueError for anything else.
+    """
     name = str(name_or_path)
     if name == UNTRAINED:
         return Source(BUNDLED, hints, untrained=True)
@@ -153,7 +156,7 @@ def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
 
 
 def _existing(name: str) -> Path | None:
-    """Return the path of that name, if there is one."""
+    """Return the path with this name, if it exists."""
     try:
         path = Path(name).expanduser()
         return path if path.exists() else None
@@ -162,14 +165,14 @@ def _existing(name: str) -> Path | None:
 
 
 def available_device(device: str | torch.device) -> torch.device:
-    """Return the device. Raises ValueError if this computer does not have it, and for "meta"."""
+    """Return a device of this computer. Raises ValueError for any other device and for "meta"."""
     try:
         found = torch.device(device)
         torch.empty(1, device=found).item()
     except (AssertionError, NotImplementedError, RuntimeError, TypeError):
         raise GPTError(
             "device.unknown",
-            "this computer has no device {device!r} that torch can use: choose cpu",
+            "torch cannot use the device {device!r} on this computer: choose cpu",
             device=str(device),
         ) from None
     return found
@@ -187,16 +190,15 @@ def load_model(
     trainable: bool = False,
     progress: Progress | None = None,
 ) -> LoadedModel:
-    """Load a model that is not shared: a name of `list_models`, a path, or a repository of the hub.
+    """Load a model that is not shared, from a name in `list_models`, a path, or a hub repository.
 
-    device: None is CUDA if there is one, else MPS, else the CPU.
-    n_head, activation, attn_scale, names: for checkpoints that do not state them, see `gpt.models.checkpoints.Hints`.
-        Where the roles of the weights can only be inferred, a warning shows the table by which they were read, which
-        names="infer" confirms.
-    trainable: the model has ordinary parameters: `loaded.model.train()`, an optimizer and changes in place work, and
-        generating is slower on a CPU, where weights are packed for inference otherwise and can only be read.
-    progress: called while it downloads, with the bytes downloaded and their total.
-    Raises ValueError if it cannot be loaded.
+    device: Defaults to CUDA if available, else MPS, else the CPU.
+    n_head, activation, attn_scale, names: For checkpoints that do not state them, see `gpt.models.checkpoints.Hints`.
+        If the roles of the weights have to be inferred, a warning shows the inferred table; names="infer" confirms it.
+    trainable: Load ordinary parameters, which can be trained and changed in place. By default, weights on a CPU are
+        packed: generation is faster, but they are read-only.
+    progress: Called during a download with the downloaded and total bytes.
+    Raises ValueError if the model cannot be loaded.
     """
     precision = checked_precision(precision)
     source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names))

@@ -240,6 +240,6 @@ def test_without_torchs_private_operators_weights_stay_ordinary_and_say_so(witho
     assert isinstance(half.model.lm_head, packed_linear.BFloat16Linear)
     with (
         pytest.warns(UserWarning, match="Int8Linear does not work"),
-        pytest.raises(ValueError, match="lacks the operators of precision int8"),
+        pytest.raises(ValueError, match="lacks the operators for precision int8"),
     ):
         load_model("stories", device="cpu", precision="int8")

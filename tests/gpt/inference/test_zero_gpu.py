@@ -149,5 +149,5 @@ def test_models_are_not_packed_on_zero_gpu_and_int8_is_refused(monkeypatch: pyte
     copied = copy.deepcopy(loaded.model).to("meta")
     assert {parameter.device.type for parameter in copied.parameters()} == {"meta"}
     assert {parameter.device.type for parameter in loaded.model.parameters()} == {"cpu"}
-    with pytest.raises(ValueError, match="int8 is for CPUs: on ZeroGPU choose half"):
+    with pytest.raises(ValueError, match="int8 is only for CPUs: choose half on ZeroGPU"):
         load_model("stories", device="cpu", precision="int8")

@@ -54,7 +54,7 @@ def test_progress_rises_to_the_size_of_the_weights(served: Hub) -> None:
 
 def test_interrupted_download_is_not_used_and_is_resumed(served: Hub, tmp_path: Path) -> None:
     served.cut = 50_000
-    with pytest.raises(ValueError, match=r"could not be fetched.*continues where it stopped"):
+    with pytest.raises(ValueError, match=r"could not be downloaded.*resumes where it stopped"):
         load_model(REPO)
     assert not list((tmp_path / "cache").rglob(hub.WEIGHTS))
     served.cut, served.down = None, False
@@ -77,7 +77,7 @@ def test_download_continues_after_each_broken_connection(served: Hub) -> None:
 
 def test_download_restarts_if_the_server_does_not_support_ranges(served: Hub) -> None:
     served.cut = 50_000
-    with pytest.raises(ValueError, match="could not be fetched"):
+    with pytest.raises(ValueError, match="could not be downloaded"):
         hub.download(REPO)
     served.cut, served.down, served.ranges = None, False, False
     assert (hub.download(REPO) / hub.WEIGHTS).read_bytes() == served.files[hub.WEIGHTS]
@@ -108,7 +108,7 @@ def test_cached_models_need_no_network(served: Hub) -> None:
 def test_offline_raises_an_error_that_says_what_to_do(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     for name in (REPO, "gpt2"):
-        with pytest.raises(ValueError, match=f"{name} could not be fetched.*connect to the internet"):
+        with pytest.raises(ValueError, match=f"{name} could not be downloaded.*connect to the internet"):
             load_model(name)
     assert served.gets == []
 

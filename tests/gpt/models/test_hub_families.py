@@ -57,7 +57,7 @@ def test_a_model_in_the_cache_without_one_of_its_files_is_not_used(served: Hub, 
     folder = hub.download(REPO)
     sorted(folder.glob("*.safetensors"))[1].unlink()
     served.down = True
-    with pytest.raises(ValueError, match="could not be fetched"):
+    with pytest.raises(ValueError, match="could not be downloaded"):
         load_model(REPO)
 
 
@@ -119,13 +119,13 @@ def test_torch_files_are_fetched_where_there_are_no_safetensors(
 
 def test_an_address_that_cannot_be_found_is_no_network(served: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "weight_names", lambda name: socket.getaddrinfo("nowhere.invalid", 443))
-    with pytest.raises(ValueError, match=r"could not be fetched from the Hugging Face hub \(no network\)"):
+    with pytest.raises(ValueError, match=r"could not be downloaded from the Hugging Face hub \(no network\)"):
         load_model(REPO)
 
 
 def test_a_gated_model_says_what_to_do(served: Hub) -> None:
     served.gated = True
-    with pytest.raises(ValueError, match=r"agreed to its licence: do so on huggingface.co/someone/tiny, log in"):
+    with pytest.raises(ValueError, match=r"requires you to accept its licence: do so on huggingface.co/someone/tiny, log in"):
         load_model(REPO)
 
 

@@ -80,13 +80,13 @@ def test_weights_whose_logits_overflow_are_refused_by_name(tmp_path: Path) -> No
     for parameter in model.parameters():
         parameter.data.mul_(1e15)
     save_model(tmp_path / "burst", model, PlainIds(N_VOCAB), dtype=torch.float32)
-    with pytest.raises(ValueError, match="burst gives logits that are NaN or infinite"):
+    with pytest.raises(ValueError, match="burst gives NaN or infinite logits"):
         load_model(tmp_path / "burst")
 
 
 @pytest.mark.parametrize("device", ["bogus", "cuda:99", "meta?", "meta", 3.5])
 def test_a_device_that_is_not_there_is_refused(device: object) -> None:
-    with pytest.raises(ValueError, match="this computer has no device"):
+    with pytest.raises(ValueError, match="torch cannot use the device"):
         load_model("stories", device=device)
 
 

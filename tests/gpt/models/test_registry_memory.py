@@ -54,7 +54,7 @@ def test_model_larger_than_the_budget_is_refused_and_nothing_is_evicted(folders:
     models = [id(registry.get(name).model) for name in names[:2]]
     save_model(tmp_path / "large", GPT(GPTConfig(500, 8, 1, 2, 64)), PlainIds(500))
     name = registry.add(tmp_path / "large")
-    with pytest.raises(ValueError, match=r"needs .* KiB of memory, and models may take .* KiB: choose a smaller one"):
+    with pytest.raises(ValueError, match=r"needs .* KiB of memory, but models may use only .* KiB: choose a smaller model"):
         registry.get(name)
     assert [id(registry.get(name).model) for name in names[:2]] == models
 
@@ -68,7 +68,7 @@ def test_budget_counts_the_precision(folders: list[Path]) -> None:
     registry = Registry(memory=size, device=CPU, precision="half")
     assert registry.get(registry.add(folders[0])).precision == "half"
     registry.configure(memory=size, device=CPU)
-    with pytest.raises(ValueError, match="choose a smaller one"):
+    with pytest.raises(ValueError, match="choose a smaller model"):
         registry.get(registry.add(folders[0]))
 
 
