@@ -200,7 +200,7 @@ def test_norms_without_telling_names_and_blocks_that_differ_are_not_guessed(tmp_
         ({"names": {"h.{n}.ln_1": "norm"}}, "norm must have {n} once"),
         ({"names": {"wte": "tok"}, "rotary": True}, "option that is not implemented: rotary"),
         ({"names": {"wte": "tok"}, "qkv_order": "vk"}, "qkv_order must be"),
-        ({"names": {"wte": "tok"}}, "tok, but no weight is called that"),
+        ({"names": {"wte": "tok"}}, "tok, but no weight has this name"),
     ],
 )
 def test_a_wrong_file_of_names_is_a_sentence(tmp_path: Path, content: dict[str, object], said: str) -> None:

@@ -1,7 +1,7 @@
 """Byte-level BPE as two files, vocab.json and merges.txt.
 
-They leave open how a text is split into words before bytes are merged: each family has a rule of its own.
-`pair_as_tokenizer_json` completes them to what a tokenizer.json contains.
+They do not specify how a text is split into words before bytes are merged; each family has its own rule.
+`pair_as_tokenizer_json` adds the missing information.
 """
 
 from __future__ import annotations
@@ -28,40 +28,40 @@ NFC = {"type": "NFC"}
 DIGITS = {"type": "Digits", "individual_digits": True}
 QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
 GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
-# The classes of transformers that read the two files, each with its normalizer and what comes before the bytes.
+# Tokenizer classes of transformers that read the two files: the normalizer, and the splits before the byte level.
 CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
     GPT2_CLASS: (None, []),
     "CodeGenTokenizer": (None, []),
     NEOX_CLASS: (NFC, []),
     QWEN_CLASS: (NFC, [QWEN_SPLIT]),
 }
-ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")  # of a file that names no family
-# Classes by the model_type in config.json, where no tokenizer_config.json names one.
+ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")  # classes that name no family
+# Class for each model_type in config.json, used if tokenizer_config.json names none.
 MODEL_TYPES = {
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), GPT2_CLASS),
     **dict.fromkeys(("gpt_neox", "olmo", "mpt"), NEOX_CLASS),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), QWEN_CLASS),
 }
-MANY_MERGES = 5000  # so many, none of them with a digit, come from texts whose digits were split off
+MANY_MERGES = 5000  # if this many merges contain no digit, the family splits off digits
 CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 
 
 def byte_letters() -> dict[str, int]:
-    """Return {letter: byte}: printable Latin-1 bytes have their own letter, the others one from U+0100 on."""
+    """Return {letter: byte}: printable Latin-1 bytes are their own letters, the others start at U+0100."""
     printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
 def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
-    """Read vocab.json and merges.txt as the content of a tokenizer.json.
+    """Read vocab.json and merges.txt into the contents of a tokenizer.json.
 
     Args:
-        settings: The content of tokenizer_config.json; may be empty.
-        model_type: The family in config.json, None without one.
+        settings: Contents of tokenizer_config.json; may be empty.
+        model_type: The family in config.json, None if there is none.
 
     Raises:
-        ValueError: A file is damaged, or nothing tells how the family splits texts.
+        ValueError: A file is damaged, or the family's way of splitting texts is unknown.
     """
     vocab = read_json(folder / VOCAB_JSON, dict)
     lines = read_text(folder / MERGES_TXT).split("\n")
@@ -73,7 +73,7 @@ def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type
 def byte_level_json(
     vocab: Mapping[str, int], merges: Sequence[Sequence[str]], *, family: str = GPT2_CLASS, prefix_space: bool = False
 ) -> dict[str, Any]:
-    """Return the content of a tokenizer.json. family: A key of CLASSES, for how texts are split."""
+    """Return the contents of a tokenizer.json. family: A key of CLASSES, which determines how texts are split."""
     normalizer, splits = CLASSES[family]
     if not splits and len(merges) > MANY_MERGES and not any(re.search("[0-9]", "".join(pair)) for pair in merges):
         splits = [DIGITS]
@@ -90,14 +90,14 @@ def byte_level_json(
 
 
 def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
-    """Return the key of CLASSES that the settings name, else that of the model's family, GPT-2's without either."""
+    """Return a key of CLASSES from the settings, else from the model's family, else GPT-2's."""
     named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
     if not named or named in ANY_CLASS:
         named = GPT2_CLASS if model_type is None else MODEL_TYPES.get(str(model_type), str(model_type))
     if named not in CLASSES:
         raise GPTError(
             "vocabulary.class",
-            "{words} and {merges} do not tell how {name} splits a text into words: put the model's {file} beside them",
+            "{words} and {merges} do not specify how {name} splits a text into words: add the model's {file}",
             words=VOCAB_JSON,
             merges=MERGES_TXT,
             name=named[:40],
@@ -107,7 +107,7 @@ def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
 
 
 def control_names(vocab: Mapping[str, int], merges: Sequence[object]) -> list[str]:
-    """Return the tokens, such as "<pad>", that are neither a byte nor made by a merge."""
+    """Return the tokens, such as "<pad>", that are neither a byte nor the result of a merge."""
     made = {"".join(map(str, pair)).replace(" ", "") for pair in merges if isinstance(pair, (list, str))}
     return [each for each in vocab if CONTROL_NAME.fullmatch(each) and each not in made]
 
@@ -124,7 +124,7 @@ def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Return the ids of the tokens in letters, and their merges in order, from the ids of their bytes."""
+    """Convert {bytes: id} to {letters: id} and the merges in order."""
     letter_of = {byte: letter for letter, byte in byte_letters().items()}
     letters = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
     made = [(token, rank) for token, rank in sorted(ranks.items(), key=lambda item: item[1]) if len(token) > 1]
@@ -133,7 +133,7 @@ def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list
 
 
 def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[bytes, bytes]:
-    """Return the two tokens that the merge of this rank joins: the encoding of its bytes without that merge."""
+    """Return the two tokens that form this token: the encoding of its bytes without its own merge."""
     parts = [bytes([byte]) for byte in token]
     while len(parts) > 2:
         lowest, at = min((ranks.get(a + b, rank), i) for i, (a, b) in enumerate(pairwise(parts)))
@@ -146,12 +146,12 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
 
 
 def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
-    """Return the tokens that no text is encoded to, with their ids."""
+    """Return the ids of the tokens that `encode` never produces, by name."""
     return dict(tokenizer.encoding._special_tokens)
 
 
 def bpe_tokenizer(ranks: dict[bytes, int], special: Mapping[str, int], n_vocab: int) -> Tokenizer:
-    """Make a tokenizer of n_vocab tokens. Unused ids, such as those of a padded embedding, are special: "<50300>"."""
+    """Create a tokenizer of n_vocab tokens. Unused ids, such as padding of the embedding, become "<50300>" etc."""
     unused = set(range(n_vocab)) - set(ranks.values()) - set(special.values())
     special = {**special, **{f"<{i}>": i for i in sorted(unused)}}
     return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))

@@ -1,4 +1,4 @@
-"""The chat templates of models: Jinja programs that write messages as the text that a model was trained on."""
+"""Chat templates: Jinja programs that write messages in the text format that a model was trained on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import read_text
 
 TEMPLATE_FILE = "chat_template.jinja"
-TEMPLATE_KEY = "chat_template"  # of tokenizer_config.json
+TEMPLATE_KEY = "chat_template"  # in tokenizer_config.json
 PROGRAM = Path(__file__).with_name("render_chat.py")
 FOLDERS = tuple(str(Path(str(package.__file__)).parent.parent) for package in (jinja2, markupsafe))
 MAX_CPU_SECONDS, MAX_SECONDS = 1, 30
@@ -28,21 +28,21 @@ MAX_REASON_CHARS = 200
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A template of a model that is not trusted. tokens: names of control tokens that it may write, by their role."""
+    """An untrusted chat template. tokens: names of the control tokens that it may use, by role."""
 
     source: str
     tokens: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """Return the text of the messages up to where the assistant begins to answer.
+        """Render messages up to the point where the assistant starts to answer.
 
-        It is rendered in another process, with limits on time and memory. Raises ValueError if the template refuses the
+        The template runs in another process, with limits on time and memory. Raises ValueError if it refuses the
         messages, fails, or exceeds a limit.
         """
         if len(self.source) > MAX_TEMPLATE_CHARS:
             raise GPTError(
                 "chat.template_length",
-                "the chat template of this model has {n:,} characters: at most {limit:,} are run",
+                "the chat template of this model has {n:,} characters, more than the limit of {limit:,}",
                 n=len(self.source),
                 limit=MAX_TEMPLATE_CHARS,
             )
@@ -58,7 +58,7 @@ class ChatTemplate:
 
 
 def ask(request: str) -> dict[str, Any]:
-    """Return the answer of `render_chat.py`, {"error": "time"} if it takes too long."""
+    """Run `render_chat.py` and return its answer, or {"error": "time"} if it takes too long."""
     limits = (str(MAX_CPU_SECONDS), str(MAX_BYTES), str(MAX_TEXT_CHARS))
     try:
         done = subprocess.run(
@@ -71,16 +71,16 @@ def ask(request: str) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired:
         return {"error": "time"}
-    if done.returncode < 0:  # by a signal: the limit on processor time
+    if done.returncode < 0:  # killed by the limit on CPU time
         return {"error": "time"}
     try:
         return json.loads(done.stdout)
-    except ValueError:  # out of memory while it wrote the answer
+    except ValueError:  # out of memory while writing the answer
         return {"error": "memory"}
 
 
 def failure(answer: dict[str, Any]) -> GPTError:
-    """Return the error of an answer without a text."""
+    """Return the error for an answer without text."""
     if "refused" in answer:
         return GPTError(
             "chat.refused", "the chat template refuses these messages: {reason}", reason=short(answer["refused"])
@@ -94,19 +94,19 @@ def failure(answer: dict[str, Any]) -> GPTError:
 
 
 def template_failed(reason: object) -> GPTError:
-    """Return the error of a template that fails."""
+    """Return the error for a failing template."""
     return GPTError("chat.template", "the chat template of this model fails: {reason}", reason=short(reason))
 
 
 def short(reason: object) -> str:
-    """Return the first line of a reason, at most MAX_REASON_CHARS of it."""
+    """Return the first line of a reason, cut to MAX_REASON_CHARS."""
     return str(reason).strip().partition("\n")[0][:MAX_REASON_CHARS]
 
 
 def read_chat_template(folder: Path, config: Mapping[str, Any], tokens: Mapping[str, str]) -> ChatTemplate | None:
-    """The template in chat_template.jinja, else in tokenizer_config.json, its content being `config`; None without one.
+    """Read the template from chat_template.jinja, else from `config`, the contents of tokenizer_config.json.
 
-    Of several by name it is the one named "default".
+    Uses the one named "default" if there are several. Returns None if there is no template.
     """
     if (folder / TEMPLATE_FILE).is_file():
         return ChatTemplate(read_text(folder / TEMPLATE_FILE), tokens)

@@ -1,4 +1,4 @@
-"""Opens a checkpoint: finds its files, checks them, and loads its weights into a model."""
+"""Open a checkpoint: find and check its files, and load its weights into a model."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-CHECKED_ROWS = 4096  # at once, because a sum in float32 makes a copy
-CHECKSUM = "sha256"  # an entry of our config.json
+CHECKED_ROWS = 4096  # rows per check, because summing in float32 makes a copy
+CHECKSUM = "sha256"  # entry in our config.json
 TORCH_WEIGHTS = "pytorch_model.bin"
 TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
-INDEX_SUFFIX = ".index.json"  # of a file that lists the files of the weights, if there are several
+INDEX_SUFFIX = ".index.json"  # of a file that lists the shards of the weights
 INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
-# Files beside the weights: adapters, concepts, states of optimizers, schedules and random generators, settings.
+# Other files next to the weights: adapters, concepts, states of optimizers, schedules and generators, settings.
 NO_WEIGHTS = re.compile(
     r"(adapter_model|concepts|optimizer|scheduler|scaler|rng_state|random_states|training_args)(?![a-z])"
 )
@@ -42,10 +42,10 @@ NO_WEIGHTS = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A checkpoint that was opened and checked; its weights are memory-mapped.
+    """An opened and checked checkpoint with memory-mapped weights.
 
-    layout: the name of its format. norm_offset: is added to the weights of the norms (Gemma stores them minus 1).
-    folder: of its files.
+    layout: name of its format. norm_offset: added to the weights of norms (Gemma stores them minus 1).
+    folder: the folder of its files.
     """
 
     layout: str
@@ -57,17 +57,17 @@ class Checkpoint:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The data type in which they can be saved again: float16 or bfloat16 if all are stored so, else float32."""
+        """Data type for saving the weights again: float16 or bfloat16 if all are stored that way, else float32."""
         stored = {tensor.dtype for part in self.weights.values() for tensor in part}
         half = len(stored) == 1 and stored <= {torch.float16, torch.bfloat16} and not self.norm_offset
         return stored.pop() if half else torch.float32
 
     def n_bytes(self, dtype: torch.dtype = torch.float32) -> int:
-        """Memory of the weights in a data type."""
+        """Return the size of the weights in a data type, in bytes."""
         return sum(tensor.numel() for part in self.weights.values() for tensor in part) * dtype.itemsize
 
     def build(self, dtype: torch.dtype = torch.float32) -> GPT:
-        """The model in evaluation mode, with a copy of the weights: the files may change or be deleted afterwards.
+        """Build the model in evaluation mode. The weights are copied, so the files may change or be deleted later.
 
         Raises ValueError if there is not enough memory or a weight is NaN or infinite.
         """
@@ -78,10 +78,10 @@ class Checkpoint:
         return model
 
     def build_mapped(self) -> GPT:
-        """The model in evaluation mode in float32, with the weights where they are stored: read from the files when
-        they are used. The files must not change meanwhile. What is stored in another type or in parts is copied.
+        """Build the model in evaluation mode in float32 with memory-mapped weights, which are read when used.
 
-        Nothing is checked but the memory for the copies.
+        The files must not change meanwhile. Weights stored in another data type or in parts are copied. Only the memory
+        for the copies is checked.
         """
         self.need_memory(self.n_copied_bytes)
         model = meta_model(self.config).eval()
@@ -93,7 +93,7 @@ class Checkpoint:
 
     @property
     def n_copied_bytes(self) -> int:
-        """Memory of the weights that `build_mapped` copies."""
+        """Size of the weights that `build_mapped` copies, in bytes."""
         copied = [part for part in self.weights.values() if len(part) > 1 or part[0].dtype != torch.float32]
         return sum(tensor.numel() for part in copied for tensor in part) * torch.float32.itemsize
 
@@ -102,7 +102,7 @@ class Checkpoint:
         if n_bytes > (free := free_memory()):
             raise GPTError(
                 "memory.checkpoint",
-                "this model needs {need} of memory, {free} are free",
+                "this model needs {need} of memory, but only {free} are free",
                 need=format_bytes(n_bytes),
                 free=format_bytes(free),
             )
@@ -110,9 +110,9 @@ class Checkpoint:
     def fill(
         self, model: GPT, dtype: torch.dtype = torch.float32, *, matrices: torch.dtype | None = None
     ) -> Iterator[nn.Module]:
-        """Load the weights into a model on the meta device; yields each block when it is loaded, so it can be packed.
+        """Load the weights into a model on the meta device, yielding each loaded block so that it can be packed.
 
-        matrices: the data type of matrices, if another.
+        matrices: the data type of matrices, if different.
         Raises ValueError if a weight is NaN or infinite.
         """
         blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
@@ -127,7 +127,7 @@ class Checkpoint:
             model.lm_head.weight = model.wte.weight
 
     def _read(self, names: Iterable[str], dtype: torch.dtype, matrices: torch.dtype | None) -> dict[str, Tensor]:
-        """Copies of these weights; what was read of their files is taken out of memory again."""
+        """Copy these weights and release the pages of their files."""
         parts = {name: self.weights[name] for name in names}
         state = {
             name: self._weight(name, matrices if matrices and part[0].dim() == 2 else dtype)
@@ -137,7 +137,7 @@ class Checkpoint:
         return state
 
     def _stored(self, name: str) -> Tensor:
-        """Return a weight, still in its file if it is stored in one part and needs no offset."""
+        """Return a weight, memory-mapped if it is stored in one part and needs no offset."""
         part = self.weights[name]
         stored = part[0] if len(part) == 1 else torch.cat(part)
         if self.norm_offset and stored.dim() == 1 and name.endswith(".weight"):
@@ -157,11 +157,11 @@ class Checkpoint:
 
 
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:
-    """Open a folder, a file of weights, or the index of several; the configuration and vocabulary are beside them.
+    """Open a folder, a weight file, or an index of shards. The configuration and vocabulary are in the same folder.
 
     hints, or their fields as arguments: Facts that the checkpoint does not state, see `Hints`.
-    Raises NamesInferred if the roles of the weights can only be inferred, HeadsUnknown if n_head and ScaleUnknown if
-    attn_scale is needed, ValueError for a checkpoint that cannot be read or is of another architecture.
+    Raises NamesInferred if the roles of the weights can only be inferred, HeadsUnknown if n_head is needed,
+    ScaleUnknown if attn_scale is needed, and ValueError for an unreadable checkpoint or an unsupported architecture.
     """
     path = Path(path)
     if not (path.is_file() or path.is_dir()):
@@ -173,7 +173,7 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
 
 
 def open_files(files: list[Path], hints: Hints) -> Checkpoint:
-    """Open the weights in these files, with the configuration and the vocabulary beside the first."""
+    """Open these weight files, with the configuration and vocabulary in the folder of the first."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
     if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != folder_digest(config, folder):
@@ -196,7 +196,7 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
-    """Return the layout in a file, None without one; see `Hints`."""
+    """Return the layout from a file, None if there is none; see `Hints`."""
     if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
         return None
     path = folder / LAYOUT_FILE if names is None else Path(names)
@@ -206,12 +206,12 @@ def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
 
 
 def unknown_file(path: Path) -> GPTError:
-    """Return the error of a path that leads nowhere."""
+    """Return the error for a path that does not exist."""
     return GPTError("file.unknown", "there is no file or folder {path}", path=path)
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return the files with the weights of a folder, of an index, or the file itself."""
+    """Return the weight files of a folder or an index, or the file itself."""
     if path.is_file():
         return shards(path) if path.name.endswith(INDEX_SUFFIX) else [path]
     for name in (WEIGHTS, *INDEXES):
@@ -221,7 +221,7 @@ def weight_files(path: Path) -> list[Path]:
         if len(parts) != int(parts[0].stem.rpartition("-")[2]):
             raise GPTError(
                 "checkpoint.missing_shards",
-                "{folder} has {n} parts of a model, but not all: see {file}",
+                "{folder} has only {n} of the parts of a model: see {file}",
                 folder=path.name,
                 n=len(parts),
                 file=parts[0].name,
@@ -233,23 +233,23 @@ def weight_files(path: Path) -> list[Path]:
     if not others and (adapters := [file.name for file in found if file.name.startswith("adapter")]):
         raise GPTError(
             "checkpoint.adapter",
-            "{file} is an adapter (LoRA) without the model that it changes: merge it into the model first",
+            "{file} is an adapter (LoRA) without its base model: merge it into the model first",
             file=adapters[0],
         )
     if not others:
         raise GPTError(
             "checkpoint.no_weights",
-            "no weights here: their file ends in .safetensors, .pt, .pth or .bin; unpack a .zip first",
+            "there are no weights here, which would be in a .safetensors, .pt, .pth or .bin file; unpack a .zip first",
         )
     if not usual and len(others) > 1:
         raise GPTError(
-            "checkpoint.several_weights", "there are {n} files of weights here: name the one to read", n=len(others)
+            "checkpoint.several_weights", "there are {n} weight files here: name the one to read", n=len(others)
         )
     return usual[:1] or others
 
 
 def shards(index: Path) -> list[Path]:
-    """Return the files that an index lists. Raises ValueError if one of them is missing or elsewhere."""
+    """Return the files that an index lists. Raises ValueError if one of them is missing or in another folder."""
     names = listed_files(index)
     for name in names:
         if not (index.parent / name).is_file():
@@ -270,7 +270,7 @@ def listed_files(index: Path) -> list[str]:
 
 
 def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
-    """Return the folder of the vocabulary: that of the weights, or nanoGPT's ../data/<dataset> if it has none."""
+    """Return the folder of the vocabulary: the folder of the weights, else nanoGPT's ../data/<dataset>."""
     settings = extras.get("config")
     dataset = settings.get("dataset") if isinstance(settings, dict) else None
     if (
@@ -284,7 +284,7 @@ def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
 
 
 def folder_digest(config: Mapping[str, object], folder: Path) -> str:
-    """SHA-256 of a configuration, and of the vocabulary and the weights in a folder."""
+    """Return the SHA-256 of a configuration together with the vocabulary and the weights in a folder."""
     total = hashlib.sha256(json.dumps(config, sort_keys=True).encode())
     for name in (*FILES, WEIGHTS):
         if (folder / name).is_file():

@@ -1,7 +1,7 @@
-"""Detects the layout of a checkpoint and translates its weights to our names.
+"""Detect the layout of a checkpoint and translate its weights to our names.
 
-Sizes are read from the weights. The configuration file adds what shapes do not determine (heads, activation) and must
-match the weights.
+Sizes are read from the weights. The configuration file adds facts that shapes do not determine, such as the heads and
+the activation, and must match the weights.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
 GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
-MAX_LISTED_WEIGHTS = 8  # of each kind, in an error message
-# Names of buffers, which are no weights: masks of attention, angles of rotary positions.
+MAX_LISTED_WEIGHTS = 8  # per kind of problem in an error message
+# Names of buffers, which are not weights: attention masks, rotary angles.
 BUFFERS = re.compile(
     r"(\.attn|(^|\.)attention)\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|version|IGNORE|inv_freq|freqs(_\w+)?"
     r"|(cos|sin)(_cached)?|position_ids)$"
@@ -73,7 +73,7 @@ BUFFERS = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class DetectedLayout:
-    """The weights and the configuration of a checkpoint, in our names."""
+    """The weights and configuration of a checkpoint, by our names."""
 
     layout: Layout
     config: GPTConfig
@@ -90,12 +90,12 @@ def detect_layout(
 ) -> DetectedLayout:
     """Find the layout of these weights and translate it.
 
-    config: The config.json beside them.
+    config: Contents of config.json.
     entries: The other entries of the checkpoint.
-    given: The layout, instead of a known one.
+    given: A layout to use instead of a known one.
     Raises NamesInferred if the layout was inferred from names and shapes and the hints do not accept that, HeadsUnknown
-    or ScaleUnknown if the number of heads or the scale of the scores is not stated; ValueError for weights without a
-    layout, for an option that is not implemented, and for weights that do not fit, which are listed.
+    or ScaleUnknown if the number of heads or the scale of the scores is not stated, and ValueError for an unknown
+    layout, an unsupported option, or weights that do not fit, which the message lists.
     """
     family = None if config is None else check_config(config)
     entries = entries or {}
@@ -105,8 +105,8 @@ def detect_layout(
     if given and (absent := [theirs for role, theirs in given.names.items() if not is_named(role, given, named)]):
         raise GPTError(
             "layout.role_absent",
-            "the names given for the weights include {names}, but no weight is called that: correct the name, or "
-            "remove it if the model has no such part",
+            "the given names include {names}, but no weight has this name: correct it, or remove it if the model has "
+            "no such part",
             names=", ".join(absent),
         )
     known = given or known_layout(tensors, named, config, entries)
@@ -123,12 +123,13 @@ def detect_layout(
         raise NamesInferred(
             "layout.inferred",
             "no known layout has weights with these names. Names and shapes suggest these roles, for a model of width "
-            "{n_embd} with LayerNorm before attention and before feed-forward:\n{layout}\nIf that is right, say so "
-            "with names='infer' (--names infer in a command); else save it, correct it, and give that file as names",
+            "{n_embd} with LayerNorm before attention and feed-forward:\n{layout}\nIf this is right, confirm it with "
+            "names='infer' (--names infer on the command line); else save it to a file, correct it, and pass the file "
+            "as names",
             layout=replace(layout, **told).to_json(),
             n_embd=sizes["n_embd"],
         )
-    if layout.title == OURS:  # states every option, and older ones qkv_bias=True beside bias=False
+    if layout.title == OURS:  # states every option; older checkpoints have qkv_bias=True with bias=False
         sizes = {name: value for name, value in sizes.items() if name not in ("bias", "qkv_bias")}
         if stated.get("qkv_bias") and not stated.get("bias") and "h.0.attn.c_attn.bias" not in weights:
             stated["qkv_bias"] = None
@@ -141,7 +142,7 @@ def detect_layout(
 
 
 def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints) -> DetectedLayout:
-    """Translate the weights of a family; its configuration states every option.
+    """Translate the weights of a family, whose configuration states every option.
 
     Raises:
         ValueError: The weights or the hints contradict the configuration.
@@ -155,15 +156,15 @@ def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hin
     if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # transformers ties in both directions
         weights["wte.weight"] = weights["lm_head.weight"]
     sizes = read_sizes(weights, layout)
-    tied = tied and sizes["tie_weights"]  # transformers ties no weights that differ
+    tied = tied and sizes["tie_weights"]  # transformers does not tie weights that differ
     sizes = {name: sizes[name] for name in ("vocab_size", "block_size", "n_layer", "n_embd", "n_ff") if name in sizes}
-    stated.setdefault("attn_scale", None)  # so that no hint contradicts it
+    stated.setdefault("attn_scale", None)  # rejects a contradicting hint
     found = match_config({**sizes, "tie_weights": tied}, stated, hints, layout)
     return fitted(layout, found, weights)
 
 
 def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> DetectedLayout:
-    """Return the weights as the model reads them. Raises ValueError unless they fit."""
+    """Check the weights and bring them into the model's order. Raises ValueError if they do not fit."""
     if config.tie_weights:
         weights.pop("lm_head.weight", None)
     check_weights(config, weights, layout)
@@ -173,18 +174,18 @@ def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> DetectedLayou
 
 
 def check_has_head(weights: Weights, layout: Layout) -> None:
-    """Raise ValueError unless the head is among the weights."""
+    """Raise ValueError if the weights have no output head."""
     if "lm_head.weight" not in weights:
         raise GPTError(
             "layout.no_head",
-            "config.json states tie_word_embeddings=False, but the weights have no {name}: save the whole model with "
-            "its head, or state tie_word_embeddings=True if the head is the token embedding",
+            "config.json has tie_word_embeddings=False, but the weights have no {name}: save the whole model with its "
+            "head, or set tie_word_embeddings=True if the head is the token embedding",
             name=their_name("lm_head.weight", layout),
         )
 
 
 def clean_names(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights without buffers, by their names without wrappers."""
+    """Return the weights without buffers, with wrapper prefixes removed from their names."""
     named: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         name = strip_wrappers(name)
@@ -202,10 +203,11 @@ def known_layout(
     config: Mapping[str, object] | None,
     entries: Mapping[str, object],
 ) -> Layout | None:
-    """Return the layout that has these names; None for one that is not known.
+    """Return the known layout with these names, or None.
 
-    Five have GPT-2's names. Hugging Face stores its matrices transposed (Conv1D); nanoGPT has a tied head, may lack
-    biases, and states its model_args; minGPT has none of these; ours and bare state dicts have no outer module.
+    Five layouts use GPT-2's names. Hugging Face stores matrices transposed (Conv1D). nanoGPT has a tied head, may lack
+    biases and states model_args; minGPT has none of these properties. Our layout and bare state dicts have no outer
+    module.
     """
     for layout in LAYOUTS:
         has_roles = all(is_named(role, layout, named) for role in layout.names if role != "lm_head")
@@ -232,9 +234,9 @@ def known_layout(
 def stated_options(
     layout: Layout, config: Mapping[str, object] | None, entries: Mapping[str, object], sizes: Options
 ) -> Options:
-    """Return the options that a checkpoint states, in config.json or in its other entries.
+    """Return the options stated in config.json or in the other entries of a checkpoint.
 
-    Raises ValueError, naming both values, if they contradict each other.
+    Raises ValueError with both values if they contradict each other.
     """
     if layout.title == OURS:
         return known_options(config or {}, OUR_OPTIONS, "config.json")
@@ -257,22 +259,22 @@ def stated_options(
 
 
 def options_of_gpt2(config: Mapping[str, object]) -> Options:
-    """Return the options that a config.json of transformers' GPT-2 states. Raises ValueError for others than it has."""
+    """Return the options stated in the config.json of a GPT-2 from transformers. Raises ValueError for invalid ones."""
     names = {**SIZES, **FAMILIES[GPT2].options}
     return {ours: value for ours, value in read_family_options(config).items() if names.get(ours) in config}
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:
-    """Return whether the head is the embedding's matrix: absent, or equal to it."""
+    """Return whether the output head is tied to the embedding: absent or equal."""
     if head is None:
         return True
     return head.shape == wte.shape and (head.data_ptr() == wte.data_ptr() or torch.equal(head, wte))
 
 
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
-    """Return the configuration on which weights, stated options and hints agree.
+    """Combine the facts from weights, stated options and hints into a configuration.
 
-    Raises ValueError, naming both values, if they do not; HeadsUnknown and ScaleUnknown for what none of them tells.
+    Raises ValueError with both values if they disagree, and HeadsUnknown or ScaleUnknown if none of them states a fact.
     """
     found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
     for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
@@ -299,14 +301,14 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
 
 
 def contradicts(name: str, stated: object, given: object) -> GPTError:
-    """Return the error of a hint that contradicts what the checkpoint states."""
+    """Return the error for a hint that contradicts the checkpoint."""
     return GPTError(
         "layout.stated", "{name} is {stated} in the checkpoint, not {given}", name=name, stated=stated, given=given
     )
 
 
 def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
-    """Return the factor on the attention scores, None for the usual one. Raises as `match_config`."""
+    """Return the factor on the attention scores, None for the default. Raises ValueError like `match_config`."""
     n_embd, head_size = config.n_embd, config.head_size
     if hints.attn_scale is not None and "attn_scale" in stated:
         theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
@@ -317,9 +319,9 @@ def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout
     if scale is None and layout.asks_scale and config.n_head > 1:
         raise ScaleUnknown(
             "layout.scale_unknown",
-            "this checkpoint has a module for each head and does not state how its attention scores are scaled: give "
-            "attn_scale='head_size' (divided by the square root of {head_size}, the width of a head) or "
-            "attn_scale='n_embd' (by that of {n_embd}, the width of the model, as in the first edition of a lecture)",
+            "this checkpoint has a module for each head and does not state how attention scores are scaled: pass "
+            "attn_scale='head_size' (divide by the square root of {head_size}, the width of a head) or "
+            "attn_scale='n_embd' (divide by the square root of {n_embd}, the width of the model)",
             n_embd=n_embd,
             head_size=head_size,
         )
@@ -327,7 +329,7 @@ def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout
 
 
 def read_sizes(weights: Weights, layout: Layout) -> Options:
-    """Every option that the names and shapes of the weights determine."""
+    """Return the options that follow from the names and shapes of the weights."""
     for name in ("wte.weight", "h.0.mlp.c_fc.weight", *({"wpe.weight"} & set(weights))):
         if name not in weights or weights[name][0].dim() != 2:
             raise GPTError(
@@ -356,7 +358,7 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
 
 
 def fill_projections(weights: Weights) -> None:
-    """Add identities for the projections of attention's output, if no block has one."""
+    """Add identity matrices for the output projections of attention if no block has them."""
     if any(name.endswith("attn.c_proj.weight") for name in weights):
         return
     for name, part in list(weights.items()):
@@ -365,7 +367,7 @@ def fill_projections(weights: Weights) -> None:
 
 
 def fill_biases(weights: Weights, config: GPTConfig) -> None:
-    """Add zeros for the biases that no block has, where other parts of the model have some."""
+    """Add zeros for biases that no block has, if the model has others."""
     present = {role_of(name) for name in weights}
     for name, shape in expected_shapes(config).items():
         if name.endswith(".bias") and role_of(name) not in present:
@@ -373,7 +375,7 @@ def fill_biases(weights: Weights, config: GPTConfig) -> None:
 
 
 def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
-    """Name and shape of every weight that a checkpoint of this configuration has."""
+    """Return the name and shape of every weight in a checkpoint with this configuration."""
     shapes = {name: tuple(value.shape) for name, value in meta_model(config).state_dict().items()}
     if config.tie_weights:
         del shapes["lm_head.weight"]
@@ -381,7 +383,7 @@ def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
 
 
 def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
-    """Raise ValueError that lists the weights which are missing, unexpected, of the wrong shape or type."""
+    """Raise ValueError listing the weights that are missing, unexpected, or of the wrong shape or data type."""
     expected = expected_shapes(config)
     found = {name: concatenated_shape(part) for name, part in weights.items()}
     problems = {
@@ -403,7 +405,7 @@ def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """Return the shape of tensors concatenated along the first axis; () if they cannot be."""
+    """Return the shape of tensors concatenated along the first axis, () if that is impossible."""
     if any(t.dim() == 0 or t.shape[1:] != part[0].shape[1:] for t in part):
         return ()
     return (sum(t.shape[0] for t in part), *part[0].shape[1:])

@@ -1,6 +1,6 @@
-"""Families of models that transformers writes, as data: for each `model_type` the names of its weights and its options.
+"""Model families of transformers as data: the names of weights and options for each `model_type`.
 
-Source: the models of transformers; `tests/parity` compares with them.
+Source: the models of transformers, with which `tests/parity` compares.
 """
 
 from __future__ import annotations
@@ -11,29 +11,29 @@ from typing import Any
 
 from gpt.models.checkpoints.layouts import GPT2_LAYOUTS, GPT2_NAMES, HUGGING_FACE, SEPARATE, Layout
 
-Values = Mapping[str, Any]  # of a config.json
+Values = Mapping[str, Any]  # contents of a config.json
 GPT2 = "gpt2"
 
 
 @dataclass(frozen=True)
 class Family:
-    """How the models of one `model_type` are read.
+    """Description of the models of one `model_type`.
 
     Attributes:
         layout: Names of the weights without `prefix`. Two roles with the same name get the same weights.
-        prefix: Prefix of these names, which a model saved without its head lacks.
-        fixed: Our options that are the same in every model of the family.
-        options: Their names by ours; they replace or extend SIZES.
-        defaults: Values that transformers uses where config.json states none. None allows null.
-        powers: Our options that are powers of one of theirs: its name and the exponent.
-        required: Options that change the mathematics, with the only value that is implemented.
-        equal: Options that must have the value of another option, if config.json states them.
-        activations: Names of activations that have another meaning in this family.
-        window: Name of the option with the size of the attention window; it counts if `defaults` has it.
-        split: Stored matrices that contain several of the layout's, one below the other: parts of their names.
+        prefix: Prefix of these names, absent in models saved without their head.
+        fixed: Our options with the same value in every model of the family.
+        options: Names in config.json by our names; they replace or extend SIZES.
+        defaults: Values that transformers uses if config.json states none. None allows null.
+        powers: Our options that are powers of another option: its name and the exponent.
+        required: Options that change the mathematics, with the only supported value.
+        equal: Options that, if stated, must equal another option.
+        activations: Names of activations with a different meaning in this family.
+        window: Name of the option for the attention window, which applies if `defaults` has it.
+        split: Stored matrices that stack several matrices of the layout: parts of their names.
         skip_rows: Number of rows to skip at the start of a matrix, by role.
-        plain_norms: The norms have no weights and no biases.
-        variants: Changes to these fields where an option has a value: (option, value, fields).
+        plain_norms: Whether the norms have neither weights nor biases.
+        variants: Changes to these fields that depend on an option: (option, value, fields).
     """
 
     layout: Layout
@@ -64,7 +64,7 @@ SIZES = {
 
 
 def without(items: Mapping[str, str], *keys: str) -> dict[str, str]:
-    """Return the items with other keys."""
+    """Return the items without some keys."""
     return {key: value for key, value in items.items() if key not in keys}
 
 
@@ -458,7 +458,7 @@ FAMILIES = {
             "tie_word_embeddings": True,
         },
         required={"use_bidirectional_attention": False},
-        activations={"gelu": "gelu_tanh"},  # the first releases stated it
+        activations={"gelu": "gelu_tanh"},  # as stated in the first releases
     ),
     "olmo": Family(
         Layout("OLMo", LLAMA_NAMES),
@@ -583,7 +583,7 @@ FAMILIES = {
     ),
 }
 
-# Types that are not implemented, by the reason: the last part of a message's key.
+# Unsupported types by reason, which is the last part of a message's key.
 REASONS: dict[str, tuple[str, ...]] = {
     "alibi": ("bloom", "mpt"),
     "experts": (
@@ -607,4 +607,4 @@ REASONS: dict[str, tuple[str, ...]] = {
     "encoder_decoder": ("bart", "marian", "mbart", "mt5", "pegasus", "t5", "umt5", "whisper"),
     "encoder": ("albert", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert", "roberta"),
 }
-EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # options with their number
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # options for the number of experts

@@ -1,4 +1,4 @@
-"""The options of a transformers model by our names, from its config.json as versions 4 and 5 write it."""
+"""Read the options of a transformers model from its config.json, in the format of versions 4 and 5."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS, SIZES, Family, Values
 from gpt.models.checkpoints.stated import ACTIVATIONS, unknown_activation, wrong_type
 
-MAX_CONTEXT = 4096  # block_size of a rotary model: memory for it is allocated with every text
-MAX_SIZE = 2**24  # of what is stated: torch cannot multiply much larger ones
+MAX_CONTEXT = 4096  # block_size limit of rotary models, because every text allocates memory for its context
+MAX_SIZE = 2**24  # limit for stated sizes: torch cannot multiply much larger matrices
 FULL, WINDOWED = "full_attention", "sliding_attention"
 SKIPS_ROTATION = "no_rope_layer_interval"
 GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
@@ -27,7 +27,7 @@ def check_activation(option: str, value: object) -> None:
         raise unknown_activation(option, value)
 
 
-# For each of our options the check of its value in config.json, called with their name of the option and the value.
+# Checks of values in config.json by our names, called with the name in config.json and the value.
 CHECKS: dict[str, Callable[[str, object], None]] = {
     **dict.fromkeys(
         ("vocab_size", "n_head", "n_embd", "n_ff", "n_kv_head"), partial(check_integer, low=1, high=MAX_SIZE)
@@ -45,12 +45,12 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
 
 
 def check_config(config: Values) -> Family | None:
-    """Return the family of a model, or None if config.json is our own. A model without a type may be GPT-2.
+    """Return the family of a model, or None if config.json is in our format. A model without a type may be GPT-2.
 
-    Nothing but config.json is needed, so a model is refused before its weights are downloaded.
+    This needs only config.json, so an unsupported model is refused before its weights are downloaded.
 
     Raises:
-        ValueError: The model is of no known family, or one of its options is not implemented.
+        ValueError: The family is unknown, or an option is not supported.
     """
     model_type = config.get("model_type")
     if "model_type" not in config and not config.get("auto_map"):
@@ -70,8 +70,8 @@ def check_config(config: Values) -> Family | None:
         if config.get("auto_map"):
             raise GPTError(
                 "layout.remote_code",
-                "this {model_type} model brings its own code (auto_map), and no code of a model is run: choose a "
-                "model that transformers runs without trust_remote_code",
+                "this {model_type} model brings its own code (auto_map), which is never run: choose a model that "
+                "transformers runs without trust_remote_code",
                 model_type=model_type,
             )
         raise GPTError(
@@ -84,7 +84,7 @@ def check_config(config: Values) -> Family | None:
         method = quantized.get("quant_method") if isinstance(quantized, dict) else None
         raise GPTError(
             "layout.quantized",
-            "the weights of this model are quantised ({option}: {method}), which is not read: choose the original "
+            "the weights of this model are quantised ({option}: {method}), which is not supported: choose the original "
             "model; precision int8 makes it small here",
             option="quantization_config",
             method=method or "unknown",
@@ -95,7 +95,7 @@ def check_config(config: Values) -> Family | None:
 
 
 def refusal_reason(config: Values) -> GPTError | None:
-    """Return why a model outside FAMILIES is not implemented, from its type or its options; None if unknown."""
+    """Return the reason why a model outside FAMILIES is not supported, None if unknown."""
     parts = [config, mapping(config, "text_config")]
     types = [part.get("model_type") for part in parts]
     named = [reason for reason, names in REASONS.items() if any(each in names for each in types)]
@@ -110,12 +110,12 @@ def refusal_reason(config: Values) -> GPTError | None:
         named += ["encoder_decoder"] if part.get("is_encoder_decoder") is True else []
         named += ["images"] if isinstance(part.get("vision_config"), dict) else []
     sentences = {
-        "alibi": GPTError("layout.reason.alibi", "it adds positions to the attention scores, ALiBi"),
+        "alibi": GPTError("layout.reason.alibi", "it adds positions to the attention scores (ALiBi)"),
         "experts": GPTError("layout.reason.experts", "it is a mixture of experts"),
-        "linear_attention": GPTError("layout.reason.linear_attention", "some of its layers have linear attention"),
-        "recurrent": GPTError("layout.reason.recurrent", "a recurrent state takes the place of attention"),
-        "sinks": GPTError("layout.reason.sinks", "it has attention sinks and is a mixture of experts"),
-        "encoder_decoder": GPTError("layout.reason.encoder_decoder", "it has an encoder beside the decoder"),
+        "linear_attention": GPTError("layout.reason.linear_attention", "some of its layers use linear attention"),
+        "recurrent": GPTError("layout.reason.recurrent", "it has a recurrent state instead of attention"),
+        "sinks": GPTError("layout.reason.sinks", "it is a mixture of experts with attention sinks"),
+        "encoder_decoder": GPTError("layout.reason.encoder_decoder", "it has an encoder in addition to the decoder"),
         "encoder": GPTError("layout.reason.encoder", "it is an encoder and generates no text"),
         "images": GPTError("layout.reason.images", "it also reads images"),
     }
@@ -123,7 +123,7 @@ def refusal_reason(config: Values) -> GPTError | None:
 
 
 def find_family(config: Values) -> Family:
-    """Return the family of a configuration with the changes of its variants."""
+    """Return the family of a configuration, with its variants applied."""
     family = FAMILIES[config.get("model_type", GPT2)]
     values = {**family.defaults, **config}
     for option, value, changes in family.variants:
@@ -135,10 +135,10 @@ def find_family(config: Values) -> Family:
 
 
 def read_family_options(config: Values) -> dict[str, Any]:
-    """Return the options of a model of FAMILIES, by the names of GPTConfig.
+    """Return the options of a model of FAMILIES by the names of GPTConfig.
 
     Raises:
-        ValueError: An option is missing, of another type, or not implemented.
+        ValueError: An option is missing, has the wrong type, or is not supported.
     """
     family = find_family(config)
     values: Values = {**family.defaults, **config}
@@ -170,13 +170,13 @@ def read_family_options(config: Values) -> dict[str, Any]:
 
 
 def rotary_share(size: int, head_size: int) -> float:
-    """Return the share of a head that `GPTConfig.rotary_size` turns into `size` again."""
+    """Return the fraction of a head for which `GPTConfig.rotary_size` is `size`."""
     share = size / max(head_size, 1)
     return share if int(head_size * share) == size else math.nextafter(share, math.inf)
 
 
 def without_defaults(options: dict[str, Any]) -> dict[str, Any]:
-    """The options with None for those that say what None means, so that equal models have equal configurations."""
+    """Replace options that equal their default by None, so that equal models have equal configurations."""
     shared = {"n_kv_head": options["n_head"], "head_dim": options["n_embd"] / options["n_head"]}
     shared["n_ff"] = 4 * options["n_embd"]
     shared |= dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), options.get("bias", True))
@@ -186,10 +186,10 @@ def without_defaults(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_rotary(family: Family, values: Values) -> dict[str, object]:
-    """Base, share and scaling of rotary positions.
+    """Read the base, share and scaling of rotary positions.
 
-    Version 5 of transformers writes them all in `rope_parameters`, for Gemma 3 by type of layer; version 4 the scaling
-    in `rope_scaling` and the others beside it, where `Family.options` names them.
+    Version 5 of transformers writes all of them in `rope_parameters`, for Gemma 3 by layer type. Version 4 writes the
+    scaling in `rope_scaling` and the others at the top level, under the names in `Family.options`.
     """
     if "rotary_base" not in family.options:
         return {}
@@ -220,7 +220,7 @@ def read_rotary(family: Family, values: Values) -> dict[str, object]:
 
 
 def check_implemented(option: str, value: object, implemented: object) -> None:
-    """Raise ValueError for an option, None if it is not stated, that changes the mathematics."""
+    """Raise ValueError if an option is stated with a value that is not supported."""
     if value not in (implemented, None):
         raise GPTError(
             "layout.option_value",
@@ -232,23 +232,23 @@ def check_implemented(option: str, value: object, implemented: object) -> None:
 
 
 def check_complete(values: Values, names: Iterable[str]) -> None:
-    """Raise ValueError unless each of the options is stated."""
+    """Raise ValueError if an option is not stated."""
     if missing := [name for name in names if name not in values]:
         raise GPTError("layout.option_missing", "config.json does not state {names}", names=", ".join(missing))
 
 
 def unknown_scaling(rope: Values, known: str) -> GPTError:
-    """Return the error of a kind of scaling that is not implemented."""
+    """Return the error for an unsupported kind of scaling."""
     return GPTError(
         "layout.rope_type",
-        "rotary positions of the type {value!r} are not implemented: known are {known}",
+        "rotary positions of type {value!r} are not implemented: known types are {known}",
         value=rope_type(rope),
         known=known,
     )
 
 
 def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
-    """How the angles are stretched. Raises ValueError for a kind that is not implemented."""
+    """Read the scaling of rotary angles. Raises ValueError for an unsupported kind."""
     kind = rope_type(rope)
     if kind == "default":
         return None
@@ -266,21 +266,21 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
 
 
 def rope_type(rope: Values) -> object:
-    """Return the kind of scaling, under its newer or its older name."""
+    """Return the kind of scaling, stated under the current or the former name."""
     return rope.get("rope_type", rope.get("type")) or "default"
 
 
 def read_windows(family: Family, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
-    """The window, and the layers without it, from `layer_types` or by the rule of the family; {} if all see the same.
+    """Read the window and the layers without it, from `layer_types` or by the family's rule; {} if all are alike.
 
-    Gemma's layers without a window have another rotation, too.
+    Gemma's layers without a window also have a different rotation.
     """
     if family.window not in family.defaults:
         return {}
     check_switch("use_sliding_window", values.get("use_sliding_window", True))
     kinds = values.get("layer_types")
     is_on = values.get("use_sliding_window", True) or (SKIPS_ROTATION in family.defaults and kinds is not None)
-    window = values[family.window] if is_on else None  # SmolLM3 with layer_types needs no switch
+    window = values[family.window] if is_on else None  # SmolLM3 needs no switch if layer_types is stated
     if window is None:
         return {}
     check_integer(family.window, window, 1)
@@ -298,7 +298,7 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
 
 
 def expand_attention_types(types: object, n_layer: int) -> list[str]:
-    """Return the kinds of layers that GPT-Neo states as [[[kind, ...], repetitions], ...]."""
+    """Expand GPT-Neo's [[[kind, ...], repetitions], ...] to a list of layer types."""
     kinds: list[object] = []
     for pair in types if isinstance(types, list) else []:
         of, n = pair if isinstance(pair, list) and len(pair) == 2 else (None, None)
@@ -311,7 +311,7 @@ def expand_attention_types(types: object, n_layer: int) -> list[str]:
 
 
 def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple[int, ...]:
-    """List the layers without rotary positions: a 0 in `no_rope_layers`, else every `no_rope_layer_interval`-th."""
+    """Read the layers without rotary positions: those with a 0 in `no_rope_layers`, else one per interval."""
     if SKIPS_ROTATION not in family.defaults:
         return ()
     rotated = values.get("no_rope_layers")
@@ -329,7 +329,7 @@ def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple
 
 
 def default_layer_types(family: Family, values: Values, n_layer: int) -> list[str]:
-    """Return the kinds of layers that transformers uses for a configuration without `layer_types`."""
+    """Return the layer types that transformers uses if `layer_types` is not stated."""
     if unrotated := read_unrotated_layers(family, values, n_layer):
         return [WINDOWED if layer in unrotated else FULL for layer in range(n_layer)]
     rules = {"sliding_window_pattern": n_layer + 1, "max_window_layers": 0}
@@ -340,7 +340,7 @@ def default_layer_types(family: Family, values: Values, n_layer: int) -> list[st
 
 
 def mapping(values: Values, option: str) -> Mapping[str, object]:
-    """Return a nested object of a configuration, {} without one."""
+    """Return a nested object of a configuration, {} if it is missing. Raises ValueError for another type."""
     value = values.get(option)
     if value is not None and not isinstance(value, dict):
         raise wrong_type(option, value, "{...}")

@@ -1,4 +1,4 @@
-"""Vocabularies of Hugging Face's models, by the `tokenizers` library: tokenizer.json, or vocab.json and merges.txt."""
+"""Read Hugging Face vocabularies (tokenizer.json, or vocab.json and merges.txt) with the `tokenizers` library."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
 SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
-PLACES = ("#answer#", "#message#")  # in place of an answer and a message, to see what a template writes around them
-# Noncharacters of Unicode around the name of a control token in a message, so that it is not taken for the template's.
+PLACES = ("#answer#", "#message#")  # placeholders for an answer and a message that reveal the text around them
+# Unicode noncharacters that mark names of control tokens in messages, to tell them from those of the template.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
 WITHOUT_MARKS = str.maketrans("", "", MARK + END_MARK)
 MAX_PREFIX_TOKENS = 4
@@ -51,13 +51,13 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 @dataclass(frozen=True)
 class TokenizerSettings:
-    """The files beside a vocabulary.
+    """Settings from the files next to a vocabulary.
 
-    As in transformers, "add_bos_token" is ignored beside a tokenizer.json, which contains what precedes a text.
+    As in transformers, "add_bos_token" is ignored if there is a tokenizer.json, which contains the prefix of a text.
 
     Attributes:
-        tokens: Names of control tokens by their role, such as "bos_token".
-        end_ids: Ids that end a generation.
+        tokens: Names of control tokens by role, such as "bos_token".
+        end_ids: Ids that end generation.
         chat: The chat template.
     """
 
@@ -67,10 +67,10 @@ class TokenizerSettings:
 
 
 class HuggingFaceTokenizer(Vocabulary):
-    """A vocabulary read by the `tokenizers` library.
+    """A vocabulary of the `tokenizers` library.
 
-    Names of control tokens in a text are encoded as characters, never as control tokens. What the vocabulary cannot
-    write is left out. Ids of the model that the vocabulary lacks are control tokens such as "<50300>".
+    Names of control tokens in a text are encoded as characters, never as control tokens. Characters that the vocabulary
+    cannot express are omitted. Ids of the model without a token become control tokens such as "<50300>".
 
     Attributes:
         bytes_of: Bytes of each id, None for an id without a token.
@@ -115,7 +115,7 @@ class HuggingFaceTokenizer(Vocabulary):
         self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True
 
     def _id_of(self, name: str) -> int | None:
-        """Return the id of a token of the model, None without one."""
+        """Return the id of a token, None if the model does not have it."""
         found = self._tokenizer.token_to_id(name)
         return found if found is not None and found < self.n_vocab else None
 
@@ -151,8 +151,8 @@ class HuggingFaceTokenizer(Vocabulary):
         return self._encode_rendered(before + self._mark(valid_text(text)) + after, is_start=first)
 
     def _frame(self, first: bool) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Return what the template writes around a message, and how its tokens read: with the spaces put before."""
-        key = first, date.today()  # which some templates write
+        """Return the text of the template around a message, as rendered and as decoded from its tokens."""
+        key = first, date.today()  # some templates write the date
         if key not in self._frames:
             before = [] if first else [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACES[0]}]
             text = self._render([*before, {"role": "user", "content": PLACES[1]}])
@@ -173,13 +173,13 @@ class HuggingFaceTokenizer(Vocabulary):
         return self.settings.chat.render(marked)
 
     def _mark(self, text: str) -> str:
-        """Return the text with marks around names of control tokens."""
+        """Put marks around the names of control tokens in a text."""
         return self._names.sub(rf"{MARK}\g<0>{END_MARK}", text.translate(WITHOUT_MARKS))
 
     def _encode_rendered(self, text: str, *, is_start: bool = True) -> list[int]:
-        """Encode a rendered chat, in which names of control tokens stand for these unless they are marked.
+        """Encode a rendered chat, in which unmarked names of control tokens become control tokens.
 
-        is_start: Whether the text is the beginning of the chat, so that a space may be put before it.
+        is_start: Whether the text starts the chat, so that a space may be added before it.
         """
         ids: list[int] = []
         plain, at, strips = "", 0, False
@@ -196,12 +196,12 @@ class HuggingFaceTokenizer(Vocabulary):
         return ids + self._encode_part(plain.lstrip() if strips else plain, is_start=is_start, after=ids)
 
     def _encode_part(self, text: str, *, is_start: bool, after: Sequence[int]) -> list[int]:
-        """Encode the characters between two control tokens. after: ids before them, which end with a control token."""
+        """Encode the characters between two control tokens. after: ids so far, which end with a control token."""
         begins = self.checked.prefix == "each" if after else is_start
         return (self.encode if begins else self.encode_continuation)(text.translate(WITHOUT_MARKS)) if text else []
 
     def write(self, folder: Path) -> None:
-        """Write tokenizer.json and the settings beside it."""
+        """Write tokenizer.json and its settings."""
         self._tokenizer.save(str(folder / TOKENIZER_JSON), pretty=False)
         settings = {"tokenizer_class": "PreTrainedTokenizerFast", **self.settings.tokens}
         if self.settings.chat is not None:
@@ -217,7 +217,7 @@ class HuggingFaceTokenizer(Vocabulary):
             return [each for token_id in ids for each in self._as_characters(tokenizer, token_id)]
 
     def _as_characters(self, tokenizer: tokenizers.Tokenizer, token_id: int) -> list[int]:
-        """Return a token that merges have made; a control token as the tokens of its characters."""
+        """Return a regular token as it is, and a control token as the tokens of its characters."""
         if token_id not in self._never:
             return [token_id]
         name = tokenizer.id_to_token(token_id) or ""
@@ -225,7 +225,7 @@ class HuggingFaceTokenizer(Vocabulary):
         return [each for each in ids if each not in self._never]
 
     def _find_prefix(self) -> tuple[int, ...]:
-        """What tokenizer.json puts before a text."""
+        """Return the ids that tokenizer.json puts before a text."""
         with library_errors(TOKENIZER_JSON):
             text, all_ids = self._tokenizer.encode("a", add_special_tokens=False).ids, self._tokenizer.encode("a").ids
         before = [i for i in range(len(all_ids) + 1) if all_ids[i : i + len(text)] == text]
@@ -236,17 +236,17 @@ class HuggingFaceTokenizer(Vocabulary):
 
 
 def read_hugging_face_tokenizer(folder: Path, n_vocab: int) -> HuggingFaceTokenizer:
-    """Read tokenizer.json, or vocab.json and merges.txt, and the files beside for a model of n_vocab tokens.
+    """Read tokenizer.json, or vocab.json and merges.txt, with its settings, for a model of n_vocab tokens.
 
-    Added tokens beyond the model's are left out. Raises ValueError if a file is damaged, of another kind than
-    `check_tokenizer_json` accepts, or does not fit the model.
+    Added tokens that exceed the model's vocabulary are omitted. Raises ValueError if a file is damaged, is not accepted
+    by `check_tokenizer_json`, or does not fit the model.
     """
     settings, generation, model, names, added = (
         read_json(folder / name, dict) if (folder / name).is_file() else {}
         for name in (TOKENIZER_CONFIG, GENERATION_CONFIG, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
     )
     family = model.get("model_type")
-    if "added_tokens_decoder" not in settings:  # else transformers ignores the older files
+    if "added_tokens_decoder" not in settings:  # otherwise transformers ignores the older files
         settings |= names
     tokens = {role: name for role in NAMED_TOKENS if (name := token_name(settings.get(role)))}
     if is_single := (folder / TOKENIZER_JSON).is_file():
@@ -273,7 +273,7 @@ def read_hugging_face_tokenizer(folder: Path, n_vocab: int) -> HuggingFaceTokeni
 
 
 def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
-    """Return the tokenizer of a vocabulary in tiktoken's format that lacks bytes: tiktoken fails at those."""
+    """Create the tokenizer for a vocabulary in tiktoken's format that lacks bytes, which tiktoken cannot encode."""
     content = byte_level_json(*letters_and_merges(ranks))
     checked = check_tokenizer_json(content, n_vocab, file)
     more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
@@ -285,7 +285,7 @@ def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) ->
 def added_beside(
     settings: Mapping[str, Any], added: Mapping[str, Any], tokens: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return the added tokens of tokenizer_config.json, else of added_tokens.json, in the form of tokenizer.json."""
+    """Return the added tokens of tokenizer_config.json, else of added_tokens.json, in tokenizer.json's format."""
     listed = settings.get("added_tokens_decoder")
     if isinstance(listed, dict):
         flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -304,7 +304,7 @@ def added_beside(
 
 
 def put_before_texts(content: dict[str, Any], name: str) -> None:
-    """Make the content of a tokenizer.json put a control token before each text."""
+    """Change the contents of a tokenizer.json so that it puts a control token before each text."""
     one, text = {"SpecialToken": {"id": name, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
     ids = {name: {"id": name, "ids": [content["model"]["vocab"][name]], "tokens": [name]}}
     content["post_processor"] = {
@@ -318,10 +318,10 @@ def put_before_texts(content: dict[str, Any], name: str) -> None:
 def load_library_tokenizer(
     content: dict[str, Any], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
 ) -> tokenizers.Tokenizer:
-    """Load the content of a tokenizer.json, with more added tokens, without those beyond a model of n_vocab tokens.
+    """Load the contents of a tokenizer.json with more added tokens, omitting those with ids from n_vocab on.
 
-    The library gives added tokens that are not in the vocabulary the next free ids, whatever their own: where these
-    differ, the added tokens become part of the vocabulary.
+    The library gives the next free ids to added tokens that are not in the vocabulary. If these differ from their own
+    ids, the added tokens become part of the vocabulary.
     """
     vocab = content["model"]["vocab"]
     tokens = {token["content"]: token for token in content.get("added_tokens") or []}
@@ -343,7 +343,7 @@ def load_library_tokenizer(
 
 
 def beyond(token_id: object, n_vocab: int) -> bool:
-    """Return whether an id is beyond those of a model."""
+    """Return whether an id exceeds the vocabulary of a model."""
     return isinstance(token_id, int) and token_id >= n_vocab
 
 
@@ -354,7 +354,7 @@ def token_name(value: object) -> str | None:
 
 
 def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Return a copy that puts no space before a text."""
+    """Return a copy that adds no space before a text."""
     content = json.loads(tokenizer.to_str())
     waiting = [content.get("normalizer"), content.get("pre_tokenizer")]
     while waiting:
@@ -374,7 +374,7 @@ def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenize
 def bytes_table(
     tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken], byte_level: bool, n_vocab: int
 ) -> list[bytes | None]:
-    """Bytes of each id; None for an id without a token. Added tokens are stored as their text."""
+    """Return the bytes of each id, None for an id without a token. Added tokens are stored as their text."""
     table: list[bytes | None] = [None] * n_vocab
     letters = byte_letters()
     for token, token_id in tokenizer.get_vocab().items():
@@ -385,7 +385,7 @@ def bytes_table(
 
 
 def token_bytes(token: str, letters: Mapping[str, int], *, byte_level: bool) -> bytes:
-    """Bytes of a token as tokenizer.json writes it."""
+    """Return the bytes of a token in tokenizer.json's notation."""
     if byte_level:
         known = [letters.get(letter) for letter in token]
         return token.encode() if None in known else bytes(byte for byte in known if byte is not None)
@@ -394,7 +394,7 @@ def token_bytes(token: str, letters: Mapping[str, int], *, byte_level: bool) -> 
 
 
 def valid_text(text: str) -> str:
-    """Return the text with U+FFFD for unpaired surrogates."""
+    """Replace unpaired surrogates with U+FFFD."""
     return text.encode("utf-8", "replace_surrogate").decode()
 
 
@@ -405,7 +405,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 @contextmanager
 def library_errors(file: str) -> Iterator[None]:
-    """Turn errors of the library, a Rust extension, into ValueErrors that name the file."""
+    """Convert errors of the library, a Rust extension, to ValueErrors with the name of the file."""
     try:
         yield
     except GPTError:

@@ -119,7 +119,7 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({**GEMMA, "rope_parameters": {"sliding_attention": LINEAR}}, "type 'linear'"),
         (
             {**LLAMA, "rope_scaling": {"type": "yarn", "factor": 4.0}},
-            "type 'yarn' are not implemented: known are default",
+            "type 'yarn' are not implemented: known types are default",
         ),
         ({**LLAMA, "rope_scaling": {"rope_type": "dynamic", "factor": 4.0}}, "'dynamic'"),
         ({**LLAMA, "rope_parameters": {"rope_type": "longrope", "short_factor": []}}, "'longrope'"),
@@ -140,7 +140,7 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({**LLAMA, "quantization_config": {"quant_method": "fp8"}}, "quantised .*fp8"),
         (
             {**LLAMA, "model_type": "own", "auto_map": {"AutoConfig": "x.X"}},
-            "its own code .* no code of a model is run",
+            "its own code .* which is never run",
         ),
         ({"auto_map": {"AutoConfig": "x.X"}}, "its own code"),
         ({"model_type": "exaone"}, "an? exaone model.*not implemented: choose one of the types gpt2, gpt_neox, llama"),
@@ -153,7 +153,7 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({"model_type": "own", "text_config": {"model_type": "qwen3_next"}}, "linear attention"),
         ({"model_type": "gpt_oss"}, "attention sinks"),
         ({"model_type": "own", "vision_config": {}}, "reads images"),
-        ({"model_type": "own", "is_encoder_decoder": True}, "an encoder beside the decoder"),
+        ({"model_type": "own", "is_encoder_decoder": True}, "an encoder in addition to the decoder"),
         # Values of other types
         ({**LLAMA, "rms_norm_eps": None}, "rms_norm_eps must be a number"),
         ({**LLAMA, "rope_parameters": {"rope_theta": "10000"}}, "rope_theta must be a number"),

@@ -125,7 +125,9 @@ def test_an_address_that_cannot_be_found_is_no_network(served: Hub, monkeypatch:
 
 def test_a_gated_model_says_what_to_do(served: Hub) -> None:
     served.gated = True
-    with pytest.raises(ValueError, match=r"requires you to accept its licence: do so on huggingface.co/someone/tiny, log in"):
+    with pytest.raises(
+        ValueError, match=r"requires you to accept its licence: do so on huggingface.co/someone/tiny, log in"
+    ):
         load_model(REPO)
 
 

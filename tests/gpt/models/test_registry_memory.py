@@ -54,7 +54,9 @@ def test_model_larger_than_the_budget_is_refused_and_nothing_is_evicted(folders:
     models = [id(registry.get(name).model) for name in names[:2]]
     save_model(tmp_path / "large", GPT(GPTConfig(500, 8, 1, 2, 64)), PlainIds(500))
     name = registry.add(tmp_path / "large")
-    with pytest.raises(ValueError, match=r"needs .* KiB of memory, but models may use only .* KiB: choose a smaller model"):
+    with pytest.raises(
+        ValueError, match=r"needs .* KiB of memory, but models may use only .* KiB: choose a smaller model"
+    ):
         registry.get(name)
     assert [id(registry.get(name).model) for name in names[:2]] == models
 
