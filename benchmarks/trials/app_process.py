@@ -68,7 +68,7 @@ class AppProcess:
 
 @contextmanager
 def running_app(*options: str, **environment: str) -> Iterator[AppProcess]:
-    """Return the app with these options of its command line, until the block ends."""
+    """Run the app with these command line options until the block ends."""
     with tempfile.TemporaryDirectory() as folder:
         app = start_app(Path(folder), *options, **environment)
         try:

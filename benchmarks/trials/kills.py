@@ -83,7 +83,7 @@ def kills(scale: float = 1.0) -> Result:
 
 
 def download(folder: Path, chance: random.Random) -> None:
-    """Return the app is killed while it downloads a model, and started again."""
+    """Kill the app while it downloads a model, and restart it."""
     files, bundled = folder / "files", load_model(BUNDLED, device="cpu")
     config = GPTConfig(vocab_size=bundled.tokenizer.n_vocab, block_size=16, n_layer=2, n_head=2, n_embd=64)
     save_hugging_face(GPT(config, generator=torch.Generator().manual_seed(0)), files, bundled.tokenizer)
@@ -115,7 +115,7 @@ def download(folder: Path, chance: random.Random) -> None:
 
 
 def training(folder: Path, chance: random.Random) -> None:
-    """Return a training is killed after it has saved its state, and resumed."""
+    """Kill a training after it has saved its state, and resume it."""
     (folder / "text.txt").write_text("the cat sat on the mat. a dog ran. " * 200, encoding="utf-8")
     command = [
         sys.executable,
@@ -166,7 +166,7 @@ def saving(folder: Path, chance: random.Random) -> None:
 
 
 def writing(folder: Path, chance: random.Random) -> None:
-    """Return the app is killed while it writes texts, and started again at the same port."""
+    """Kill the app while it writes texts, and restart it at the same port."""
     app = start_app(folder, "--no-mcp")
     with stream(app, 0, 200) as lines:
         assert next(lines) == "event: generating"

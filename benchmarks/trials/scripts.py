@@ -91,7 +91,7 @@ RAN = """async () => {
 
 
 def by_link(page: Page, url: str, text: str, folder: Path) -> None:
-    """Return a link whose prompt, model, tab and layer are the text."""
+    """Put the text into the prompt, model, tab and layer of a link."""
     asked = quote(text, safe="")
     page.goto(f"{url}?prompt={asked}&model={asked}&layer={asked}&seed=1&length=2&text=2&temperature=0")
     expect(page.locator("#notice")).to_contain_text("model")
@@ -100,13 +100,13 @@ def by_link(page: Page, url: str, text: str, folder: Path) -> None:
 
 
 def by_typing(page: Page, url: str, text: str, folder: Path) -> None:
-    """Return the box of the prompt: tokens, bars and heatmap follow."""
+    """Type the text into the prompt, which updates the tokens, bars and heatmap."""
     page.locator("#prompt textarea").fill(f"typed {text}")
     expect(page.locator("#strip .gb-strip")).to_contain_text(f"typed {text}")
 
 
 def by_loss(page: Page, url: str, text: str, folder: Path) -> None:
-    """Return the text of the Loss tab."""
+    """Type the text into the Loss tab."""
     page.get_by_role("tab", name="Lab", exact=True).click()
     page.get_by_role("tab", name="Loss", exact=True).click()
     expect(page.locator("#loss-strip .gb-strip")).to_contain_text("Once")  # the tab has opened with its example
@@ -116,7 +116,7 @@ def by_loss(page: Page, url: str, text: str, folder: Path) -> None:
 
 
 def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
-    """Return the prompt of both columns."""
+    """Type the text into both prompts of the comparison."""
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.locator("#compare-length input[type=number]").fill("2")
     page.locator("#compare-prompt textarea").fill(text)
@@ -126,7 +126,7 @@ def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
 
 
 def by_model(page: Page, url: str, text: str, folder: Path) -> None:
-    """Return a model of that name, which there is not."""
+    """Use the text as the name of a model, which does not exist."""
     page.get_by_role("tab", name="Write", exact=True).click()
     page.locator("#model input").fill(text)
     page.locator("#model input").press("Enter")
@@ -134,7 +134,7 @@ def by_model(page: Page, url: str, text: str, folder: Path) -> None:
 
 
 def by_file(page: Page, url: str, text: str, folder: Path) -> None:
-    """Return a document that names it as its model."""
+    """Open a document that names the text as its model."""
     (folder / "a.json").write_text(json.dumps({"format": text, "model": text, "tokens": [text]}), encoding="utf-8")
     page.locator("#share-files input[type=file]").set_input_files(folder / "a.json")
     expect(page.locator("#share-files .gb-share-says")).not_to_be_empty()

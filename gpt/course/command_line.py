@@ -35,7 +35,7 @@ def main(
     program: str = "python -m gpt.course",
     write_books: Callable[[Path], list[Path]] | None = None,
 ) -> int:
-    """Return the command line; returns 0, or 1 for a step that is not done and for an error in a sentence.
+    """Run the command line and return 0, or 1 for an unfinished step and after an error message.
 
     write_books: writes the book into a folder and returns its files; None where there is no such command.
     """

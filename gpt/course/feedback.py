@@ -19,12 +19,12 @@ def say(en: str, zh: str, **values: object) -> Words:
 
 
 def gap(key: str) -> Words:
-    """Return a function that is not written yet. key: of its step."""
+    """Return the feedback for a function that is not written yet. key: key of its step."""
     return say("Step {key} is still a gap.", "第 {key} 步还没写。", key=key)
 
 
 def error(answer: dict[str, Any]) -> Words:
-    """Return a program that raised an error, ended, or took too long."""
+    """Return the feedback for a program that raised an error, exited, or took too long."""
     kind, message, line, code = (answer[name] for name in ("error", "message", "line", "code"))
     if kind == "late":
         return say(

@@ -177,7 +177,7 @@ def make_curve(name: str, config: GPTConfig, points: Sequence[ScalingPoint]) -> 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the command line; returns the exit code."""
+    """Run the command line and return the exit code."""
     description, _, usage = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
         prog="python -m gpt.experiments.scaling",

@@ -498,7 +498,7 @@ def card(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return the command line; returns the exit code: 0, or 1 after an error printed as a sentence."""
+    """Run the command line and return the exit code: 0, or 1 after an error message."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("text", metavar="TEXT", type=Path)

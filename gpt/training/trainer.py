@@ -115,7 +115,7 @@ class Trainer:
 
     @contextmanager
     def _dropout(self) -> Iterator[None]:
-        """Return the model in training mode, with the random numbers of this step; without dropout nothing changes."""
+        """Put the model into training mode with the random numbers of this step, if it has dropout."""
         if not self.recipe.dropout:
             yield
             return

@@ -25,9 +25,9 @@ def main() -> None:
         "--attn-scale",
         type=read_attn_scale,
         metavar="{head_size,n_embd,FACTOR}",
-        help="how attention scores are scaled, if the checkpoint does not state it",
+        help="scale of the attention scores, if the checkpoint does not state it",
     )
-    command.add_argument("--names", help="a file with the names of the weights; infer: accept the names that are shown")
+    command.add_argument("--names", help="file with the names of the weights, or infer to accept the names shown")
     command.add_argument("--to", choices=("ours", "hf"), default="ours", help="our own format, or Hugging Face's")
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):

@@ -1,7 +1,7 @@
-"""Infers the layout of a GPT from the shapes of its weights and the words in their names.
+"""Infer the layout of a GPT from the shapes of its weights and the words in their names.
 
-Shapes tell the embeddings, a fused query-key-value matrix and the feed-forward part; words tell query from key, the
-first norm from the second, the head from the embedding. What neither tells is an error that says what is unclear.
+Shapes identify the embeddings, a fused query-key-value matrix and the feed-forward network. Words distinguish query
+from key, the first norm from the second, and the head from the embedding. Anything still unclear raises an error.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Inference:
         return candidates[0]
 
     def find_blocks(self) -> None:
-        """Return the weights of a block, and those outside; the width is the size that most weights have."""
+        """Find the weights of a block and those outside. The width is the most frequent size in their shapes."""
         prefix = block_prefix(self.shapes)
         inside = {name: shape for name, shape in self.shapes.items() if re.match(rf"{re.escape(prefix)}\d", name)}
         if not inside:
@@ -169,7 +169,7 @@ class Inference:
         self.outside = modules({name: shape for name, shape in self.shapes.items() if name not in inside})
 
     def find_norms(self) -> None:
-        """Two norms in a block, and one after them."""
+        """Find the two norms of a block and the final norm."""
         self.take("ln_f", [module for module in self.outside if module.shape == (self.width,)], self.outside)
         norms = [module for module in self.block if module.shape == (self.width,)]
         if len(norms) != 2:
@@ -189,7 +189,7 @@ class Inference:
         self.take("h.{n}.ln_2", [norm for norm in norms if norm in self.block], self.block)
 
     def find_attention(self) -> None:
-        """One matrix for query, key and value, or three; and that of the output. Four of one name are in that order."""
+        """Find the query, key and value matrices, fused or separate, and the output projection."""
         C = self.width
         fused = [
             m for m in self.block if m.shape in ((3 * C, C), (C, 3 * C)) and m.has(FUSED) and not m.has(FEED_FORWARD)
@@ -262,7 +262,7 @@ class Inference:
             self.transposed += ["h.{n}.attn.c_proj"]
 
     def find_embeddings(self) -> None:
-        """Positions by their word; of two others the head by its word, or by being no embedding."""
+        """Find the position embeddings by name, and tell the head from the token embedding by name."""
         C = self.width
         group = [module for module in self.outside if C in module.shape]
         positions = [module for module in group if module.has(POSITION)]

@@ -1,4 +1,4 @@
-"""Facts about a model that weights do not tell: stated in the checkpoint, under many names, or given by a person."""
+"""Facts that do not follow from the weights: stated in the checkpoint under various names, or given by the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.errors import GPTError
 
 AttnScale = float | Literal["head_size", "n_embd"]
 Options = dict[str, Any]  # by the names of GPTConfig
-INFER = "infer"  # in place of the names of a layout file
+INFER = "infer"  # instead of the name of a layout file
 
 # Our activations by transformers' names.
 ACTIVATIONS = {
@@ -23,7 +23,7 @@ ACTIVATIONS = {
     "relu": "relu",
 }
 
-# Names under which programs that train GPTs store our options.
+# Names of our options in other training programs.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "n_head": ("n_head", "n_heads", "num_heads", "num_attention_heads", "nhead", "heads"),
     "n_layer": ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "n_blocks", "num_blocks"),
@@ -65,14 +65,14 @@ PLACES = (
 
 @dataclass(frozen=True)
 class Hints:
-    """Facts that a person gives about a checkpoint that does not state them.
+    """Facts given by the user about a checkpoint that does not state them.
 
     n_head: Number of heads.
     activation: Activation function. Defaults to that of the layout.
     attn_scale: Factor on the product of query and key, or the width by whose square root it is divided: "head_size",
-        the width of a head, or "n_embd", the width of the model. Defaults to "head_size" unless that is in doubt.
-    names: A layout file (`gpt.models.checkpoints.layouts.read_layout`), or "infer" to accept the roles that names and
-        shapes of the weights suggest. Defaults to names.json beside the weights, if it exists.
+        the width of a head, or "n_embd", the width of the model. Defaults to "head_size" unless it is ambiguous.
+    names: A layout file (`gpt.models.checkpoints.layouts.read_layout`), or "infer" to accept the roles inferred from
+        the names and shapes of the weights. Defaults to names.json next to the weights, if it exists.
     """
 
     n_head: int | None = None
@@ -84,7 +84,7 @@ class Hints:
         check_attn_scale(self.attn_scale)
 
     def given(self) -> dict[str, Any]:
-        """Return the facts that are given, as arguments of `gpt.load_model`; paths as text."""
+        """Return the given facts as arguments of `gpt.load_model`, with paths as strings."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
             name: str(value) if isinstance(value, Path) else value

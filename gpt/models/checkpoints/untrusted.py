@@ -1,6 +1,6 @@
-"""Reads untrusted files without running code from them, in no more memory than the file has bytes.
+"""Read untrusted files without running their code, in no more memory than their size.
 
-Tensors are memory-mapped, so shapes can be checked before any are read.
+Tensors are memory-mapped, so that shapes can be checked before any data is read.
 """
 
 from __future__ import annotations

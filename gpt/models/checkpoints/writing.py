@@ -1,6 +1,6 @@
-"""Writes models to disk, in our own format and in Hugging Face's.
+"""Write models to disk, in our own format or in Hugging Face's.
 
-Our format is a folder of config.json (with a checksum over everything), model.safetensors and the vocabulary.
+Our format is a folder with config.json (including a checksum of all files), model.safetensors and the vocabulary.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def save_model(
     dtype: torch.dtype = torch.float32,
     overwrite: bool = False,
 ) -> None:
-    """Write a model in our own format; an interrupted save leaves the files of the old model.
+    """Write a model in our own format. An interrupted save leaves the files of an old model intact.
 
-    vocabulary: None is that of a loaded model. dtype: of the weights.
-    Raises ValueError if there is a model in the folder already, unless it may be overwritten.
+    vocabulary: defaults to the tokenizer of a loaded model. dtype: data type of the weights.
+    Raises ValueError if the folder already contains a model, unless `overwrite` is True.
     """
     network, tokenizer = with_tokenizer(model)
     state = {name: value.detach().to("cpu", dtype).contiguous() for name, value in network.state_dict().items()}
@@ -63,11 +63,11 @@ def save_hugging_face(
     dtype: torch.dtype = torch.float32,
     overwrite: bool = False,
 ) -> None:
-    """Write a folder that transformers opens, with `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer`.
+    """Write a folder that `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer` of transformers can open.
 
-    The model becomes one of the family that it was read from, or the first that computes the same; its vocabulary
-    that of GPT2Tokenizer if it is BPE by tiktoken. Arguments and errors are those of `save_model`; raises ValueError
-    also for a model that no family of transformers can express.
+    The model keeps the family it was read from, or gets the first equivalent one; a tiktoken BPE is written for
+    GPT2Tokenizer. Arguments and errors are those of `save_model`. Also raises ValueError for a model that no family of
+    transformers can express.
     """
     network, tokenizer = with_tokenizer(model)
     tokenizer = vocabulary or tokenizer
@@ -88,7 +88,7 @@ def save_hugging_face(
 def convert(
     source: Path, target: Path, *, to: Literal["ours", "hf"] = "ours", hints: Hints | None = None, **given: Any
 ) -> str:
-    """Read a checkpoint, write ours or Hugging Face's in the stored data type; returns the layout that was read.
+    """Convert a checkpoint to our format or Hugging Face's in its stored data type, and return its layout.
 
     hints, or their fields as arguments: as for `open_checkpoint`.
     """
@@ -102,21 +102,21 @@ def convert(
 
 
 def write_config(folder: Path, config: Mapping[str, object]) -> None:
-    """Write config.json beside the weights, with their permissions."""
+    """Write config.json next to the weights."""
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only their owner can read
+    shutil.copymode(folder / CONFIG, folder / WEIGHTS)  # safetensors creates files that only the owner can read
 
 
 @contextmanager
 def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
-    """Return a temporary folder whose files replace those of the old model when the block ends without an error.
+    """Provide a temporary folder whose files replace the old model when the block ends without an error.
 
-    Raises ValueError if there is a model, or a file in place of the folder, and it may not be overwritten.
+    Raises ValueError if `folder` is a file, or contains a model and `overwrite` is False.
     """
     if folder.is_file() or (not overwrite and any((folder / name).exists() for name in (CONFIG, WEIGHTS))):
         raise GPTError(
             "save.exists",
-            "{folder} exists already: choose another folder, or pass overwrite=True to replace the model in it",
+            "{folder} already exists: choose another folder, or pass overwrite=True to replace the model in it",
             folder=folder,
         )
     folder.mkdir(parents=True, exist_ok=True)

@@ -117,7 +117,7 @@ def test_files_of_a_saved_model_are_readable_by_all_and_include_the_vocabulary(
 def test_model_saved_over_another_replaces_its_vocabulary(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
     save_model(tmp_path, tiny(), byte_tokenizer)
     (tmp_path / "README.md").write_text("a card")
-    with pytest.raises(ValueError, match="exists already: choose another folder, or pass overwrite=True"):
+    with pytest.raises(ValueError, match="already exists: choose another folder, or pass overwrite=True"):
         save_model(tmp_path, tiny(vocab_size=3))
     save_model(tmp_path, tiny(vocab_size=3), Characters(["a", "b", "\n"]), overwrite=True)
     assert load_model(tmp_path).tokenizer.encode("b\na") == [1, 2, 0]
