@@ -1,4 +1,4 @@
-"""Dropout on a text: predictions in training and in evaluation mode, and what each part loses."""
+"""Dropout on a text: predictions in training and evaluation mode, and the numbers dropped in each part."""
 
 from __future__ import annotations
 

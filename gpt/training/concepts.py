@@ -167,7 +167,7 @@ def streams(model: GPT, idx: Tensor, layers: Sequence[int]) -> list[Tensor]:
 
 
 def rate_at(progress: float) -> float:
-    """Return the factor on the learning rate after a share of the updates."""
+    """Return the learning rate factor after a fraction of the updates."""
     return min(1.0, (progress + 1e-3) / WARMUP, (1 - progress) / (1 - DECAY_FROM))
 
 

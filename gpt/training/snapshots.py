@@ -83,7 +83,7 @@ def save_snapshot(folder: Path, step: int, model: GPT, tokenizer: Vocabulary) ->
 
 @dataclass(frozen=True)
 class SnapshotFigures:
-    """What was measured with one snapshot.
+    """Measurements for one snapshot.
 
     loss: nats per token of the held-back text; bits_per_byte: the same. induction, previous_token: (n_layer, n_head),
     the scores of every head on random tokens that come twice; copy_loss: nats per token of the second copy, see
@@ -129,5 +129,5 @@ class Snapshots:
         (self.folder / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
     def figures(self) -> list[SnapshotFigures]:
-        """What was measured with each snapshot."""
+        """Measurements for each snapshot."""
         return [SnapshotFigures(**row) for row in read_json(self.folder / FIGURES, list)]

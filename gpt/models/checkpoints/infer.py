@@ -238,7 +238,7 @@ class Inference:
         if len(pair) != 2:
             raise GPTError(
                 "layout.feed_forward",
-                "a block needs 2 matrices beside attention, not {n}: {names}",
+                "a block needs 2 matrices outside attention, not {n}: {names}",
                 n=len(pair),
                 names=", ".join(module.name for module in pair),
             )

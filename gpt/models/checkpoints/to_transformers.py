@@ -1,7 +1,6 @@
-"""A model as one of transformers': the way of `family_options` and `translate`, backwards.
+"""Convert a model to a transformers model: the inverse of `family_options` and `translate`.
 
-The family is the first of FAMILIES, or the one that the model was read from, whose options give the model's
-configuration again.
+The family is the one the model was read from, or the first of FAMILIES, whose options reproduce its configuration.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
 
 
 def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
-    """Return the options with which a family may express a configuration, by their names."""
+    """Yield options of a family, by its names, that may express a configuration."""
     family = FAMILIES[name]
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}

@@ -176,12 +176,12 @@ def takes_long(pattern: str) -> bool:
 
 
 def lacks_parts(file: str) -> GPTError:
-    """Return the error of a file that is not made of tokens and merges."""
+    """Return the error for a file without tokens and merges."""
     return GPTError("vocabulary.parts", "{file} is not a vocabulary: it must contain tokens and merges", file=file)
 
 
 def not_of_bytes(file: str) -> GPTError:
-    """Return the error of a vocabulary of another kind."""
+    """Return the error for an unsupported kind of vocabulary."""
     return GPTError(
         "vocabulary.kind",
         "{file} is not a BPE of bytes, or with bytes for what it does not know, the only kinds read here: leave it "
@@ -191,12 +191,12 @@ def not_of_bytes(file: str) -> GPTError:
 
 
 def not_implemented(file: str, name: str) -> GPTError:
-    """Return the error of a part that this program does not know."""
+    """Return the error for an unsupported part."""
     return GPTError("vocabulary.option", "{file} has a part that is not implemented: {name}", file=file, name=name)
 
 
 def wrong_size(n: int, n_vocab: int) -> GPTError:
-    """Return the error of a vocabulary of n tokens for a model of n_vocab."""
+    """Return the error for a vocabulary whose size n does not match a model's n_vocab."""
     return GPTError(
         "vocabulary.size",
         "the vocabulary has {n:,} tokens, but the model has {n_vocab:,}: they do not belong together",

@@ -285,7 +285,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """Return a JSON file whose outermost value is a `kind`."""
+    """Read a JSON file whose outermost value is of type `kind`."""
     try:
         value = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:

@@ -95,7 +95,7 @@ def test_a_patch_from_a_text_is_recomputed_from_it(chosen, ids):
         ("attn_out0.0=99999", "token id 99999 does not exist"),
         ("attn_out0.0=" + "-".join(["1"] * 200), "200"),
         ("mlp_out0.0=1,mlp_out0.0=2", "twice"),
-        (",".join(f"mlp_out0.{n}=" + "-".join(["1"] * 20) for n in range(17)), "more than 16"),
+        (",".join(f"mlp_out0.{n}=" + "-".join(["1"] * 20) for n in range(17)), "exceeds the limit of 16"),
         ("attn_weights0.0=1", "is not an edit"),
         ("resid_pre0.0=", "is not an edit"),
     ],

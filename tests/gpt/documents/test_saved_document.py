@@ -84,7 +84,7 @@ def test_an_unknown_model_name_is_refused(document):
     ("changes", "said"),
     [
         ({"format": "other"}, "not a document of this program"),
-        ({"version": 2}, "version 2: this program reads version 1"),
+        ({"version": 2}, "version 2, but this program reads version 1"),
         ({"version": None}, "version None"),
         ({"version": True}, "version True"),
         ({"model": 3}, "model must be a name"),
