@@ -2,7 +2,7 @@
 
 A dictionary reads the stream after one layer as a sum of a few of its features, each a direction of length 1 with an
 activity of 0 or more, so an activity is the length of what the feature adds. Turning a concept up adds its direction
-at every position.
+at every position; turning it down takes away from its activity where it is active.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from gpt.trace import Trace
 WINDOW, BEFORE = 20, 13  # tokens of a snippet, and those of them before the strongest
 NONE = -1  # in a row of ids or snippets that is shorter than the others
 MAX_STRENGTH = 10.0
+NO_ACTIVITY = -1.0  # strength that leaves a feature no activity
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +57,10 @@ class Dictionary:
         """Activity of each feature: (..., C) -> (..., n), of which at most `active` are not 0."""
         values, features = F.linear(x, self.encoder, self.bias).topk(self.active, dim=-1)
         return torch.zeros(*x.shape[:-1], len(self.bias), device=x.device).scatter(-1, features, values.relu())
+
+    def activity_of(self, feature: int, x: Tensor) -> Tensor:
+        """Activity of one feature: (..., C) -> (...)."""
+        return self.activity(x.to(self.encoder))[..., feature]
 
     def reconstruction(self, activity: Tensor) -> Tensor:
         """The stream that activities (..., n) stand for, (..., C)."""
@@ -116,16 +121,22 @@ class Concepts:
         return self._by_place.get((layer, feature))
 
     def steering(self, layer: int, feature: int, strength: float) -> Steering:
-        """Turn a feature up at every position, by a multiple of its natural strength; below 0, down.
+        """Turn a feature up at every position, by a multiple of its natural strength.
 
+        Below 0, it is turned down: that share of its activity is taken away at each position, at NO_ACTIVITY and below
+        all of it; where the feature is not active, nothing changes.
         Raises ValueError for a feature that does not exist, and a strength beyond MAX_STRENGTH.
         """
         check_choice("layer", layer, sorted(self.dictionaries))
         dictionary = self.dictionaries[layer]
         check_integer("feature", feature, 0, len(dictionary.bias) - 1)
         check_number("strength", strength, -MAX_STRENGTH, MAX_STRENGTH)
-        value = strength * dictionary.strengths[feature] * dictionary.decoder[feature]
-        return Steering(layer, value, (feature, float(strength)))
+        strength, direction = max(float(strength), NO_ACTIVITY), dictionary.decoder[feature]
+        if strength >= 0:
+            return Steering(layer, strength * dictionary.strengths[feature] * direction, (feature, strength))
+        # Each step along the direction changes the activity by less than its length, as others share what they read.
+        value = strength * direction / (dictionary.encoder[feature] @ direction)
+        return Steering(layer, value, (feature, strength), partial(dictionary.activity_of, feature))
 
     def snippets(self, layer: int, feature: int, tokenizer: Vocabulary) -> list[Snippet]:
         """Where a feature is strongest in the held-back text, at most one place of a story, strongest first."""

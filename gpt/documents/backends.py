@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpt.analysis.concepts import Concepts
 from gpt.documents.step import Step
 from gpt.edits import Edits, Patch, Steering
 from gpt.errors import GPTError
@@ -53,6 +54,16 @@ class StreamRequest:
     def __reduce__(self) -> tuple[Callable[..., StreamRequest], tuple[dict[str, Any]]]:
         """What crosses. Raises ValueError for hooks."""
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
+
+    def edits_with(self, concepts: Concepts | None) -> Edits | None:
+        """The edits where the text is made. concepts: of the model there, from which activities are read again."""
+        if self.edits is None or concepts is None:
+            return self.edits
+        steering = (
+            each if each.concept is None else concepts.steering(each.layer, *each.concept)
+            for each in self.edits.steering
+        )
+        return replace(self.edits, steering=tuple(steering))
 
 
 def _received(values: dict[str, Any]) -> StreamRequest:
@@ -299,7 +310,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
         return {}
     edits.check_portable()
     patches = [vars(patch) | {"value": to_numpy(patch.value)} for patch in edits.patches]
-    steering = [vars(each) | {"value": to_numpy(each.value)} for each in edits.steering]
+    steering = [vars(each) | {"value": to_numpy(each.value), "activity": None} for each in edits.steering]
     return {name: dict(value) if "scale" in name else value for name, value in vars(edits).items()} | {
         "patches": patches,
         "steering": steering,
@@ -307,7 +318,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
 
 
 def edits_of(plain: dict[str, Any]) -> Edits | None:
-    """The edits of `plain_edits`."""
+    """The edits of `plain_edits`, but for the activity of concepts, see `StreamRequest.edits_with`."""
     if not plain:
         return None
     patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]

@@ -287,7 +287,8 @@ class Generation(Document):
 @on_gpu
 def zero_gpu_replies(loaded: LoadedModel, request: StreamRequest) -> Iterator[StreamReply]:
     """The replies to a request, in one ZeroGPU call."""
-    document = Generation(gpu_copy(loaded), request.ids, edits=request.edits, dropped=request.dropped)
+    edits = request.edits_with(loaded.concepts)
+    document = Generation(gpu_copy(loaded), request.ids, edits=edits, dropped=request.dropped)
     yield from replies(document, request)
 
 

@@ -105,7 +105,8 @@ class Replica:
             put(None)
 
     def _document(self, request: StreamRequest) -> Generation:
-        document = Generation(self.loaded, request.ids, edits=request.edits, dropped=request.dropped)
+        edits = request.edits_with(self.loaded.concepts)
+        document = Generation(self.loaded, request.ids, edits=edits, dropped=request.dropped)
         if request.edits is None and (kept := self._kept.take(request.ids)) is not None:
             document.take_activations(kept)
         return document
