@@ -105,8 +105,7 @@ class Replica:
             put(None)
 
     def _document(self, request: StreamRequest) -> Generation:
-        edits = request.edits_with(self.loaded.concepts)
-        document = Generation(self.loaded, request.ids, edits=edits, dropped=request.dropped)
+        document = Generation.of_request(self.loaded, request)
         if request.edits is None and (kept := self._kept.take(request.ids)) is not None:
             document.take_activations(kept)
         return document
