@@ -39,7 +39,6 @@ def test_a_concept_that_is_turned_down_reads_its_activity_where_the_text_is_made
     edits = Edits(steering=tuple(here.concepts.steering(0, feature, -1) for feature in range(0, 16, 2)))
     alone, document = Generation(here, PROMPT, edits=edits), Generation(loaded, PROMPT, edits=edits)
     assert exact(document.steps(WARM, 9)) == exact(alone.steps(WARM, 9))
-    torch.testing.assert_close(document.states(), alone.states(), atol=1e-5, rtol=0)
     assert document.ids != [*PROMPT, *(step.token_id for step in Generation(here, PROMPT).steps(WARM, 9))]
 
 
