@@ -20,7 +20,8 @@ from components.state.snapshot import Snapshot
 from components.state.text import Text
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering, distribution, generate
 from gpt.analysis.causes import Ablation, predict_without
-from gpt.analysis.concepts import NONE, Concepts
+from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
+from gpt.analysis.tracing import trace_text
 from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
@@ -29,7 +30,7 @@ Place = tuple[int, int]  # layer and number of a feature
 Rows = Literal["tokens", "promotes"]
 N_CHIPS = 4  # concepts on the first screen
 N_WORDS = 3  # in the name of a feature without one
-LIMIT, STEP = 4.0, 0.25  # of the slider, in multiples of the natural strength
+LIMIT, STEP = 4.0, 0.25  # of the slider, in multiples of the natural strength; it begins at NO_ACTIVITY
 USUAL = 1.5  # strength of a concept that has none of its own
 MAX_QUERY_CHARS = 40  # of a search for a word
 GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
@@ -40,7 +41,7 @@ class Unsteered:
     """A comparison of the text with and without the concepts that are turned up.
 
     version: of the text. logits: without them, after the position, (vocab_size,). goes_on: its continuation without
-    them; steered: with them.
+    them; steered: with them. absent: those that are turned down, but not active anywhere up to the position.
     """
 
     version: tuple[int, int]
@@ -48,6 +49,7 @@ class Unsteered:
     logits: Tensor
     goes_on: str
     steered: str
+    absent: tuple[Place, ...] = ()
 
     def belongs_to(self, text: Text, position: int) -> bool:
         return self.version == text.version and self.position == position
@@ -148,9 +150,14 @@ def turn(session: Session, sent: dict[str, Any]) -> None:
         strength = sent.get("strength")
         if not isinstance(strength, int | float):
             strength = 0.0 if place in strengths else usual_strength(document.loaded, place)
-        strengths = {**strengths, place: max(-LIMIT, min(LIMIT, float(strength)))}
+        strengths = {**strengths, place: on_slider(strength)}
         session.change(SteeringState, chosen=place)
     steer(session, [concepts.steering(*place, strength) for place, strength in strengths.items() if strength])
+
+
+def on_slider(strength: float) -> float:
+    """The nearest strength that the slider has."""
+    return max(NO_ACTIVITY, min(LIMIT, float(strength)))
 
 
 def steer(session: Session, steering: Sequence[Steering]) -> None:
@@ -187,8 +194,8 @@ def measure(session: Session) -> Iterator[None]:
 
 def _unsteered(
     loaded: LoadedModel, ids: Sequence[int], edits: Edits | None, settings: SamplingParams
-) -> tuple[Tensor, str, str]:
-    """Logits without steering, and how the text goes on without and with."""
+) -> tuple[Tensor, str, str, tuple[Place, ...]]:
+    """Logits without steering, how the text goes on without and with, and what is turned down but not active."""
     plain = replace(edits or Edits(), steering=())
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
         logits = predict_without(loaded.model, ids, Ablation(), plain)
@@ -196,7 +203,18 @@ def _unsteered(
             "".join(step.text for step in generate(loaded, list(ids), settings, GOES_ON_TOKENS, edits=each))
             for each in (plain, edits)
         )
-        return logits, without, steered
+        return logits, without, steered, absent(loaded, ids, edits or Edits())
+
+
+def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place, ...]:
+    """What is turned down in the edits, but not active in a text."""
+    down = [(each.layer, each.concept[0]) for each in edits.steering if each.concept and each.concept[1] < 0]
+    if not down or loaded.concepts is None:
+        return ()
+    others = tuple(each for each in edits.steering if each.concept is None or each.concept[1] > 0)
+    trace = trace_text(loaded.model, ids, replace(edits, steering=others))
+    active = {layer: trace_activity(loaded.concepts, trace, layer).amax(dim=0) for layer, _ in down}
+    return tuple((layer, feature) for layer, feature in down if active[layer][feature] == 0)
 
 
 def unsteered(s: Snapshot) -> Unsteered | None:
@@ -238,11 +256,20 @@ def steer_data(s: Snapshot) -> dict[str, Any]:
 
 
 def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
-    """The slider of one concept."""
+    """The slider of one concept, and a note if turning it down has changed nothing."""
     assert s.text is not None
-    name = concept_name(s.text.loaded, place, s.language)
-    value = turned(s.text.document).get(place, 0.0)
-    return {"slider": {"place": place, "name": name, "value": value, "limit": LIMIT, "step": STEP}}
+    found, value = s.cached(unsteered), turned(s.text.document).get(place, 0.0)
+    data = slider_of(s.text.loaded, place, value, s.language)
+    if found is not None and place in found.absent and value < 0:
+        name = quoted_concept(s.text.loaded, place, s.language)
+        data["note"] = t("concepts.absent", s.language, name=name)
+    return data
+
+
+def slider_of(loaded: LoadedModel, place: Place, value: float, language: Language) -> dict[str, Any]:
+    """The slider of one concept at a strength."""
+    name = concept_name(loaded, place, language)
+    return {"slider": {"place": place, "name": name, "value": value, "min": NO_ACTIVITY, "max": LIMIT, "step": STEP}}
 
 
 def comparison(s: Snapshot) -> dict[str, Any]:
@@ -250,7 +277,14 @@ def comparison(s: Snapshot) -> dict[str, Any]:
     found = s.cached(unsteered)
     if s.text is None or found is None:
         return {}
-    names = [concept_name(s.text.loaded, place, s.language) for place in turned(s.text.document)]
+    names = [
+        t(
+            "concepts.up" if strength > 0 else "concepts.down",
+            s.language,
+            name=concept_name(s.text.loaded, place, s.language),
+        )
+        for place, strength in turned(s.text.document).items()
+    ]
     rows = [
         (t("concepts.without", s.language), f"{marked(found.goes_on).strip()} …"),
         (
@@ -263,7 +297,7 @@ def comparison(s: Snapshot) -> dict[str, Any]:
 
 def steer_labels(language: Language) -> dict[str, str]:
     """Labels of the widget `steer`."""
-    names = ("question", "weaker", "stronger", "reset", "strength")
+    names = ("question", "weaker", "stronger", "reset", "strength", "weakened")
     return {name: t(f"concepts.{name}", language) for name in names}
 
 

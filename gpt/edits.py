@@ -54,12 +54,15 @@ class Steering:
     """Add a vector to the residual stream after one layer, at every position.
 
     value: (C,). concept: the feature and strength that the vector was made from, see `gpt.analysis.concepts`; None if
-    it comes from elsewhere.
+        it comes from elsewhere.
+    activity: of that feature, a function of the stream, (..., C) -> (...). The vector is multiplied by it at every
+        position but the first, which has none; None adds the vector as it is. It is not compared.
     """
 
     layer: int
     value: Tensor
     concept: tuple[int, float] | None = None
+    activity: Callable[[Tensor], Tensor] | None = None
 
     def __post_init__(self) -> None:
         check_layer_name(self.layer)
@@ -76,6 +79,14 @@ class Steering:
 
     def __hash__(self) -> int:
         return hash((self.layer, self.concept))
+
+    def apply(self, x: Tensor, start: int) -> Tensor:
+        """The stream x (..., T, C) with the vector added. start: absolute position of its first row."""
+        if self.activity is None:
+            return x + self.value.to(x)
+        is_first = torch.arange(start, start + x.shape[-2], device=x.device) == 0
+        activity = self.activity(x).to(x).masked_fill(is_first, 0)  # (..., T)
+        return x + activity[..., None] * self.value.to(x)
 
 
 def check_patchable(name: str) -> None:
@@ -198,7 +209,8 @@ class Edits:
     activation: replaces the feed-forward activation of every layer.
     drop_positions: omits the position embedding or the rotary rotation.
     patches: activations to replace.
-    steering: vectors to add to the residual stream, after factors and patches.
+    steering: vectors to add to the residual stream, after factors and patches; those that depend on an activity
+        come last.
     hooks: functions applied to activations in this order, after all other edits, see `Hook`. They work only in this
         process: documents, links and other processes refuse them.
 
@@ -352,9 +364,9 @@ class Edits:
                 if 0 <= patch.position - start < value.shape[1]:
                     value[:, patch.position - start] = patch.value.to(value)
         if name == "resid_post":
-            for each in self.steering:
+            for each in sorted(self.steering, key=lambda each: each.activity is not None):
                 if each.layer == layer:
-                    value = value + each.value.to(value)
+                    value = each.apply(value, start)
         for hook in self.hooks:
             if (hook.layer, hook.name) == (layer, name):
                 value = hook.apply(value, start)

@@ -1,7 +1,8 @@
 """Concepts: directions of the residual stream that are active on few tokens, found by sparse autoencoders.
 
 A dictionary approximates the stream after one layer by a sum of a few features. A feature is a direction of length 1,
-its activity the length it has in the sum, at least 0. Turning a concept up adds its direction at every position.
+its activity the length it has in the sum, at least 0. Turning a concept up adds its direction at every position; turning
+it down takes away from its activity where it is active.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ from gpt.trace import Trace
 WINDOW, BEFORE = 20, 13  # tokens per snippet, and tokens before the strongest one
 NONE = -1  # padding in rows of ids and snippets
 MAX_STRENGTH = 10.0
+NO_ACTIVITY = -1.0  # strength that leaves a feature no activity
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,10 @@ class Dictionary:
         """Compute the activity of each feature, at most `active` of them nonzero: (..., C) -> (..., n)."""
         values, features = F.linear(x, self.encoder, self.bias).topk(self.active, dim=-1)
         return torch.zeros(*x.shape[:-1], len(self.bias), device=x.device).scatter(-1, features, values.relu())
+
+    def activity_of(self, feature: int, x: Tensor) -> Tensor:
+        """Activity of one feature: (..., C) -> (...)."""
+        return self.activity(x.to(self.encoder))[..., feature]
 
     def reconstruction(self, activity: Tensor) -> Tensor:
         """Reconstruct the stream from activities: (..., n) -> (..., C)."""
@@ -115,16 +121,22 @@ class Concepts:
         return self._by_place.get((layer, feature))
 
     def steering(self, layer: int, feature: int, strength: float) -> Steering:
-        """Turn a feature up at every position by a multiple of its natural strength; negative values turn it down.
+        """Turn a feature up at every position by a multiple of its natural strength.
 
+        A negative strength turns it down: it takes that share of the activity away at each position, all of it at
+        NO_ACTIVITY and below. Positions where the feature is not active stay as they are.
         Raises ValueError for a feature that does not exist, and for a strength beyond MAX_STRENGTH.
         """
         check_choice("layer", layer, sorted(self.dictionaries))
         dictionary = self.dictionaries[layer]
         check_integer("feature", feature, 0, len(dictionary.bias) - 1)
         check_number("strength", strength, -MAX_STRENGTH, MAX_STRENGTH)
-        value = strength * dictionary.strengths[feature] * dictionary.decoder[feature]
-        return Steering(layer, value, (feature, float(strength)))
+        strength, direction = max(float(strength), NO_ACTIVITY), dictionary.decoder[feature]
+        if strength >= 0:
+            return Steering(layer, strength * dictionary.strengths[feature] * direction, (feature, strength))
+        # Each step along the direction changes the activity by less than its length, as others share what they read.
+        value = strength * direction / (dictionary.encoder[feature] @ direction)
+        return Steering(layer, value, (feature, strength), partial(dictionary.activity_of, feature))
 
     def snippets(self, layer: int, feature: int, tokenizer: Vocabulary) -> list[Snippet]:
         """Return the snippets on which a feature is strongest, at most one per story, strongest first."""

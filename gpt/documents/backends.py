@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gpt.analysis.concepts import Concepts
 from gpt.documents.step import Step
 from gpt.edits import Edits, Patch, Steering
 from gpt.errors import GPTError
@@ -54,6 +55,16 @@ class StreamRequest:
     def __reduce__(self) -> tuple[Callable[..., StreamRequest], tuple[dict[str, Any]]]:
         """Pickle the request with plain edits. Raises ValueError for hooks."""
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
+
+    def edits_with(self, concepts: Concepts | None) -> Edits | None:
+        """The edits where the text is made. concepts: of the model there, from which activities are read again."""
+        if self.edits is None or concepts is None:
+            return self.edits
+        steering = (
+            each if each.concept is None else concepts.steering(each.layer, *each.concept)
+            for each in self.edits.steering
+        )
+        return replace(self.edits, steering=tuple(steering))
 
 
 def _received(values: dict[str, Any]) -> StreamRequest:
@@ -306,7 +317,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
         return {}
     edits.check_portable()
     patches = [vars(patch) | {"value": to_numpy(patch.value)} for patch in edits.patches]
-    steering = [vars(each) | {"value": to_numpy(each.value)} for each in edits.steering]
+    steering = [vars(each) | {"value": to_numpy(each.value), "activity": None} for each in edits.steering]
     return {name: dict(value) if "scale" in name else value for name, value in vars(edits).items()} | {
         "patches": patches,
         "steering": steering,
@@ -314,7 +325,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
 
 
 def edits_of(plain: dict[str, Any]) -> Edits | None:
-    """Convert the result of `plain_edits` back to edits."""
+    """Convert the result of `plain_edits` back to edits, without the activity of concepts: `StreamRequest.edits_with`."""
     if not plain:
         return None
     patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]

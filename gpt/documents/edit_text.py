@@ -7,7 +7,7 @@ act=relu   activation
 nopos      drop_positions
 resid_pre2.5=17-4-99-4-21-7
            patch resid_pre of layer 2 at position 5 from a pass over the tokens 17, 4, 99 ...
-c2.174=3   turn up concept 174 of layer 2 by 3 times its natural strength
+c2.174=3   turn up concept 174 of layer 2 by 3 times its natural strength; -1 takes all of its activity away
 """
 
 from __future__ import annotations

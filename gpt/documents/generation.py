@@ -81,6 +81,11 @@ class Generation(Document):
         other.history, other._cache = self.history, self._cache.copy()
         return other
 
+    @classmethod
+    def of_request(cls, loaded: LoadedModel, request: StreamRequest) -> Generation:
+        """The text of a request, in the process that makes it."""
+        return cls(loaded, request.ids, edits=request.edits_with(loaded.concepts), dropped=request.dropped)
+
     def edit(self, edits: Edits | None) -> None:
         """Replace the edits. The activations of all branches are recomputed, and the document gets a new key."""
         if (edits or Edits()) != (self.edits or Edits()):
@@ -297,8 +302,7 @@ class Generation(Document):
 @on_gpu
 def zero_gpu_replies(loaded: LoadedModel, request: StreamRequest) -> Iterator[StreamReply]:
     """Run a request in one ZeroGPU call."""
-    document = Generation(gpu_copy(loaded), request.ids, edits=request.edits, dropped=request.dropped)
-    yield from replies(document, request)
+    yield from replies(Generation.of_request(gpu_copy(loaded), request), request)
 
 
 class ZeroGPU:

@@ -108,7 +108,7 @@ class Replica:
             put(None)
 
     def _document(self, request: StreamRequest) -> Generation:
-        document = Generation(self.loaded, request.ids, edits=request.edits, dropped=request.dropped)
+        document = Generation.of_request(self.loaded, request)
         if request.edits is None and (kept := self._kept.take(request.ids)) is not None:
             document.take_activations(kept)
         return document

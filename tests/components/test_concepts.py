@@ -73,7 +73,7 @@ def test_a_chip_turns_a_concept_up_and_off_again(session):
 def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_reset(session):
     turn(session, {"place": [0, 0], "strength": -99})
     turn(session, {"place": [0, 5], "strength": 1})
-    assert turned(session.document) == {(0, 0): -4.0, (0, 5): 1.0}
+    assert turned(session.document) == {(0, 0): -1.0, (0, 5): 1.0}
     assert chips(session)["idea 5"], "what is on is shown, though it is not one of the first"
     turn(session, {"more": True})
     assert len(chips(session)) == len(NAMED) > N_CHIPS
@@ -100,6 +100,32 @@ def test_the_bars_show_both_predictions_and_the_texts_stand_side_by_side(session
     (_, without), (label, steered) = steer_data(session.snapshot())["texts"]
     assert label == "With idea 0"
     assert without != steered
+
+
+def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activity_says_so(session):
+    session.loaded = MODEL
+    layer, active = 0, max(range(16), key=lambda i: activity(session)[:, i].sum())
+    silent = next(i for i in range(16) if not activity(session)[:, i].any())
+    turn(session, {"place": [layer, active], "strength": -1})
+    assert not activity(session)[:, active].any()
+    measure(session)
+    data = steer_data(session.snapshot())
+    assert "note" not in data
+    assert data["slider"]["min"] == data["slider"]["value"] == -1
+    assert data["texts"][1][0].startswith("With less ")
+    turn(session, {"reset": True})
+    turn(session, {"place": [layer, silent], "strength": -0.5})
+    measure(session)
+    data = steer_data(session.snapshot())
+    assert data["note"].endswith("is not active anywhere in your text so far, so there is nothing to take away.")
+    assert torch.equal(expected(session, None), expected(session, session.document.edits))
+
+
+def activity(session):
+    """Of each feature along the text of the session, (T, n)."""
+    for _ in tab.measure(session):
+        pass
+    return session.state(ConceptsState).shown.by_layer[0]
 
 
 def load(session, name):

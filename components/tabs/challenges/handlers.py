@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from components.concepts import LIMIT
+from components.concepts import on_slider
 from components.panels.panel import computed
 from components.state.example import language_of_model
 from components.state.session import Session
@@ -98,9 +98,9 @@ def turn_concept(session: Session, sent: dict[str, Any]) -> None:
             strength = sent.get("strength")
             if not isinstance(strength, int | float):
                 strength = 0.0 if strengths.get(place) else 1.0
-            concepts.steering(*place, max(-LIMIT, min(LIMIT, strength)))  # raises for what does not exist
+            concepts.steering(*place, on_slider(strength))  # raises for what does not exist
             strengths.pop(place, None)
-            strengths[place] = max(-LIMIT, min(LIMIT, float(strength)))
+            strengths[place] = on_slider(strength)
     _try(session, replace(state.answer, turned=tuple(strengths.items())))
 
 

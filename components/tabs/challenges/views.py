@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from components.concepts import LIMIT, STEP, concept_name, steer_labels
+from components.concepts import concept_name, slider_of, steer_labels
 from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import Language, has_text, t
@@ -221,9 +221,7 @@ def concepts(s: Snapshot) -> dict[str, Any]:
     ]
     data = {"chips": chips, "labels": steer_labels(s.language)}
     if turned:
-        place, strength = turned[-1]
-        name = concept_name(loaded, place, s.language)
-        data["slider"] = {"place": place, "name": name, "value": strength, "limit": LIMIT, "step": STEP}
+        data |= slider_of(loaded, *turned[-1], s.language)
     return data
 
 

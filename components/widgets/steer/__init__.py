@@ -15,6 +15,7 @@ _TEMPLATE = """<section class="gb-steer" hidden>
 <button type="button"></button>
 <div class="gb-steer-ends" aria-hidden="true"><span></span><span></span></div>
 </div>
+<p class="gb-steer-note"></p>
 <dl class="gb-steer-texts"></dl>
 </section>"""
 
@@ -28,8 +29,10 @@ def steer(name: str, **wired: Any) -> Part:
     Data of its view:
         chips: of {"place", "name", "on"}.
         more: the label of the button behind them; without it there is none.
-        slider: {"place", "name", "value", "limit", "step"} of the chosen concept, if one is chosen.
+        slider: {"place", "name", "value", "min", "max", "step"} of the chosen concept, if one is chosen.
+        note: about that concept, if there is anything to say.
         texts: (label, text), of which the last is that with what is turned up.
-        labels: "question", "weaker", "stronger", "reset" and "strength", in which {n} stands for a number.
+        labels: "question", "weaker", "stronger", "reset", and for the slider above and below 0 "strength" and
+            "weakened", in which {n} stands for a number and a percentage.
     """
     return widget("steer", name, template=_TEMPLATE, latest=True, **wired)

@@ -4,7 +4,8 @@
  * @typedef {object} Steer
  * @property {{place: Place, name: string, on: boolean}[]} [chips]  none: the widget is hidden
  * @property {string} [more]  the label of the button behind the chips; none: no button
- * @property {{place: Place, name: string, value: number, limit: number, step: number}} [slider]
+ * @property {{place: Place, name: string, value: number, min: number, max: number, step: number}} [slider]
+ * @property {string} [note]  about the concept of the slider
  * @property {[label: string, text: string][]} [texts]  the last is that with what is turned up
  */
 
@@ -25,15 +26,17 @@ function mount(root, host) {
   range.id = `${host.id}-strength`;
   label.setAttribute("for", range.id);
 
-  /** @param {number} value */
-  const written = (value) => (value ? `${value > 0 ? "+" : "−"}${Math.abs(value)}` : "0");
+  /** A strength; below 0, a share of the activity. @param {number} value */
+  const written = (value) => (value < 0 ? `−${-100 * value}%` : value ? `+${value}` : "0");
 
   /** Where the slider's filled part begins and ends. */
   function fill() {
-    const at = (100 * (Number(range.value) - Number(range.min))) / (Number(range.max) - Number(range.min) || 1);
-    range.style.setProperty("--from", `${Math.min(50, at)}%`);
-    range.style.setProperty("--to", `${Math.max(50, at)}%`);
-    setText(output, written(Number(range.value)));
+    const [value, min, max] = [range.value, range.min, range.max].map(Number);
+    const [at, zero] = [value, 0].map((each) => (100 * (each - min)) / (max - min || 1));
+    range.style.setProperty("--from", `${Math.min(zero, at)}%`);
+    range.style.setProperty("--to", `${Math.max(zero, at)}%`);
+    range.setAttribute("aria-valuetext", value < 0 ? host.t("weakened", { n: `${-100 * value}%` }) : host.t("strength", { n: value }));
+    setText(output, written(value));
   }
 
   /** @param {Steer} data */
@@ -43,10 +46,10 @@ function mount(root, host) {
     const place = slider.place.join(".");
     const isOther = range.dataset.place !== place;
     range.dataset.place = place;
-    for (const [key, value] of Object.entries({ min: -slider.limit, max: slider.limit, step: slider.step })) range.setAttribute(key, String(value));
+    const { min, max, step } = slider;
+    for (const [key, value] of Object.entries({ min, max, step })) range.setAttribute(key, String(value));
     if (isOther || performance.now() - moved > REST_MS) range.value = String(slider.value);
     setText(label, slider.name);
-    range.setAttribute("aria-valuetext", host.t("strength", { n: range.value }));
     setText(reset, host.t("reset"));
     const [low, high] = find(control, ".gb-steer-ends").children;
     setText(low, host.t("weaker"));
@@ -71,6 +74,7 @@ function mount(root, host) {
       button.removeAttribute("aria-pressed");
     }
     drawSlider(data);
+    setText(find(root, ".gb-steer-note"), data.note ?? "");
     setCount(texts, 2 * rows.length, () => make(texts.children.length % 2 ? "dd" : "dt"));
     rows.flat().forEach((text, i) => setText(texts.children[i], text));
   }

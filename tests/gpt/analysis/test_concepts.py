@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -33,17 +35,42 @@ def test_the_features_of_a_trace_leave_out_the_first_token_of_the_text():
 
 def test_a_concept_that_is_turned_up_is_added_at_every_position_with_and_without_a_cache():
     loaded = tiny_model()
-    steering = axis_concepts().steering(0, 0, -1.5)
+    steering = axis_concepts().steering(0, 0, 1.5)
     edits, idx = Edits(steering=(steering,)), torch.tensor([[97, 98, 99]])
     plain, steered = Trace(), Trace()
     loaded.model(idx, trace=plain)
     logits = loaded.model(idx, trace=steered, edits=edits)
     added = steered.layers[0].resid_post - plain.layers[0].resid_post
-    assert added[..., 0].tolist() == [pytest.approx([-3.0] * 3)]  # -1.5 times the natural strength of 2
+    assert added[..., 0].tolist() == [pytest.approx([3.0] * 3)]  # 1.5 times the natural strength of 2
     assert added[..., 1:].abs().max() == 0
-    cache = loaded.model.new_cache(1)
-    steps = [loaded.model(idx[:, i : i + 1], cache=cache, edits=edits)[0, -1] for i in range(3)]
-    assert torch.allclose(torch.stack(steps), logits[0], atol=1e-5)
+    assert torch.allclose(stepwise(loaded.model, idx, edits), logits[0], atol=1e-5)
+
+
+def stepwise(model, idx, edits):
+    """The logits of a text that is read token by token."""
+    cache = model.new_cache(1)
+    return torch.stack([model(idx[:, i : i + 1], cache=cache, edits=edits)[0, -1] for i in range(idx.shape[1])])
+
+
+@pytest.mark.parametrize(("strength", "left"), [(-0.25, 0.75), (-1, 0), (-3, 0)])
+def test_a_concept_that_is_turned_down_keeps_a_share_of_its_activity_and_changes_nothing_elsewhere(strength, left):
+    loaded, idx, plain, steered = tiny_model(), torch.tensor([[97, 98, 99, 100, 101, 102]]), Trace(), Trace()
+    axes = axis_dictionary(active=6)
+    concepts = Concepts({0: replace(axes, encoder=axes.encoder / 2)}, torch.zeros(1))  # a step changes activity by half
+    loaded.model(idx, trace=plain)
+    before = trace_activity(concepts, plain, 0)
+    feature = int(((before > 0).sum(0) % 5).argmax())  # active at some positions
+    edits = Edits(steering=(concepts.steering(0, feature, strength),))
+    logits = loaded.model(idx, trace=steered, edits=edits)
+    is_active = before[:, feature] > 0
+    assert 0 < is_active.sum() < 5
+    added = (steered.layers[0].resid_post - plain.layers[0].resid_post)[0]
+    assert added[is_active, feature].tolist() == pytest.approx((2 * (left - 1) * before[is_active, feature]).tolist())
+    added[is_active, feature] = 0
+    assert added.count_nonzero() == 0
+    after = concepts.dictionaries[0].activity(steered.layers[0].resid_post[0])[is_active, feature]
+    assert torch.all((after == 0) | torch.isclose(after, left * before[is_active, feature]))
+    assert torch.allclose(stepwise(loaded.model, idx, edits), logits[0], atol=1e-5)
 
 
 def test_a_concept_that_does_not_exist_is_refused():

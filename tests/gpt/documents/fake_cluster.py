@@ -46,9 +46,8 @@ class FakeStream:
     """A request to one replica."""
 
     def __init__(self, cluster: FakeCluster, request: StreamRequest, life: int) -> None:
-        document = Generation(cluster.model, request.ids, edits=request.edits, dropped=request.dropped)
         self.cluster, self.life = cluster, life
-        self.replies = replies(document, request, lambda: cluster.interval)
+        self.replies = replies(Generation.of_request(cluster.model, request), request, lambda: cluster.interval)
         cluster.n_open += 1
 
     def next(self, seconds: float) -> StreamReply | None:

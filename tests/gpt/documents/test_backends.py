@@ -14,6 +14,7 @@ from gpt.documents import backends
 from gpt.documents.backends import Steps, edits_of, plain_edits, polled
 from gpt.documents.comparison import paired_steps
 from gpt.documents.generation import sliding_steps
+from tests.gpt.analysis.concept_dictionary import axis_concepts
 from tests.gpt.documents.fake_cluster import deployed
 from tests.gpt.documents.fresh_document import WARM, assert_equals_fresh
 from tests.gpt.fake_models import tiny_model
@@ -30,6 +31,15 @@ def exact(steps: Iterable[Step]) -> list[Step]:
 @pytest.fixture
 def here():
     return tiny_model(block_size=64)
+
+
+def test_a_concept_that_is_turned_down_reads_its_activity_where_the_text_is_made(here):
+    here = replace(here, concepts=axis_concepts())
+    loaded, _ = deployed(here)
+    edits = Edits(steering=tuple(here.concepts.steering(0, feature, -1) for feature in range(0, 16, 2)))
+    alone, document = Generation(here, PROMPT, edits=edits), Generation(loaded, PROMPT, edits=edits)
+    assert exact(document.steps(WARM, 9)) == exact(alone.steps(WARM, 9))
+    assert document.ids != [*PROMPT, *(step.token_id for step in Generation(here, PROMPT).steps(WARM, 9))]
 
 
 @pytest.mark.parametrize("interval", [0.0, math.inf], ids=["a reply a token", "all in one reply"])

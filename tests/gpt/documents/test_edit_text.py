@@ -128,9 +128,9 @@ def test_fitting_edits_are_those_that_check_accepts(edits, n_layer, n_head):
 
 def test_concepts_that_are_turned_up_are_read_from_the_dictionary_of_the_model():
     concepts = axis_concepts()
-    edits = Edits({(0, 1): 0.0}, steering=(concepts.steering(0, 3, -1.5), concepts.steering(0, 0, 2.0)))
+    edits = Edits({(0, 1): 0.0}, steering=(concepts.steering(0, 3, -0.5), concepts.steering(0, 0, 2.0)))
     text = format_edits(edits)
-    assert text == "h0.1=0,c0.3=-1.5,c0.0=2"
+    assert text == "h0.1=0,c0.3=-0.5,c0.0=2"
     assert parse_edits(text, concepts=concepts) == edits
     loaded = replace(tiny_model(), concepts=concepts)
     assert eval(edits_as_python(edits), {"Edits": gpt.Edits, "loaded": loaded}) == edits

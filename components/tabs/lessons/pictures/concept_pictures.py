@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from components.concepts import LIMIT, quoted_concept
+from components.concepts import LIMIT, STEP, quoted_concept
 from components.figures.bars import grouped_bars
 from components.labels import percent, quoted, token_text, visible
 from components.tabs.lessons.pictures.picture import Drawn, Picture, Scene, SliderSpec
 from components.widgets.chart import chart_data
 from gpt import DEFAULT_MODEL, Edits, LoadedModel, get_model
-from gpt.analysis.concepts import trace_activity
+from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
 
 
 def model_of(scene: Scene) -> LoadedModel:
@@ -39,7 +39,8 @@ def concepts(scene: Scene) -> Drawn:
         )
     token = int((after - before).argmax()) if scene.a else int(before.argmax())
     text = scene.t(
-        "concepts",
+        "concepts" if scene.a >= 0 else "concepts.weakened",
+        share=percent(-scene.a),
         name=quoted_concept(loaded, (each.layer, each.feature), scene.language),
         layer=each.layer,
         most=quoted(loaded.tokenizer, ids[int(np.argmax(activity))]),
@@ -54,6 +55,6 @@ PICTURES: dict[str, Picture] = {
     "concepts": Picture(
         concepts,
         text="Tom saw a cat and a dog. The dog ran to the big",
-        a=SliderSpec("picture.concepts.strength", -LIMIT, LIMIT, 0.25, 1.5),
+        a=SliderSpec("picture.concepts.strength", NO_ACTIVITY, LIMIT, STEP, 1.5),
     ),
 }
