@@ -71,7 +71,8 @@ def show_all(session: Session) -> None:
 
 def hidden_values(s: Snapshot) -> dict[str, Any]:
     """What is hidden, as values of a link and of a file."""
-    state, values = s.state(HiddenState), {}
+    state = s.state(HiddenState)
+    values: dict[str, Any] = {}
     if s.text is not None and (hidden := state.hidden_in(s.text)):
         values["hidden"] = tuple(sorted(hidden))
     if state.attention_off:

@@ -16,8 +16,8 @@ MAX_SAVED_CHARS = 2_000_000
 
 
 def saved_session(s: Snapshot) -> dict[str, Any]:
-    """The document with its branches, a text of the box that is not the document's, the settings, the selection and what is
-    hidden, as JSON-compatible values."""
+    """The document with its branches, a text of the box that is not the document's, the settings, the selection and
+    what is hidden, as JSON-compatible values."""
     try:
         document = None if s.text is None else s.text.document.to_json()
     except ValueError:  # edits without a text form
