@@ -105,6 +105,18 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
     return f"“{visible(text[1:] if text[:1] == ' ' and text.strip() else text)}”"
 
 
+def placed(token: str, position: int) -> str:
+    """A token of a text as a sentence names it; with all digits also its position."""
+    language, is_exact = _speaking.get()
+    return t("token.at", language, token=token, position=position) if is_exact else token
+
+
+def seed_of(seed: int | None) -> str:
+    """The seed of a text at the end of a status line, with all digits; else ""."""
+    language, is_exact = _speaking.get()
+    return t("seed.of", language, seed=seed) if is_exact else ""
+
+
 def decimal(value: SupportsFloat, digits: int = 2) -> str:
     """A number with a real minus sign: −0.17; what rounds to zero has none."""
     return f"{round(float(value), digits) or 0.0:.{digits}f}".replace("-", "−")
