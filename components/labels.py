@@ -33,6 +33,7 @@ _INVISIBLE = (  # other than space, tab and newline
 )
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_END = b"<|endoftext|>"  # a single token with these characters is always the control token
 _ISOLATE = "\u2068\u2069"  # around letters of either direction
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -98,6 +99,8 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
     data = tokenizer.token_bytes(token_id)
     if is_exact:
         return f"“{visible(token_text(tokenizer, token_id))}”"
+    if data == _END:
+        return t("token.end", language)
     try:
         text = data.decode()
     except UnicodeDecodeError:

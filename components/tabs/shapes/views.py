@@ -11,8 +11,8 @@ from components.errors import localize_error
 from components.figures.bars import size_bars
 from components.frame import short_name
 from components.i18n import Language, t
-from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
 from components.labels import seed_of
+from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
 from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.shapes.settings import Shape
