@@ -33,6 +33,7 @@ _INVISIBLE = (  # other than space, tab and newline
 )
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
+_END = b"<|endoftext|>"  # a single token with these characters is always the control token
 _ISOLATE = "\u2068\u2069"  # around letters of either direction
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -98,11 +99,25 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
     data = tokenizer.token_bytes(token_id)
     if is_exact:
         return f"“{visible(token_text(tokenizer, token_id))}”"
+    if data == _END:
+        return t("token.end", language)
     try:
         text = data.decode()
     except UnicodeDecodeError:
         return t("token.part", language)
     return f"“{visible(text[1:] if text[:1] == ' ' and text.strip() else text)}”"
+
+
+def placed(token: str, position: int) -> str:
+    """A token of a text as a sentence names it; with all digits also its position."""
+    language, is_exact = _speaking.get()
+    return t("token.at", language, token=token, position=position) if is_exact else token
+
+
+def seed_of(seed: int | None) -> str:
+    """The seed of a text at the end of a status line, with all digits; else ""."""
+    language, is_exact = _speaking.get()
+    return t("seed.of", language, seed=seed) if is_exact else ""
 
 
 def decimal(value: SupportsFloat, digits: int = 2) -> str:

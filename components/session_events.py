@@ -16,6 +16,7 @@ from components.i18n import LANGUAGES, Language, t
 from components.render import Renderer, Signal
 from components.share.address import Places, address_view, navigate
 from components.share.opening import open_link
+from components.state.hidden import hidden_values
 from components.state.saved import restore_session, saved_session
 from components.state.session import Session
 from components.state.snapshot import Snapshot
@@ -29,7 +30,11 @@ def voice(s: Snapshot) -> dict[str, Any]:
 
 def saved_inputs(s: Snapshot) -> Any:
     """Inputs of the saved session; constant while a text is generated."""
-    return "generating" if s.generating else (s.id, s.text, s.typed, s.settings, s.selection, s.tab, s.numbers)
+    return (
+        "generating"
+        if s.generating
+        else (s.id, s.text, s.typed, s.settings, s.selection, s.tab, s.numbers, hidden_values(s))
+    )
 
 
 def to_save(s: Snapshot) -> dict[str, Any] | None:

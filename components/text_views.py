@@ -10,12 +10,13 @@ import numpy as np
 
 from components.figures import maps
 from components.i18n import Language, t
-from components.labels import percent, quoted, token_text
+from components.labels import is_exact, percent, quoted, token_text
 from components.next_tokens import next_tokens
 from components.render import Lines
 from components.state.selection import Selection
 from components.state.text import Text
 from components.state.token_statistics import TokenStatisticsCache
+from components.state.typed_text import ends_text
 from components.widgets.chart import Rows, chart_data
 from components.widgets.tokens import Kind, shade_value, token_line
 from gpt import Generation, SamplingParams, distribution
@@ -83,7 +84,8 @@ def _line(
     """The line of a token: the characters that it completes, and the bytes of an unfinished one."""
     data = tokenizer.token_bytes(token_id)
     if token_id in tokenizer.special_ids:
-        text = token_text(tokenizer, token_id)
+        text = "" if ends_text(tokenizer, token_id) and not is_exact() else token_text(tokenizer, token_id)
+        data = b"" if not text else data
     if "\ufffd" in text:  # the bytes before it are invalid; this token may still be whole characters
         text = data.decode("utf-8", "ignore") if _whole(data) else ""
     return token_line(token_id, text, probability, rank, kind, unfinished_character(data) if text else data, entropy)

@@ -22,6 +22,7 @@ from components.share.qr import qr_code
 from components.share.sequence import SEQUENCES, SequenceState, open_sequence, parse
 from components.share.short_links import shorten
 from components.state.adoption import adopt
+from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 
@@ -149,6 +150,7 @@ class Classroom:
             adopt(session, document, s.prompt, Message("status.ready"))
         session.settings, session.selection, session.tab, session.film = s.settings, s.selection, s.tab, s.film
         session.edits, session.edits_on = s.edits, s.edits_on
+        hide_again(session, hidden_values(s))
         for page in self.places.pages.values():
             if s.tab == page.tab and (current := page.current(s)) is not None:
                 page.open(session, current)

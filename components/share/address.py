@@ -11,6 +11,7 @@ from components.share.document_link import document_values
 from components.share.link import MAX_LINK, decode, encode
 from components.share.sequence import SequenceState, sequence_values
 from components.state.adoption import return_to
+from components.state.hidden import hidden_values
 from components.state.selection import NEWEST, Selection, shading_named
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
@@ -66,7 +67,18 @@ def address_view(places: Places) -> Signal:
             return None
         text = None if s.generating else (s.text, s.settings)
         pages = [page.current(s) for page in places.pages.values()]
-        return s.navigated, s.tab, pages, s.film, s.selection, s.edits, s.edits_on, text, s.state(SequenceState)
+        return (
+            s.navigated,
+            s.tab,
+            pages,
+            s.film,
+            s.selection,
+            s.edits,
+            s.edits_on,
+            text,
+            hidden_values(s),
+            s.state(SequenceState),
+        )
 
     def draw(s: Snapshot) -> dict[str, Any] | None:
         return {"query": address(s, places), "at": s.navigated} if s.link_opened else None
@@ -100,7 +112,7 @@ def address(s: Snapshot, places: Places) -> str:
 
 
 def view_values(s: Snapshot) -> dict[str, Any]:
-    """The tab, the selection and the edits as values of a link."""
+    """The tab, the selection, the edits and what is hidden as values of a link."""
     selection = s.selection
     values: dict[str, Any] = {"layer": selection.layer}
     steering = () if s.text is None or s.text.document.edits is None else s.text.document.edits.steering
@@ -118,7 +130,7 @@ def view_values(s: Snapshot) -> dict[str, Any]:
         values["head"] = selection.head
     if selection.shading != Selection.shading:
         values["shading"] = selection.shading
-    return values
+    return values | hidden_values(s)
 
 
 def text_values(s: Snapshot) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +31,10 @@ def text_file(document: Generation) -> File:
     return File(f"{file_stem(document)}.txt", "text/plain", document.text)
 
 
-def json_file(document: Generation) -> File:
-    """The document with all its branches."""
-    return File(f"{file_stem(document)}.json", "application/json", document.to_json())
+def json_file(document: Generation, **hidden: Any) -> File:
+    """The document with all its branches. hidden: from the model, see `hidden_values`."""
+    content = json.dumps(json.loads(document.to_json()) | hidden, indent=1)
+    return File(f"{file_stem(document)}.json", "application/json", content)
 
 
 def csv_file(document: Generation, position: int, params: SamplingParams) -> File:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -19,6 +20,7 @@ from components.share.address import page_values
 from components.share.document_link import shown_prompt
 from components.share.link import MAX_LINK, encode
 from components.state.adoption import adopt
+from components.state.hidden import hidden_values, hide_again
 from components.state.loading import load_with_progress
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
@@ -105,7 +107,7 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
     if what == "text":
         file = files.text_file(document)
     elif what == "document":
-        file = files.json_file(document)
+        file = files.json_file(document, **hidden_values(session.snapshot()))
     elif what == "csv":
         file = files.csv_file(document, session.selection.at(document), session.settings.sampling())
     else:
@@ -132,6 +134,7 @@ def _open(session: Session, sent: dict[str, Any]) -> Any:
         edits = replace(edits, steering=())
     caption = t("share.opened", language, name=shortened(str(name), MAX_NAME_CHARS), n=f"{len(document.ids):,}")
     adopt(session, document, shown_prompt(document), Message("status.ready"))
+    hide_again(session, json.loads(text))
     if edits not in (None, Edits()):
         session.edits, session.edits_on = edits, ()
         caption += t("share.opened.edits", language)

@@ -178,11 +178,13 @@ PARAMETERS: dict[str, Parameter] = {
     "position": Parameter(_whole),  # of the selected token; default: the last
     "layer": Parameter(_whole),
     "head": Parameter(_whole),  # default: the average
+    "hidden": Parameter(_ids, _write_ids),  # positions of hidden words
+    "attention": Parameter(_name),  # "off": shows the prediction without attention too
     "shading": Parameter(_name),  # the quantity that shades the strip; default: probability
     "lang": Parameter(lambda text: text if text in LANGUAGES else "en"),
 }
 # A link with no other parameters leaves the text as it is.
 VIEW = (
     *("class", "stop", "tab", "lesson", "challenge", "film", "position", "layer", "head", "shading", "lang"),
-    *("edits", "edits_on"),
+    *("edits", "edits_on", "hidden", "attention"),
 )

@@ -17,6 +17,7 @@ from components.share.link import VIEW, decode
 from components.share.sequence import SequenceState, open_sequence
 from components.state.admission import admitted, waiting_for_cluster
 from components.state.example import first_prompt
+from components.state.hidden import hide_again
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST, Shading
 from components.state.session import Session
@@ -93,6 +94,7 @@ def _leave_stop(session: Session) -> None:
     """Go to Write without a film or edits: a stop shows only what its address names."""
     session.film, session.tab, session.notice = None, "playground", None
     session.edits, session.edits_on = Edits(), ()
+    hide_again(session, {})
 
 
 def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
@@ -222,6 +224,8 @@ def _select(session: Session, document: Generation, link: LinkRequest, tabs: Seq
         link.refuse("tab")
     if parameters.get("shading") not in get_args(Shading):
         link.refuse("shading")
+    if parameters.get("attention") != "off":
+        link.refuse("attention")
     if parameters.keys() & {"edits", "edits_on"} and parameters.keys() <= {*VIEW}:
         edits, session.edits_on = _edits(link, document.loaded)
         session.edits = replace(edits, steering=())
@@ -234,5 +238,7 @@ def _select(session: Session, document: Generation, link: LinkRequest, tabs: Seq
         head=parameters.get("head", None if "layer" in parameters else selection.head),
         shading=parameters.get("shading", selection.shading),
     )
+    if parameters.keys() - VIEW or parameters.keys() & {"hidden", "attention"}:
+        hide_again(session, parameters)
     session.tab = parameters.get("tab", "inside" if "film" in parameters else session.tab)
     session.film = parameters.get("film", session.film)

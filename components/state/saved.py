@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from components.state.hidden import hidden_values, hide_again
 from components.state.selection import Selection
 from components.state.session import Session
 from components.state.settings import Settings
@@ -15,8 +16,8 @@ MAX_SAVED_CHARS = 2_000_000
 
 
 def saved_session(s: Snapshot) -> dict[str, Any]:
-    """The document with its branches, a text of the box that is not the document's, the settings and the selection, as
-    JSON-compatible values."""
+    """The document with its branches, a text of the box that is not the document's, the settings, the selection and
+    what is hidden, as JSON-compatible values."""
     try:
         document = None if s.text is None else s.text.document.to_json()
     except ValueError:  # edits without a text form
@@ -29,6 +30,7 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
         "tab": s.tab,
         "settings": vars(s.settings),
         "selection": vars(s.selection),
+        **hidden_values(s),
     }
 
 
@@ -57,5 +59,6 @@ def restore_session(session: Session, saved: str) -> bool:
     session.last_action = Message("status.restored")
     if document is not None:
         session.model, session.loaded = document.loaded.name, document.loaded
+    hide_again(session, kept)
     session.tab = tab if tab.isidentifier() else session.tab
     return True

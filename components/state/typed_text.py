@@ -34,22 +34,30 @@ def version_of(text: Text | None) -> Version | None:
     return None if text is None else text.version
 
 
+def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:
+    """Whether a token stands between two texts; in a chat, its name stands in the box as the other control tokens'."""
+    return token_id in tokenizer.eot_ids and not tokenizer.is_chat
+
+
 def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
-    """The characters of each token in the box, of a control token its name; "" for a part of a character, and for the
-    control tokens that a text starts from if it is not a chat."""
+    """The characters of each token in the box: of the one that ends a text a line break, of another control token its
+    name; "" for a part of a character, and for the control tokens that a text starts from if it is not a chat."""
     decoder, start = TextDecoder(tokenizer), start_ids(tokenizer)
     n_start = len(start) if list(ids[: len(start)]) == start and not is_chat(tokenizer, ids) else 0
-    return [
-        token_text(tokenizer, token_id)
-        if token_id in tokenizer.special_ids and position >= n_start
-        else decoder.feed(token_id)
-        for position, token_id in enumerate(ids)
-    ]
+
+    def shown(position: int, token_id: int) -> str:
+        if token_id not in tokenizer.special_ids or position < n_start:
+            return decoder.feed(token_id)
+        return "\n" if ends_text(tokenizer, token_id) else token_text(tokenizer, token_id)
+
+    return [shown(*each) for each in enumerate(ids)]
 
 
 def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int) -> str:
-    """The characters that a token would add to the box after those; "" for a part of a character, which nobody can
-    type."""
+    """The characters that a token would add to the box after those; "" for what nobody can type: a part of a
+    character, and the end of the text."""
+    if ends_text(tokenizer, token_id):
+        return ""
     try:
         return tokenizer.token_bytes(token_id).decode()
     except UnicodeDecodeError:

@@ -7,18 +7,20 @@ import { make } from "./dom.js";
 /** @type {Map<string, { pattern: RegExp, terms: Map<string, Term> } | null>} */
 const known = new Map();
 
-/** @param {string} language */
-function wordsOf(language) {
-  if (!known.has(language)) {
+/** @param {string} language @param {boolean} isHeader */
+function wordsOf(language, isHeader) {
+  const key = `${language} ${isHeader}`;
+  if (!known.has(key)) {
     /** @type {Term[]} */ const terms = window.glassbox?.options?.glossary?.[language] ?? [];
-    known.set(language, terms.length ? finder(terms) : null);
+    known.set(key, terms.length ? finder(terms, isHeader) : null);
   }
-  return known.get(language) ?? null;
+  return known.get(key) ?? null;
 }
 
-/** What finds the forms of all terms: whole words in alphabets, anything else anywhere. @param {Term[]} terms */
-export function finder(terms) {
-  const byForm = new Map(terms.flatMap((term) => term.forms.map((form) => /** @type {[string, Term]} */ ([form.toLowerCase(), term]))));
+/** What finds the forms of all terms, in a header also those too frequent in sentences: whole words in alphabets, anything else anywhere. @param {Term[]} terms */
+export function finder(terms, isHeader = false) {
+  const formsOf = (/** @type {Term} */ { word, forms }) => (isHeader ? [word, ...forms] : forms);
+  const byForm = new Map(terms.flatMap((term) => formsOf(term).map((form) => /** @type {[string, Term]} */ ([form.toLowerCase(), term]))));
   const forms = [...byForm.keys()].sort((a, b) => b.length - a.length);
   const pattern = new RegExp(`(?<![\\w“-])(${forms.join("|")})(?![\\w-])`, "giu");
   return { pattern: forms.length ? pattern : /$^/g, terms: byForm };
@@ -39,12 +41,12 @@ export function explained(text, { pattern, terms }) {
   return [...parts, text.slice(end)].filter((part) => part !== "");
 }
 
-/** Sets a sentence only if it differs, with its technical words explained. @param {HTMLElement} node @param {string} text */
-export function setWords(node, text) {
+/** Sets a sentence, or the header of a table, only if it differs, with its technical words explained. @param {HTMLElement} node @param {string} text */
+export function setWords(node, text, isHeader = false) {
   const language = document.documentElement.lang;
   if (node.textContent === text && node.dataset.words === language) return;
   node.dataset.words = language;
-  const words = text && wordsOf(language);
+  const words = text && wordsOf(language, isHeader);
   if (!words) return void (node.textContent = text);
   const parts = explained(text, words).map((part) => {
     if (typeof part === "string") return part;

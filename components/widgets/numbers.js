@@ -6,6 +6,9 @@ const voice = { exact: false, under: "under {p}", over: "over {p}" };
 /** Sets how numbers are written from now on. @param {Partial<typeof voice>} changes */
 export const speak = (changes) => Object.assign(voice, changes);
 
+/** Whether numbers have all digits, and tokens their ids. */
+export const isExact = () => voice.exact;
+
 /** 0.5 as "50%"; with all digits, more of them near 0 and 1. @param {number} probability */
 export function percent(probability) {
   const value = 100 * probability;

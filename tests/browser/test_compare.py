@@ -29,7 +29,7 @@ def compare(stay, site):
     open_tab(page, "compare")
     page.locator("#compare-part label").first.click()
     expect(page.locator("#compare-generate")).to_be_enabled()
-    expect(page.locator("#compare-right-bars .gb-says")).to_contain_text("position")
+    expect(page.locator("#compare-right-bars .gb-says")).to_contain_text("after")
     return page
 
 
@@ -37,18 +37,22 @@ def test_the_tab_opens_with_an_example_whose_parting_is_marked_in_both_strips_an
     compare,
 ):
     for side in ("left", "right"):
-        expect(compare.locator(f"#compare-{side}-status")).to_contain_text("40 tokens · seed 1 · length reached")
-    said = compare.locator("#compare-parting").text_content()
-    at = int(re.search(r"position (\d+)", said).group(1))
+        expect(compare.locator(f"#compare-{side}-status")).to_contain_text("40 tokens · length reached")
+    expect(compare.locator("#compare-left-strip .gb-parted")).to_have_count(1)
+    at = compare.locator("#compare-left-strip .gb-parted").evaluate(
+        "chip => [...chip.parentNode.children].indexOf(chip)"
+    )
     for side in ("left", "right"):
         expect(compare.locator(f"#compare-{side}-strip {CHIPS}").nth(at)).to_have_class(re.compile("gb-parted"))
         expect(compare.locator(f"#compare-{side}-strip .gb-parted")).to_have_count(1)
         chip = compare.locator(f"#compare-{side}-strip {CHIPS}").nth(at - 1)
         expect(chip).to_have_attribute("aria-selected", "true")
     expect(compare.locator("#compare-divergence .gb-says")).to_contain_text(f"Over {at} positions")
-    compare.locator(f"#compare-left-strip {CHIPS}").nth(5).click()
+    here = compare.locator(f"#compare-left-strip {CHIPS}").nth(5)
+    here.click()
+    token = here.text_content().strip()
     for side in ("left", "right"):
-        expect(compare.locator(f"#compare-{side}-bars .gb-says")).to_contain_text("(position 5)")
+        expect(compare.locator(f"#compare-{side}-bars .gb-says")).to_contain_text(f"after “{token}”")
     expect(compare.locator(f"#compare-right-strip {CHIPS}").nth(5)).to_have_attribute("aria-selected", "true")
 
 

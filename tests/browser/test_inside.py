@@ -47,8 +47,7 @@ def opened(stay: Callable[..., Page], site: str) -> Page:
     open_tab(page, "inside")
     tab(page, "The machine").click()
     page.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
-    expect(flow(page)).to_contain_text("position 12 of")
-    expect(flow(page)).to_contain_text("layer 0, head 0")
+    expect(flow(page)).to_contain_text("“play”, layer 0, head 0")
     page.mouse.move(5, 5)
     return page
 
@@ -97,7 +96,7 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     box = opened.locator(".gb-flow-scroll").bounding_box()
     assert box is not None
     opened.mouse.click(box["x"] + 40, box["y"] + 90)  # the first token: it stays in view
-    expect(flow(opened)).to_contain_text("position 1 of")
+    expect(flow(opened)).to_contain_text("“was”, layer")
     opened.set_viewport_size({"width": 1280, "height": 900})
     whole = "box => box.clientWidth > 1000 && box.scrollWidth <= box.clientWidth"
     opened.wait_for_function(f"({whole})(document.querySelector('.gb-flow-scroll'))")
@@ -124,23 +123,23 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     box = opened.locator("#flow canvas").bounding_box()
     assert box is not None
     opened.locator("#flow canvas").click(position={"x": 60, "y": box["height"] - 100})
-    expect(flow(opened)).not_to_contain_text("position 12 of")
-    position = re.search(r"position (\d+) of", flow(opened).text_content() or "")
-    assert position is not None
+    expect(flow(opened)).not_to_contain_text("“play”, layer")
+    token = re.match("“(.+?)”, layer", flow(opened).text_content() or "")
+    assert token is not None
     open_tab(opened, "playground")
-    expect(opened.locator(CHIPS).nth(int(position[1]))).to_have_attribute("aria-selected", "true")
+    expect(opened.locator(f"{CHIPS}[aria-selected=true]")).to_have_text(token[1], use_inner_text=True)
     expect(opened.locator("#heatmap .gb-says")).to_contain_text("Layer 1, head 3")
     expect(opened.locator("#layer select")).to_have_value("1")
     expect(opened.locator("#head select")).to_have_value("3")
     opened.locator(CHIPS).nth(2).click()
     open_tab(opened, "inside")
-    expect(flow(opened)).to_contain_text("“rain” (position 2 of")
+    expect(flow(opened)).to_contain_text("“rain”, layer")
     part(opened, "q").focus()
     expect(opened.locator("#flow .gb-flow-tip")).to_contain_text("Query of head 3")
     opened.keyboard.press("ArrowRight")
     expect(flow(opened)).to_contain_text("layer 1, head 4")
     opened.keyboard.press("ArrowUp")
-    expect(flow(opened)).to_contain_text("position 1 of")
+    expect(flow(opened)).to_contain_text("“was”, layer")
     part(opened, "ff").focus()
     opened.keyboard.press("ArrowRight")
     expect(flow(opened)).to_contain_text("layer 2, head 4")
@@ -167,7 +166,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     first.click()
     expect(first).to_have_attribute("aria-pressed", "false")
     opened.locator("#lines-view select").select_option("attention rollout over all layers")
-    expect(says).to_contain_text("After all layers, position 11")
+    expect(says).to_contain_text("After all layers, “not”")
     expect(first).to_be_hidden()
     tab(opened, "Stream and neurons").click()
     opened.locator("#stream-layer").get_by_role("button", name="Layer +").click()
@@ -175,14 +174,14 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     opened.locator("#stream-tokens [role=option]").nth(3).click()
     expect(opened.locator("#neurons .gb-says")).to_contain_text("At “ing”, neuron")
     tab(opened, "The machine").click()
-    expect(flow(opened)).to_contain_text("“ing” (position 3 of")
+    expect(flow(opened)).to_contain_text("“ing”, layer")
     opened.locator("#flow-model input[value=skeleton]").click()
-    expect(flow(opened)).to_contain_text("position 3 of 13) and nothing of the tokens before it")
+    expect(flow(opened)).to_contain_text("“ing” and nothing of the tokens before it")
     expect(opened.locator("#flow .gb-flow-heads")).to_be_hidden()
     part(opened, "attn").focus()
     opened.keyboard.press("ArrowRight")  # nothing to open
     opened.keyboard.press("ArrowUp")
-    expect(flow(opened)).to_contain_text("position 2 of 13) and nothing of the tokens before it")
+    expect(flow(opened)).to_contain_text("“rain” and nothing of the tokens before it")
     opened.locator("#flow-model input[value=whole]").click()
     expect(opened.locator("#flow .gb-flow-heads")).to_be_visible()
     with opened.expect_download() as download:

@@ -55,11 +55,8 @@ def test_every_text_is_used_somewhere():
 def test_one_of_a_thing_is_told_in_the_singular():
     assert t("bpe.parts", "en", n=1) == "1 token"
     assert t("bpe.parts", "en", n=2) == "2 tokens"
-    assert (
-        t("shapes.status", "en", n="12", seconds="1", tokens=2, seed=1)
-        == "12 random weights drawn in 1 s · 2 tokens · seed 1"
-    )
-    assert "1 token ·" in t("shapes.status", "en", n="9", seconds="1", tokens=1, seed=1)
+    status = [t("shapes.status", "en", n="12", seconds="1", tokens=n) for n in (2, 1)]
+    assert status == [f"12 random weights drawn in 1 s · {n}" for n in ("2 tokens", "1 token")]
 
 
 def test_another_language_is_another_file(tmp_path):

@@ -7,8 +7,10 @@ from components.labels import (
     decimals,
     marked,
     percent,
+    placed,
     power,
     quoted,
+    seed_of,
     shortened,
     signed,
     speaking,
@@ -61,6 +63,10 @@ def test_a_token_in_a_sentence_has_no_space_before_it_and_a_part_of_a_character_
     with speaking("en", exact=True):
         assert quoted(tokenizer, cat) == "“·cat”"
         assert "\\x" in quoted(tokenizer, part)
+        assert quoted(tokenizer, tokenizer.eot_id) == "“<|endoftext|>”"
+        assert (placed("“cat”", 3), seed_of(7)) == ("“cat” (position 3)", " · seed 7")
+    assert quoted(tokenizer, tokenizer.eot_id) == "end of text"
+    assert (placed("“cat”", 3), seed_of(7)) == ("“cat”", "")
 
 
 def test_a_sign_stands_only_before_what_is_not_zero():

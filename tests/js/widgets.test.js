@@ -171,5 +171,8 @@ test("a technical word is found as a whole, the longest first, once in a sentenc
   const parts = (text) => explained(text, finder(terms)).map((part) => (typeof part === "string" ? part : `<${part[1].word}>`));
   assert.deepEqual(parts("Logits, then a logit; the logit lens."), ["<logit>", ", then a logit; the ", "<lens>", "."]);
   assert.deepEqual(parts("logitech “logit” none"), ["logitech “logit” none"]);
+  const frequent = [{ word: "weights", forms: [], says: "numbers" }];
+  assert.equal(explained("Weights", finder(frequent)).length, 1);
+  assert.equal(explained("Weights", finder(frequent, true))[0][1], frequent[0], "a header explains it");
   assert.deepEqual(explained("它的熵是", finder([{ word: "熵", forms: ["熵"], says: "…" }])).length, 3);
 });

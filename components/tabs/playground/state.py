@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from torch import Tensor
-
 from components.state.settings import LIMITS
 from components.state.text import Text
 from gpt.analysis.causes import Causes
-from gpt.documents.document_cache import common_prefix_length
 
 Unit = Literal["probability", "log_probability", "logit"]
 _DEFAULTS = {name: limit.default for name, limit in LIMITS.items()}
@@ -52,42 +49,6 @@ class ReasonState:
     """reason: the last one that was measured."""
 
     reason: Reason | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class WithoutWords:
-    """What is predicted after a position of a text without some of its words.
-
-    version: of the text. hidden: positions. logits: (vocab_size,). off: the same with attention switched off, None
-    unless it was asked for; goes_on, off_goes_on: how the text would go on with attention and without.
-    """
-
-    version: tuple[int, int]
-    position: int
-    hidden: frozenset[int]
-    logits: Tensor
-    off: Tensor | None = None
-    goes_on: str = ""
-    off_goes_on: str = ""
-
-    def belongs_to(self, text: Text, position: int) -> bool:
-        return self.version == text.version and self.position == position
-
-
-@dataclass(frozen=True)
-class HiddenState:
-    """What a person has hidden from the model. ids: the text up to the last hidden word; positions: of the hidden
-    words. attention_off: whether the prediction without attention is shown too. measured: the last prediction."""
-
-    ids: tuple[int, ...] = ()
-    positions: frozenset[int] = frozenset()
-    attention_off: bool = False
-    measured: WithoutWords | None = None
-
-    def hidden_in(self, text: Text) -> frozenset[int]:
-        """The hidden positions of a text that begins like the one they were hidden in."""
-        n = common_prefix_length(self.ids, text.ids)
-        return frozenset(position for position in self.positions if position < n)
 
 
 def tail_length(block_size: int) -> int:

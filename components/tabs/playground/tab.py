@@ -35,12 +35,13 @@ from components.parts import (
 from components.share.handlers import answer_files
 from components.share.menu import files_menu
 from components.state.example import EXAMPLES, language_of_model
+from components.state.hidden import HiddenState
 from components.state.selection import Shading
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.tabs.playground.controls import Controls, build_controls, build_run
 from components.tabs.playground.handlers import chat, editing, generation, hiding, knowledge, reason, selection, typing
-from components.tabs.playground.state import HiddenState, PlaygroundState, Unit, tail_length
+from components.tabs.playground.state import PlaygroundState, Unit, tail_length
 from components.tabs.playground.upload import build_upload
 from components.tabs.playground.views import SHARED_VIEWS, VIEWS
 from components.tabs.playground.views.pipeline import followed, to_follow
@@ -279,7 +280,7 @@ def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, wri
     carried = [frame.saved]  # in its place the text of the box is sent
     on(prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
     on(prompt.select, selection.select_token, [prompt], **latest)
-    on(prompt.submit, hiding.hide, [prompt], **latest)
+    on(prompt.submit, hiding.hide_words, [prompt], **latest)
     on(frame.strip.select, selection.select_token, [frame.strip])
     on(controls.run.chat.input, chat.switch_chat, [controls.run.chat], **run)
     on(controls.preset.input, selection.choose_preset, [controls.preset])

@@ -11,6 +11,7 @@ from components.errors import localize_error
 from components.figures.bars import size_bars
 from components.frame import short_name
 from components.i18n import Language, t
+from components.labels import seed_of
 from components.panels.parameter_bars import parameter_bars, parameter_count, size_rows, weight_rows
 from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
@@ -75,13 +76,16 @@ def room_sentence(shape: Shape, language: Language) -> str:
 def status_sentence(built: Built, running: bool, language: Language) -> str:
     """The built model, and the number of generated tokens."""
     caption = t("shapes.status.example", language) if built.job is None else ""
-    return caption + t(
-        "shapes.status" if built.finished or running else "shapes.status.stopped",
-        language,
-        n=f"{count_parameters(built.shape.config, skeleton=built.shape.skeleton):,}",
-        seconds=f"{built.seconds:.2f}",
-        tokens=built.n_tokens,
-        seed=built.seed,
+    return (
+        caption
+        + t(
+            "shapes.status" if built.finished or running else "shapes.status.stopped",
+            language,
+            n=f"{count_parameters(built.shape.config, skeleton=built.shape.skeleton):,}",
+            seconds=f"{built.seconds:.2f}",
+            tokens=built.n_tokens,
+        )
+        + (seed_of(built.seed) if built.finished or running else "")
     )
 
 

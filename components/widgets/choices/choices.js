@@ -8,6 +8,7 @@
  */
 
 import { make, makeButton } from "../dom.js";
+import { setWords } from "../glossary.js";
 import { defineWidget } from "../runtime.js";
 
 /** @type {import("../runtime.js").Mount} */
@@ -31,6 +32,7 @@ function mount(list, host) {
       if (!whole && !headed) {
         const title = make("p");
         title.append(...spans(head));
+        head.forEach((text, i) => setWords(/** @type {HTMLElement} */ (title.children[i]), text, true));
         list.append(title);
       }
       headed ||= !whole;

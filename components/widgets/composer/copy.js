@@ -41,7 +41,7 @@ export function createCopy(box) {
 
   /** @param {Piece} token */
   function makeToken({ text, written, control }) {
-    const node = make("span", [written !== null && "gb-written", control && "gb-control"].filter(Boolean).join(" "), text);
+    const node = make("span", [written !== null && "gb-written", control && (text === "\n" ? "gb-end" : "gb-control")].filter(Boolean).join(" "), text);
     if (written !== null) node.style.setProperty("--p", String(written));
     return node;
   }

@@ -5,7 +5,7 @@
 
 import { sizedContext } from "../canvas.js";
 import { find, make, makeButton, modified, setCount, setHint, setText } from "../dom.js";
-import { decimal, percent } from "../numbers.js";
+import { decimal, isExact, percent } from "../numbers.js";
 import { drawHeadPicks, drawLayerPick } from "../picks.js";
 import { createFilm } from "../film/film.js";
 import { filmHeights, paintFilm } from "../film/paint.js";
@@ -186,7 +186,7 @@ function mount(root, host) {
       const numbers = { score: decimal(data.scores[row]), weight: percent(data.row[row]) };
       pair = t(row > chosen ? "later" : row < firstSeen(data, chosen) ? "far" : "pair", { ...names, ...numbers });
     } else if (row !== undefined && row !== chosen && part !== "next") {
-      pair = `${data.start + row}: “${data.tokens[row]}”`;
+      pair = `${isExact() ? `${data.start + row}: ` : ""}“${data.tokens[row]}”`;
     }
     const scale = data.strips[part] ? t("full", { scale: data.strips[part].scale }) : "";
     return [...lines, pair, [shapeOf(data, part), scale].filter(Boolean).join(" · ")];

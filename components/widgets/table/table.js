@@ -7,6 +7,7 @@
  */
 
 import { make } from "../dom.js";
+import { setWords } from "../glossary.js";
 import { defineWidget } from "../runtime.js";
 
 /** @type {import("../runtime.js").Mount} */
@@ -17,7 +18,8 @@ function mount(root, { options }) {
   /** @param {string} text @param {number} row @param {number} column */
   function cell(text, row, column) {
     const heads = Boolean(text) && !(row && column);
-    const made = make(heads ? "th" : "td", "", text, heads ? { scope: row ? "row" : "col" } : {});
+    const made = make(heads ? "th" : "td", "", heads ? "" : text, heads ? { scope: row ? "row" : "col" } : {});
+    if (heads) setWords(made, text, true);
     const words = options.words_from !== null && column >= options.words_from;
     if (words) Object.assign(made.style, { textAlign: "start", paddingLeft: "max(8px, 2vw)", whiteSpace: "normal" });
     return made;

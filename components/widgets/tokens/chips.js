@@ -25,7 +25,7 @@ export function makeChip(token, index, { ids = false, selectable = true }, word)
   let breaks = "";
   const spaces = token.text.match(/^[ \t]+/);
   if (spaces) chip.dataset.spaces = visible(spaces[0]);
-  if (!token.text.trim()) chip.setAttribute("aria-label", `${word} ${token.id}`);
+  if (!token.text.trim()) chip.setAttribute("aria-label", `${word} ${visible(token.text) || token.bytes || "∎"}`);
   if (token.text) {
     const [, inside, end] = /** @type {RegExpMatchArray} */ (token.text.match(/^([^]*?)(\n*)$/));
     const line = ids ? chip.appendChild(make("span")) : chip; // a column would leave out a bare space

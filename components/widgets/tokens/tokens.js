@@ -15,7 +15,7 @@
 
 import { find, modified, setText } from "../dom.js";
 import { bytes } from "../bytes.js";
-import { percent } from "../numbers.js";
+import { isExact, percent } from "../numbers.js";
 import { defineWidget } from "../runtime.js";
 import { visible } from "../text.js";
 import { createTip } from "../tip.js";
@@ -204,7 +204,8 @@ function mount(root, host) {
     const token = tokens[index];
     if (!token) return;
     /** @type {[string, string][]} */
-    const rows = [...token.unseen, [t("id"), String(token.id)]];
+    const rows = [...token.unseen];
+    if (isExact()) rows.push([t("id"), String(token.id)]);
     if (token.probability !== null) rows.push([t("probability"), percent(token.probability)]);
     if (token.rank !== null) rows.push([t("rank"), String(token.rank)]);
     if (token.entropy !== null && t("entropy")) {

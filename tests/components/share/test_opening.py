@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from components.share.address import LinkedPage
+from components.share.address import LinkedPage, page_values
+from components.share.files import json_file
+from components.share.handlers import answer_files
+from components.share.link import encode
 from components.share.opening import open_link
+from components.state.hidden import HiddenState, hidden_values, hide
+from components.state.saved import restore_session, saved_session
 from components.state.selection import NEWEST
 from components.state.session import Session
 from components.tabs.playground.handlers import editing
@@ -65,6 +72,35 @@ def test_a_page_without_a_link_and_one_that_only_shows_another_place_leave_the_r
     assert (session.tab, session.language) == ("inside", "zh")
     follow(session, "prompt=A+bird&length=2&seed=1")
     assert (session.selection.position, session.edits) == (NEWEST, Edits())
+
+
+def test_a_link_carries_the_hidden_words_and_that_attention_is_off_and_one_to_another_text_shows_all(session):
+    hide(session, [1, 99, "x"])
+    session.change(HiddenState, attention_off=True)
+    query = encode(page_values(session.snapshot()))
+    opened = Session(session.document.copy())
+    follow(opened, query)
+    assert hidden_values(opened.snapshot()) == {"hidden": (1,), "attention": "off"}
+    follow(opened, "tab=inside")
+    assert hidden_values(opened.snapshot()) == {"hidden": (1,), "attention": "off"}
+    follow(opened, "prompt=The+dog+ran&text=")
+    assert hidden_values(opened.snapshot()) == {}
+    follow(opened, "hidden=0-1-2-3-70&attention=on")
+    assert (hidden_values(opened.snapshot()), opened.document.text) == ({}, "The dog ran")
+    assert "attention" in opened.notice.values["note"]
+
+
+def test_a_reload_and_a_file_carry_what_is_hidden(session):
+    hide(session, [1])
+    session.change(HiddenState, attention_off=True)
+    again, kept = Session(None), json.dumps(saved_session(session.snapshot()))
+    assert restore_session(again, kept)
+    assert hidden_values(again.snapshot()) == {"hidden": (1,), "attention": "off"}
+    text = json_file(session.document, **hidden_values(session.snapshot())).content
+    opened = Session(None)
+    for _ in answer_files(opened, {"what": "open", "name": "a.json", "text": text, "size": len(text)}):
+        pass
+    assert hidden_values(opened.snapshot()) == {"hidden": (1,), "attention": "off"}
 
 
 def test_what_a_link_cannot_have_is_named_and_the_rest_is_followed(session):

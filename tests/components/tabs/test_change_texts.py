@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from components.labels import quoted
 from components.state.jobs import stop
 from components.state.session import Session
 from components.tabs.change.handlers import editing, generation
@@ -46,7 +47,8 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
         list(alone.steps(pair.params, 6))
         assert list(text.ids) == alone.ids
     index = pair.divergence_index
-    assert f"position {index}" in said(session, "parted")
+    left, right = (quoted(session.document.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
+    assert f"diverge: {left} in the original, {right} in the changed one." in said(session, "parted")
     analysed(session)
     assert [len(drawn(session, side)["lines"]) for side in ("original", "edited")] == [
         len(text.ids) for text in (pair.original, pair.edited)

@@ -8,6 +8,7 @@ import math
 import pytest
 import torch
 
+from components.labels import speaking
 from components.state.jobs import stop
 from components.state.settings import LIMITS
 from components.tabs.compare.handlers import beam_search, columns
@@ -43,9 +44,12 @@ def with_another_vocabulary():
 def test_what_is_said_of_the_parting_is_what_both_settings_make_of_the_same_logits():
     pair = written()
     at = pair.comparison.divergence_index
-    said = column_views.divergence_sentence(pair, "en")
+    with speaking("en", exact=True):
+        said = column_views.divergence_sentence(pair, "en")
+    plain = column_views.divergence_sentence(pair, "en")
     left, right = pair.documents
-    assert f"position {at}" in said
+    assert f"(position {at - 1}), the left continues" in said
+    assert not {"position", "draw"} & {*plain.split()}
     assert left.ids[:at] == right.ids[:at]
     for document, params in zip(pair.documents, pair.params, strict=True):
         p = (document.logits(at - 1) / params.temperature).softmax(0)[document.ids[at]].item()

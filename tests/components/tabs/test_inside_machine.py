@@ -222,7 +222,7 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
 def test_one_line_says_what_is_selected(document: Generation) -> None:
     row = trace_of(document).layers[LOOK.layer].attn_weights[0, LOOK.head, LOOK.position].numpy()
     target = Inside(document, LOOK).shown("flow-lead")["text"]
-    assert target.startswith(f"Selected: {quoted(document.tokenizer, document.ids[11])} (position 11 of ")
+    assert target.startswith(f"Selected: {quoted(document.tokenizer, document.ids[11])}, layer 1")
     assert f"layer 1, head 2; most attention on {quoted(document.tokenizer, document.ids[row.argmax()])}" in target
     assert percent(float(row.max())) in target
 

@@ -9,9 +9,9 @@ import torch
 
 from components.labels import percent
 from components.state.example import example
+from components.state.hidden import HiddenState
 from components.state.session import Session
 from components.tabs.playground.handlers import hiding, reason
-from components.tabs.playground.state import HiddenState
 from components.tabs.playground.views.prediction import VISIBLE_BARS
 from components.words import words_of
 from gpt import Edits, Generation, LoadedModel, distribution, get_model
@@ -58,7 +58,7 @@ def test_the_first_text_stops_before_a_word_that_one_other_word_decides(session:
 
 def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(session: Session) -> None:
     before = shares(session)
-    hiding.hide(session, {"hidden": [WORD[1]]})  # any token of the word
+    hiding.hide_words(session, {"hidden": [WORD[1]]})  # any token of the word
     assert drawn(session, "box")["hidden"] == list(WORD)
     assert WORD[0] not in [position for position, _ in drawn(session, "box")["arcs"]]
     ids = [token for i, token in enumerate(session.document.ids) if i not in WORD]
@@ -73,12 +73,12 @@ def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(sessio
         f"Without “raining”, “outside” drops from {percent(was['outside'])} to {percent(after['outside'])}. Now “with”"
     )
     assert drawn(session, "box")["ghost"] == " with"
-    hiding.hide(session, {"hidden": []})
+    hiding.hide_words(session, {"hidden": []})
     assert shares(session) == before
 
 
 def test_several_hidden_words_are_measured_and_stay_hidden_while_the_text_goes_on(session: Session) -> None:
-    hiding.hide(session, {"hidden": [0, WORD[0]]})
+    hiding.hide_words(session, {"hidden": [0, WORD[0]]})
     assert reason.wanted(session.snapshot()) is not None
     run(reason.measure(session))
     assert reason.wanted(session.snapshot()) is None
@@ -103,7 +103,7 @@ def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: S
 
 @pytest.mark.parametrize("sent", [{}, {"hidden": "2"}, {"hidden": [True, "x", -3, 10**9]}, {"hidden": list(range(13))}])
 def test_what_cannot_be_hidden_is_not(session: Session, sent: dict) -> None:
-    hiding.hide(session, sent)
+    hiding.hide_words(session, sent)
     assert drawn(session, "box")["hidden"] == []
 
 

@@ -47,7 +47,7 @@ def test_both_models_go_on_with_the_prompt_in_turn_and_its_shapes_are_shown(sess
     assert grown == sorted(grown)
     assert all(abs(random - trained) <= 1 for random, trained in grown[:-1])
     assert len(shown["trained"]["lines"]) == n_prompt + handlers.LENGTH
-    assert shown["status"]["text"].endswith("40 tokens · seed 1")
+    assert shown["status"]["text"].endswith("40 tokens")
     assert "random weights drawn in" in shown["status"]["text"]
     assert shown["trained-name"]["text"] == "Trained: Stories"
     assert f"From [1, {n_prompt}] token ids to [1, {n_prompt}, 5000]" in shown["stages"]["text"]

@@ -9,7 +9,7 @@ import numpy as np
 from components.errors import localize_error
 from components.figures.bars import divergence_bars
 from components.i18n import Language, t
-from components.labels import percent, quoted, token_text, visible
+from components.labels import percent, placed, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.change.effect import Effect
@@ -162,8 +162,7 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
         language,
         mean=_bits(effect.bits.mean()),
         most=_bits(effect.bits[most]),
-        token=quoted(tokenizer, effect.text.ids[most]),
-        position=most,
+        token=placed(quoted(tokenizer, effect.text.ids[most]), most),
     )
     if not np.isnan(effect.before):
         caption += t("change.divergence.cost", language, before=f"{effect.before:.2f}", after=f"{effect.after:.2f}")

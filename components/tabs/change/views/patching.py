@@ -10,7 +10,7 @@ from torch import Tensor
 from components.errors import localize_error
 from components.figures.maps import recovery_heatmap
 from components.i18n import t
-from components.labels import decimal, percent, quoted, signed, token_text, visible
+from components.labels import decimal, percent, placed, quoted, signed, token_text, visible
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.change.state import ChangeState, Sweeps
@@ -78,8 +78,7 @@ def recovery_map(s: Snapshot) -> dict[str, Any]:
         corrupted=signed(sweep.corrupted),
         name=t(f"change.patch.{state.patched}", s.language),
         layer=layer,
-        position=position,
-        token=quoted(tokenizer, pair.corrupted[position]),
+        token=placed(quoted(tokenizer, pair.corrupted[position]), position),
         share=_share(recovered[layer, position]),
     )
     return chart_data(figure, caption, t("change.patch.note", s.language))
@@ -96,8 +95,7 @@ def cell(s: Snapshot) -> dict[str, Any]:
         "change.patch.cell",
         s.language,
         layer=layer,
-        position=position,
-        token=quoted(sweeps.loaded.tokenizer, sweeps.pair.corrupted[position]),
+        token=placed(quoted(sweeps.loaded.tokenizer, sweeps.pair.corrupted[position]), position),
         name=t(f"change.patch.{state.patched}", s.language),
         corrupted=signed(sweep.corrupted),
         value=signed(sweep.corrupted + share * (sweep.clean - sweep.corrupted)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from components.i18n import Language, t
-from components.labels import quoted
+from components.labels import is_exact, placed, quoted
 from components.render import Lines, View
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
@@ -57,12 +57,13 @@ def first_difference(s: Snapshot) -> dict[str, Any]:
     if pair is None or pair.read is None:
         return {"text": ""}
     changes = summary(pair.edits, pair.read.config, s.language) or t("change.no_edit", s.language)
-    index, seed = pair.divergence_index, pair.params.seed
+    index = pair.divergence_index
+    seed = t("change.seed", s.language, seed=pair.params.seed) if is_exact() else ""
     if index is None:
-        return {"text": t("change.parted.never", s.language, changes=changes, seed=seed)}
+        return {"text": t("change.parted.never", s.language, changes=changes) + seed}
     left, right = (quoted(pair.read.loaded.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
-    values = {"changes": changes, "position": index, "original": left, "edited": right, "seed": seed}
-    return {"text": t("change.parted", s.language, **values)}
+    values = {"changes": changes, "original": placed(left, index), "edited": right}
+    return {"text": t("change.parted", s.language, **values) + seed}
 
 
 def stale(s: Snapshot) -> dict[str, Any]:

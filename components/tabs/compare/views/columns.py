@@ -13,7 +13,7 @@ from components.errors import localize_error
 from components.figures.bars import divergence_bars
 from components.frame import short_name
 from components.i18n import Language, t
-from components.labels import percent, quoted, token_text
+from components.labels import is_exact, percent, placed, quoted, seed_of, token_text
 from components.next_tokens import next_tokens
 from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
@@ -42,8 +42,7 @@ def status_sentence(pair: Pair, side: int, language: Language) -> str:
         language,
         model=short_name(document.loaded.name, language),
         n=len(document.ids) - document.n_prompt,
-        seed=pair.params[side].seed,
-    )
+    ) + seed_of(pair.params[side].seed)
     limit = document.loaded.model.config.block_size
     return caption if reason is None else f"{caption} · {t('finish.' + reason, language, limit=limit)}"
 
@@ -61,13 +60,13 @@ def divergence_sentence(pair: Pair, language: Language) -> str:
         return t("compare.same" if len(lengths) == 1 else "compare.ended", language)
     left = pair.documents[0]
     tokenizer = left.loaded.tokenizer
-    values = {"position": at, "here": quoted(tokenizer, left.ids[at - 1])}
+    values = {"here": placed(quoted(tokenizer, left.ids[at - 1]), at - 1)}
     for side, (name, document) in enumerate(zip(SIDES, pair.documents, strict=True)):
         token_id, final = document.ids[at], pair.stages(side, at - 1).final
         values |= {name: quoted(tokenizer, token_id), f"{name}_p": percent(float(final[token_id]))}
     caption = t("compare.parts", language, **values)
     draws = [document.draw(at) for document in pair.documents]
-    if None in draws or any(params.temperature == 0 for params in pair.params):
+    if not is_exact() or None in draws or any(params.temperature == 0 for params in pair.params):
         return caption
     if draws[0] == draws[1]:
         return caption + t("compare.parts.draw.same", language, draw=f"{draws[0]:.3f}")
@@ -118,8 +117,7 @@ def _divergence_says(pair: Pair, language: Language) -> str:
         raw=bits(sum(each.raw for each in found) / len(found)),
         final=bits(sum(each.final for each in found) / len(found)),
         most=bits(most.final),
-        token=quoted(pair.documents[0].loaded.tokenizer, pair.documents[0].ids[most.position]),
-        position=most.position,
+        token=placed(quoted(pair.documents[0].loaded.tokenizer, pair.documents[0].ids[most.position]), most.position),
     )
     return caption + (t("compare.divergence.infinite", language) if math.isinf(most.final) else "")
 
@@ -143,8 +141,7 @@ def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
         "compare.bars.says",
         language,
         side=t(f"compare.bars.{SIDES[side]}", language),
-        token=quoted(tokenizer, document.ids[position]),
-        position=position,
+        token=placed(quoted(tokenizer, document.ids[position]), position),
         best=quoted(tokenizer, best),
         before=percent(float(raw[best])),
         after=percent(float(final[best])),

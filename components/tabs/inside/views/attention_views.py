@@ -93,7 +93,7 @@ def _sentence(s: Snapshot, scene: Scene, own: np.ndarray, keys: slice) -> str:
     """own: (queries.stop,), the row of the selected position."""
     view, language, position = s.state(InsideState).attention_view, scene.language, scene.position
     row = own[: position + 1]
-    named: dict[str, Any] = {"token": scene.quoted(position), "position": position}
+    named: dict[str, Any] = {"token": scene.placed(position)}
     if row.any():
         named |= {"targets": top_targets(scene, row, 3), "layer": scene.layer, "head": scene.head}
         text = t(f"lines.says.{view}", language, **named)

@@ -23,10 +23,10 @@ ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiL
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[str, str]:
     """Three lines for each part of the model (components.widgets.flow.PARTS). logits: (vocab_size,)."""
     config, position = scene.config, scene.position
-    here = {"id": scene.recording.ids[position], "position": position}
+    here = {"id": scene.row_of(position), "position": position}
     last = _lengths(scene, "resid_post", config.n_layer - 1)
     captions: Captions = {
-        "tokens": ("flow.tokens", {"token": scene.quoted(position), **here}),
+        "tokens": ("flow.tokens", {"token": scene.placed(position)}),
         "tok": (_either("flow.tok", scaled=config.embedding_scale != 1), {**here, **_embedding(scene)}),
         "pre": ("flow.pre", {"layer": scene.layer, **_lengths(scene, "resid_pre")}),
         **_attention_captions(scene, vectors),

@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from components.i18n import Language, t
-from components.labels import percent, quoted, token_text, visible
+from components.labels import is_exact, percent, quoted, token_text, visible
 from components.tabs.inside.pooling import HeadVectors, PooledVectors, pool_mean
 from components.tabs.inside.recording import BINS
 from components.tabs.inside.views.captions import flow_captions
@@ -154,17 +154,20 @@ def _sentence(scene: Scene, vectors: HeadVectors, logits: Tensor, rows: slice) -
     text = t(
         "flow.says",
         scene.language,
-        token=scene.quoted(position),
-        position=position,
-        n=recording.length,
+        token=scene.placed(position),
         layer=layer,
         head=scene.head,
         targets=top_targets(scene, row, 2),
-        before=number(recording.pooled(layer, "resid_pre").norm[position]),
-        added=number(recording.pooled(layer, "attn_out").norm[position]),
-        added2=number(recording.pooled(layer, "mlp_out").norm[position]),
-        best=top_token(scene, logits),
     )
+    if is_exact():
+        text += t(
+            "flow.says.lengths",
+            scene.language,
+            before=number(recording.pooled(layer, "resid_pre").norm[position]),
+            added=number(recording.pooled(layer, "attn_out").norm[position]),
+            added2=number(recording.pooled(layer, "mlp_out").norm[position]),
+        )
+    text += t("flow.says.best", scene.language, best=top_token(scene, logits))
     if rows.stop - rows.start < recording.length:
         share = percent(max(0.0, 1 - float(row[rows.start :].sum())))
         text += t("flow.window", scene.language, start=rows.start, end=rows.stop - 1, share=share)
@@ -174,9 +177,8 @@ def _sentence(scene: Scene, vectors: HeadVectors, logits: Tensor, rows: slice) -
 def selected_sentence(scene: Scene) -> str:
     """The selected token, layer and head, and the token with the largest weight."""
     row = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
-    values = {"position": scene.position, "n": scene.recording.length, "layer": scene.layer, "head": scene.head}
-    token, target = scene.quoted(scene.position), top_targets(scene, row, 1)
-    return t("inside.selected", scene.language, token=token, target=target, **values)
+    token, target = scene.placed(scene.position), top_targets(scene, row, 1)
+    return t("inside.selected", scene.language, token=token, target=target, layer=scene.layer, head=scene.head)
 
 
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:

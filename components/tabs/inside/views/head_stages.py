@@ -135,8 +135,7 @@ def _sentence(scene: Scene, vectors: HeadVectors, queries: slice, keys: slice) -
     text = t(
         "stages.says",
         scene.language,
-        token=scene.quoted(position),
-        position=position,
+        token=scene.placed(position),
         layer=scene.layer,
         head=scene.head,
         targets=flow.top_targets(scene, row, 2),

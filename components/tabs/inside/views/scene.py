@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.i18n import Language
-from components.labels import alone, decimal, quoted, token_text
+from components.labels import alone, decimal, is_exact, placed, quoted, token_text
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.inside.analysis import recorded_position
@@ -53,6 +53,14 @@ class Scene:
     def quoted(self, position: int) -> str:
         """A token of the text inside a sentence."""
         return quoted(self.document.loaded.tokenizer, self.recording.ids[position])
+
+    def row_of(self, position: int) -> str:
+        """The row of the embedding that a token has: its id with all digits, else the token."""
+        return str(self.recording.ids[position]) if is_exact() else self.quoted(position)
+
+    def placed(self, position: int) -> str:
+        """The same for the token that the sentence is about."""
+        return placed(self.quoted(position), position)
 
 
 def scene_of(s: Snapshot) -> Scene | None:

@@ -46,9 +46,7 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
         "text": t(
             "bare.says",
             language,
-            token=scene.quoted(position),
-            position=position,
-            n=scene.recording.length,
+            token=scene.placed(position),
             best=top_token(scene, logits),
             full=top_token(scene, scene.document.logits(position)),
         ),
@@ -59,10 +57,10 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
 
 def _captions(scene: Scene, norms: dict[str, str], logits: Tensor) -> dict[str, str]:
     """Three lines for each part, as `flow_captions`."""
-    here = {"id": scene.recording.ids[scene.position], "position": scene.position}
+    here = {"id": scene.row_of(scene.position), "position": scene.position}
     stream: dict[str, object] = {"norm": norms["pre"]}
     values: dict[str, tuple[str, dict[str, object]]] = {
-        "tokens": ("flow.tokens", {"token": scene.quoted(scene.position), **here}),
+        "tokens": ("flow.tokens", {"token": scene.placed(scene.position)}),
         **{name: (f"flow.{name}", {**here, "norm": norms[name]}) for name in ("tok", "pos") if name in norms},
         **{name: (f"bare.{name}", stream) for name in ("stack", "pre", "attn", "mid", "mlp", "post", "fin")},
         "next": ("flow.next", next_token_values(scene.document.loaded.tokenizer, logits)),

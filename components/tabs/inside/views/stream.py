@@ -75,7 +75,7 @@ def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
     norms = _norms(scene)
     named: dict[str, object] = {}
     for name, at in (("longest", int(norms.argmax())), ("shortest", int(norms.argmin()))):
-        named |= {name: scene.quoted(at), f"{name}_at": at, f"{name}_is": f"{norms[at]:.1f}"}
+        named |= {name: scene.placed(at), f"{name}_is": f"{norms[at]:.1f}"}
     return {"text": t("stream.tokens.says", s.language, layer=scene.layer, **named)}
 
 

@@ -14,12 +14,12 @@ from components.concepts import kept_edits
 from components.state.admission import Admission, admitted, waiting_for_cluster
 from components.state.adoption import remark
 from components.state.example import encodable_text, fitting_text
+from components.state.hidden import show_all
 from components.state.loading import load_with_progress
 from components.state.selection import NEWEST
 from components.state.session import PendingGeneration, Session
 from components.state.snapshot import Message
 from components.state.throughput import Throughput, measured, min_update_interval
-from components.tabs.playground.handlers.hiding import show_all
 from components.tabs.playground.handlers.typing import read_box, take_text
 from components.tabs.playground.state import PlaygroundState, tail_length
 from gpt import Generation, LoadedModel, get_model

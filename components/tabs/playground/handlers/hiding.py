@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from components.causes import falls_of, main_word
+from components.state.hidden import HiddenState, hide, show_all
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.playground.state import HiddenState, ReasonState
+from components.tabs.playground.state import ReasonState
 from components.words import words_of
 
 
-def hide(session: Session, sent: dict[str, Any]) -> None:
+def hide_words(session: Session, sent: dict[str, Any]) -> None:
     """Hide these words and no others. sent: "hidden", a list of positions, each of any token of a word; unchecked."""
     s, given = _snapshot(session), sent.get("hidden")
     if s.text is None or not isinstance(given, list):
         return
     wanted = {each for each in given if type(each) is int}
     words = [word for word in words_of(s.text.tokenizer, s.text.ids) if wanted & {*word}]
-    hidden = frozenset(position for word in words for position in word)
-    if hidden.issuperset(range(s.text.at(s.selection) + 1)):  # one token at least remains
-        return
-    session.change(HiddenState, ids=s.text.ids[: max(hidden, default=-1) + 1], positions=hidden)
+    hide(session, [position for word in words for position in word])
 
 
 def hide_main(session: Session) -> None:
@@ -35,12 +33,7 @@ def hide_main(session: Session) -> None:
     elif reason is not None and reason.belongs_to(s.text, s.text.at(s.selection)):
         falls = falls_of(reason.causes, s.text.ids[: reason.position + 1], s.settings.sampling())
         if (word := main_word(falls)) is not None:
-            hide(session, {"hidden": list(word.place)})
-
-
-def show_all(session: Session) -> None:
-    """Hide nothing."""
-    session.change(HiddenState, ids=(), positions=frozenset())
+            hide(session, word.place)
 
 
 def switch_attention(session: Session) -> None:

@@ -11,9 +11,10 @@ from torch import Tensor
 from components import concepts
 from components.causes import causes_of
 from components.render import Analysis
+from components.state.hidden import HiddenState, WithoutWords
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.tabs.playground.state import HiddenState, Reason, ReasonState, WithoutWords
+from components.tabs.playground.state import Reason, ReasonState
 from gpt import Edits, LoadedModel, SamplingParams, generate
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.background import run_with_progress

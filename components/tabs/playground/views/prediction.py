@@ -20,10 +20,11 @@ from components.i18n import t
 from components.labels import marked, percent, quoted
 from components.next_tokens import best
 from components.render import Lines, View
+from components.state.hidden import HiddenState, WithoutWords
 from components.state.selection import NEWEST
 from components.state.snapshot import Snapshot
 from components.state.typed_text import offered_text, shown_tokens
-from components.tabs.playground.state import HiddenState, ReasonState, WithoutWords
+from components.tabs.playground.state import ReasonState
 from components.text_views import attention_heatmap, head_name, place_after
 from components.widgets.chart import chart_data
 from components.widgets.composer import box_line, composer_data

@@ -10,7 +10,7 @@ import numpy as np
 from components.api.arguments import MAX_CHARACTERS
 from components.errors import localize_error
 from components.i18n import Language, t
-from components.labels import is_exact, marked, percent, quoted, token_text, visible
+from components.labels import is_exact, marked, percent, placed, quoted, token_text, visible
 from components.render import Lines, View
 from components.state.knowledge import fitting_model, is_known_to
 from components.state.selection import NEWEST
@@ -72,7 +72,8 @@ def selected(s: Snapshot) -> dict[str, Any]:
         return {"text": ""}
     head = head_name(s.selection.head, s.language)
     position = s.text.framed(s.selection)
-    return {"text": t("selected", s.language, position=position, layer=s.selection.layer, head=head)}
+    token = placed(quoted(s.text.tokenizer, s.text.ids[position]), position)
+    return {"text": t("selected", s.language, token=token, layer=s.selection.layer, head=head)}
 
 
 def dropped(s: Snapshot) -> dict[str, Any]:

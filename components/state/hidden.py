@@ -1,0 +1,89 @@
+"""What a person hides from the model: words of the text, and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from components.state.session import Session
+from components.state.snapshot import Snapshot
+from components.state.text import Text
+from gpt.documents.document_cache import common_prefix_length
+
+
+@dataclass(frozen=True, eq=False)
+class WithoutWords:
+    """What is predicted after a position of a text without some of its words.
+
+    version: of the text. hidden: positions. logits: (vocab_size,). off: the same with attention switched off, None
+    unless it was asked for; goes_on, off_goes_on: how the text would go on with attention and without.
+    """
+
+    version: tuple[int, int]
+    position: int
+    hidden: frozenset[int]
+    logits: Tensor
+    off: Tensor | None = None
+    goes_on: str = ""
+    off_goes_on: str = ""
+
+    def belongs_to(self, text: Text, position: int) -> bool:
+        return self.version == text.version and self.position == position
+
+
+@dataclass(frozen=True)
+class HiddenState:
+    """What a person has hidden from the model. ids: the text up to the last hidden word; positions: of the hidden
+    words. attention_off: whether the prediction without attention is shown too. measured: the last prediction."""
+
+    ids: tuple[int, ...] = ()
+    positions: frozenset[int] = frozenset()
+    attention_off: bool = False
+    measured: WithoutWords | None = None
+
+    def hidden_in(self, text: Text) -> frozenset[int]:
+        """The hidden positions of a text that begins like the one they were hidden in."""
+        n = common_prefix_length(self.ids, text.ids)
+        return frozenset(position for position in self.positions if position < n)
+
+
+def hide(session: Session, positions: Iterable[object]) -> None:
+    """Hide the tokens at these positions and no others; changes nothing if none would remain before the prediction.
+
+    positions: of unchecked content; those that do not exist are ignored.
+    """
+    with session.lock.reading():
+        s = session.snapshot()
+    if s.text is None:
+        return
+    hidden = frozenset(each for each in positions if type(each) is int and 0 <= each < len(s.text.ids))
+    if not hidden.issuperset(range(s.text.at(s.selection) + 1)):
+        session.change(HiddenState, ids=s.text.ids[: max(hidden, default=-1) + 1], positions=hidden)
+
+
+def show_all(session: Session) -> None:
+    """Hide nothing."""
+    session.change(HiddenState, ids=(), positions=frozenset())
+
+
+def hidden_values(s: Snapshot) -> dict[str, Any]:
+    """What is hidden, as values of a link and of a file."""
+    state = s.state(HiddenState)
+    values: dict[str, Any] = {}
+    if s.text is not None and (hidden := state.hidden_in(s.text)):
+        values["hidden"] = tuple(sorted(hidden))
+    if state.attention_off:
+        values["attention"] = "off"
+    return values
+
+
+def hide_again(session: Session, values: Mapping[str, Any]) -> None:
+    """Hide what the values of a link or a file name, and nothing else. values: of unchecked content."""
+    hidden = values.get("hidden")
+    show_all(session)
+    if isinstance(hidden, list | tuple):
+        hide(session, hidden)
+    session.change(HiddenState, attention_off=values.get("attention") == "off")
