@@ -1,7 +1,7 @@
 """Concepts: directions of the residual stream that are active on few tokens, found by sparse autoencoders.
 
 A dictionary approximates the stream after one layer by a sum of a few features. A feature is a direction of length 1,
-its activity the length it has in the sum, at least 0. Turning a concept up adds its direction at every position; turning
+its activity the length it has in the sum, at least 0. Turning a concept up adds its direction at each position; turning
 it down takes away from its activity where it is active.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.

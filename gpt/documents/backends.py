@@ -325,7 +325,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
 
 
 def edits_of(plain: dict[str, Any]) -> Edits | None:
-    """Convert the result of `plain_edits` back to edits, without the activity of concepts: `StreamRequest.edits_with`."""
+    """Convert the result of `plain_edits` back to edits; `StreamRequest.edits_with` adds the activity of concepts."""
     if not plain:
         return None
     patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]

@@ -202,7 +202,7 @@ def test_a_chart_says_in_words_what_it_shows_on_both_themes_and_a_click_on_a_row
             wanted = f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
             shown.wait_for_function(f"{fill.format(bar)} === '{wanted}'")
     shown.evaluate("document.documentElement.lang = 'zh'")
-    expect(shown.locator("#chart .gb-save button").first).to_have_attribute("aria-label", "将此图保存为 PNG")
+    expect(shown.locator("#chart .gb-save button").first).to_have_attribute("aria-label", "把这张图存成 PNG")
     shown.evaluate("document.documentElement.lang = 'en'")
     shown.click("#nothing")
     expect(shown.locator("#chart .gb-chart")).to_be_hidden()

@@ -87,6 +87,6 @@ def test_a_full_disk_is_a_sentence_and_nothing_is_left() -> None:
     with gr.Blocks() as page:
         events = Events(store, Renderer(), gr.Textbox(), gr.HTML())
         event = events.on(gr.Button().click, lambda session: (yield from offer(session, fail)))
-    with pytest.raises(gr.Error, match="The disk of the server is full"):
+    with pytest.raises(gr.Error, match="The server's disk is full"):
         list(page.fns[event["id"]].fn(None, session.id))
     assert session.state(DownloadState).kept == {}

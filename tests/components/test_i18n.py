@@ -85,8 +85,8 @@ def test_a_component_gets_its_words_again_in_the_other_language():
 
 
 def test_a_space_stands_between_chinese_and_what_is_not():
-    assert t("loss.says", "zh", model="故事模型", choices="12").startswith("故事模型的把握相当于在 12 个词元中")
-    assert t("loss.says", "zh", model="GPT-2", choices="12").startswith("GPT-2 的把握相当于在 12 个词元中")
+    assert t("loss.says", "zh", model="故事模型", choices="12").startswith("故事模型的把握，相当于在 12 个词元里")
+    assert t("loss.says", "zh", model="GPT-2", choices="12").startswith("GPT-2 的把握，相当于在 12 个词元里")
 
 
 def test_each_technical_word_has_one_line_in_each_language():

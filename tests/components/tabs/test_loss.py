@@ -47,7 +47,7 @@ def measured(session, text):
 
 def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are(session):
     text = measured(session, "zq zq Ω≠∂ girl,,,!! 7a7 the the upon")["says"]["text"]
-    assert "was confident of other tokens than these: a random choice among all 4,096" in text
+    assert "was confident in other tokens: picking at random from all 4,096" in text
     assert "choosing at random" not in text
 
 
@@ -181,4 +181,4 @@ def test_the_sentences_follow_the_language(session):
     session.language = "zh"
     shown = drawn(session)
     assert "每词元" in shown["headline"]["text"]
-    assert "意外程度" in shown["strip"]["labels"]["surprisal"]
+    assert "惊异度" in shown["strip"]["labels"]["surprisal"]

@@ -43,7 +43,7 @@ def test_every_panel_is_about_the_selected_position(session):
     here = session.document.tokenizer.decode(session.document.ids[-1:]).strip()
     assert f"After “{here}”" in drawn["why-lead"]["text"]
     assert re.search(
-        r"^“.+”.* is the main reason: hide it and “.+” drops from \d+% to .*\. Of the heads, layer \d, head \d",
+        r"^“.+”.* is the main reason: hide it and “.+” drops from \d+% to .*\. Among the heads, layer \d, head \d",
         drawn["why-because"]["text"],
     )
     session.select(position=4)
