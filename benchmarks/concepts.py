@@ -4,7 +4,8 @@
 
 Of each named concept with words: the share of 16 continuations that mention it, at the strength by which the page turns
 it up and without it, and the loss of the steered texts under the unsteered model. A concept may be offered if at least
-three of four steered texts mention it and at most one of four others, and the loss is below 3.2 nats per token.
+three of four steered texts mention it and at most one of four others, and the loss is below 3.2 nats per token; for
+poems below 4.1, which is what the poems of people cost the model.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from gpt.analysis.concepts import NamedConcept
 
 N_TEXTS, PROMPT_TOKENS, LENGTH = 16, 8, 40
 TEMPERATURE, SEED = 0.7, 0
-LEAST_WITH, MOST_WITHOUT, MOST_LOSS = 0.75, 0.25, 3.2
+LEAST_WITH, MOST_WITHOUT = 0.75, 0.25
+MOST_LOSS, MOST_LOSSES = 3.2, {"poems": 4.1}
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,12 @@ class Measured:
     mentioned: float
     without: float
     loss: float
+    most_loss: float = MOST_LOSS
 
     @property
     def passes(self) -> bool:
         """Whether the concept may be offered."""
-        return self.mentioned >= LEAST_WITH and self.without <= MOST_WITHOUT and self.loss < MOST_LOSS
+        return self.mentioned >= LEAST_WITH and self.without <= MOST_WITHOUT and self.loss < self.most_loss
 
 
 def prompts(loaded: LoadedModel) -> Tensor:
@@ -93,7 +96,7 @@ def measure(loaded: LoadedModel, concept: NamedConcept, strength: float | None =
     steering = loaded.concepts.steering(concept.layer, concept.feature, strength or 0.0)
     plain, steered = continuations(loaded), continuations(loaded, Edits(steering=(steering,)))
     shares = (mentioning(loaded, written, concept.words) for written in (steered, plain))
-    return Measured(*shares, loss_of(loaded, steered))
+    return Measured(*shares, loss_of(loaded, steered), MOST_LOSSES.get(loaded.name, MOST_LOSS))
 
 
 def main() -> None:

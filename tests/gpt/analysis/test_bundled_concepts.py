@@ -1,4 +1,4 @@
-"""The concepts that are bundled with the model: names, evidence, and what they do when they are turned up."""
+"""The concepts that are bundled with the models: names, evidence, and what they do when they are turned up."""
 
 import pytest
 
@@ -7,13 +7,18 @@ from components.concepts import LIMIT, N_CHIPS
 from gpt import get_model
 
 
-@pytest.fixture(scope="module")
-def concepts():
-    return get_model().concepts
+@pytest.fixture(params=["stories", "poems"])
+def loaded(request):
+    return get_model(request.param)
 
 
-def test_every_name_is_in_both_languages_and_its_feature_is_active_in_held_back_stories(concepts):
-    tokenizer = get_model().tokenizer
+@pytest.fixture
+def concepts(loaded):
+    return loaded.concepts
+
+
+def test_every_name_is_in_both_languages_and_its_feature_is_active_in_held_back_texts(loaded, concepts):
+    tokenizer = loaded.tokenizer
     places = [(each.layer, each.feature) for each in concepts.named]
     assert len(places) == len(set(places))
     for each in concepts.named:
@@ -29,8 +34,5 @@ def test_enough_concepts_are_offered_with_strengths_that_the_slider_has(concepts
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_texts_mention_a_concept_that_is_turned_up_and_are_still_texts(concepts, number):
-    found = measure(get_model(), concepts.offered[number])
-    assert found.mentioned >= 0.75
-    assert found.without <= 0.25
-    assert found.loss < 3.2
+def test_texts_mention_a_concept_that_is_turned_up_and_are_still_texts(loaded, concepts, number):
+    assert measure(loaded, concepts.offered[number]).passes
