@@ -27,6 +27,11 @@ def test_every_name_is_in_both_languages_and_its_feature_is_active_in_held_back_
         assert len(concepts.snippets(each.layer, each.feature, tokenizer)) >= 8, each.names
 
 
+def test_every_feature_has_less_activity_where_its_direction_is_taken_away(concepts):
+    for dictionary in concepts.dictionaries.values():
+        assert ((dictionary.encoder * dictionary.decoder).sum(1) > 0.1).all()
+
+
 def test_enough_concepts_are_offered_with_strengths_that_the_slider_has(concepts):
     assert len(concepts.offered) >= 20
     assert len(concepts.offered[:N_CHIPS]) == N_CHIPS
