@@ -60,7 +60,7 @@ def test_a_preset_writes_what_is_typed_and_writing_can_be_stopped_and_refused_in
     prompt = compare.locator("#compare-prompt textarea")
     prompt.fill("<img src=x onerror=alert(1)> <b>Tom</b> \x00")
     compare.locator("#compare-trained").click()
-    expect(compare.locator("#compare-right-status")).to_contain_text(re.compile(r"Untrained · \d+ tokens · seed 1"))
+    expect(compare.locator("#compare-right-status")).to_contain_text(re.compile(r"Untrained · \d+ tokens"))
     expect(compare.locator("#compare-left-strip .gb-strip")).to_contain_text("<img src=x onerror=alert(1)> <b>Tom</b>")
     expect(compare.locator("#compare-generate")).to_be_enabled()
     monkeypatch.setattr(columns, "TOKENS_PER_SECOND", 5)
@@ -87,7 +87,6 @@ def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
     right.fill("The dog")
     compare.locator("#compare-right-seed textarea").fill("7")
     compare.keyboard.press("Enter")
-    expect(compare.locator("#compare-right-status")).to_contain_text("seed 7")
     for side, begins in (("left", "The cat"), ("right", "The dog")):
         expect(compare.locator(f"#compare-{side}-strip .gb-strip")).to_contain_text(re.compile(f"^{begins}"))
     expect(compare.locator("#compare-generate")).to_be_enabled()
