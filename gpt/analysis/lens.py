@@ -107,7 +107,7 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
     ids = [chosen] * n if isinstance(chosen, int) else list(chosen)
     if len(ids) != n:
         raise GPTError(
-            "analysis.chosen_tokens", "{n} positions need {n} chosen tokens, not {given}", n=n, given=len(ids)
+            "analysis.chosen_tokens", "{n} chosen tokens are needed, one per position, not {given}", n=n, given=len(ids)
         )
     for token in set(ids):
         check_token_id(token, model.config.vocab_size)

@@ -92,7 +92,7 @@ def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model
     page.locator("#clear").click()
     expect(page.locator("#prompt textarea")).to_have_value("")
     open_tab(page, "why", "zh")
-    expect(page.locator("#why-because")).to_contain_text("前面没有可回看的词")
+    expect(page.locator("#why-because")).to_contain_text("前面没有词可以回看")
 
 
 def test_tokens_cells_and_heads_are_selected_in_every_tab(why):

@@ -130,7 +130,7 @@ def test_the_loss_is_the_cross_entropy_of_the_model() -> None:
         ("hidden_state", {"prompt": DOG, "layer": 0, "name": "attn_q"}, "can be patched, not 'attn_q'"),
         ("hidden_state", {"prompt": DOG, "layer": 8}, "layer must be a whole number between 0 and 7"),
         ("patch", {"clean": DOG, "corrupted": "Once"}, "must have the same number of tokens"),
-        ("patch", {"clean": "a " * 80, "corrupted": "b"}, "at most 64 tokens"),
+        ("patch", {"clean": "a " * 80, "corrupted": "b"}, "up to 64 tokens"),
         ("loss", {"text": "a"}, "a single token"),
         ("loss", {"text": ""}, "There is no text"),
         ("loss", {"text": "a " * 5000}, "the limit here is 4,096"),

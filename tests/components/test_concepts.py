@@ -217,7 +217,7 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     data = view("why-paths")
     words, early, late = (column["nodes"] for column in data["columns"])
     assert sum(map(len, (words, early, late))) <= 11  # and the token
-    assert [node["name"] for node in late[-2:]] == ["what concepts miss", "other concepts"]
+    assert [node["name"] for node in late[-2:]] == ["not explained by concepts", "other concepts"]
     logit = float(session.document.logits(session.document.n_read - 1)[session.state(WhyState).shown.prediction.token])
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None

@@ -130,7 +130,7 @@ def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(session: Session) -
 
 
 @pytest.mark.parametrize(
-    ("word", "why"), [("", "no word"), ("two words", "split into 2 words"), ("x" * 25, "25 bytes")]
+    ("word", "why"), [("", "Type a word first"), ("two words", "split into 2 words"), ("x" * 25, "25 bytes")]
 )
 def test_what_is_no_word_is_refused_with_a_sentence_and_the_last_word_stays(
     session: Session, word: str, why: str
@@ -166,12 +166,12 @@ def test_padding_moves_nothing_with_its_mask_nor_on_the_right(session: Session) 
 def test_an_untrained_model_knows_nothing_unless_its_weights_are_large(session: Session) -> None:
     session.change(InitialisationState, layers=16)
     found = shown(session, "initialisation")
-    assert "almost without preferences" in answer(found, "initialisation")
+    assert "almost no preferences" in answer(found, "initialisation")
     scaled, unscaled = y_of(found["start-norms"])
     assert scaled[0] == unscaled[0]
     assert scaled[-1] < unscaled[-1] / 2
     session.change(InitialisationState, std=0.5)
-    assert "confident of random tokens" in answer(shown(session, "initialisation"), "initialisation")
+    assert "confident about random tokens" in answer(shown(session, "initialisation"), "initialisation")
 
 
 def test_tying_shows_the_curriculum_s_two_counts_on_either_side_of_the_switch(session: Session) -> None:

@@ -107,7 +107,7 @@ def test_two_vocabularies_are_shown_and_not_compared():
         pass
     pair.read()
     assert "different vocabularies" in column_views.divergence_sentence(pair, "en")
-    assert "vocabularies cannot be compared" in column_views.divergence_chart(pair, "en")["text"]
+    assert "probabilities cannot be compared" in column_views.divergence_chart(pair, "en")["text"]
     assert pair.select(1, side=1)
     assert pair.positions == [None, 1]
     assert [column_views.bars_chart(pair, side, "en")["text"] != "" for side in (0, 1)] == [True, True]

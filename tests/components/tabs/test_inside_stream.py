@@ -68,7 +68,7 @@ def test_the_neurons_of_a_gated_model_have_their_gate_and_its_factor() -> None:
     for row in rows:
         numbers = [float(cell.replace("−", "-")) for cell in row[1:4]]
         assert numbers == pytest.approx([values[int(row[0])].item() for values in columns], abs=0.0051)
-    assert f"times {rows[0][2]}, is {rows[0][3]}" in inside.shown("neurons")["text"]
+    assert f"times {rows[0][2]}, gives {rows[0][3]}" in inside.shown("neurons")["text"]
 
 
 def test_another_layer_needs_no_other_pass_and_another_token_does(inside: Inside, trace: Trace) -> None:

@@ -97,7 +97,7 @@ def test_with_dropout_two_passes_differ_in_training_mode_only(scene):
         one, two, three, four = (values["y"] for values in picture.chart["figure"]["data"])
         assert one != two
         assert three == four
-        assert f"1 / (1 − p) = {share}, which leaves the mean unchanged." in picture.summary
+        assert f"1 / (1 − p) = {share}, which keeps the mean the same." in picture.summary
         assert len(picture.table) == 5
     no_dropout = [values["y"] for values in drawn(scene, "dropout", a=0).chart["figure"]["data"]]
     assert no_dropout == [three] * 4
@@ -183,7 +183,7 @@ def test_gradients_shrink_with_shortcuts_as_well_but_less():
 def test_dot_products_of_vectors_of_one_length_are_largest_with_itself(scene):
     for layer in range(8):
         picture = drawn(scene, "dot_products", a=layer)
-        assert "with itself is 192" in picture.chart["text"], "the width: the squared length of a normalised vector"
+        assert "of 192 with itself" in picture.chart["text"], "the width: the squared length of a normalised vector"
 
 
 def test_adamw_goes_down_a_valley_at_a_rate_at_which_plain_descent_leaves_it():

@@ -92,7 +92,7 @@ def test_the_picture_of_another_lesson_is_never_shown(session, loaded):
 def test_while_the_tiny_model_learns_the_page_says_so(session, loaded):
     training_pictures._run.cache_clear()
     handlers.open_lesson(loaded, session, "training")
-    assert "is being trained" in shown(session)["says"]["text"]
+    assert "Training a tiny model" in shown(session)["says"]["text"]
     assert drawn(session)["says"]["text"].startswith("After 0 updates it writes:")
     opened(session, "greedy")
     handlers.open_lesson(loaded, session, "training")

@@ -105,7 +105,7 @@ def test_the_three_numbers_agree_and_the_most_surprising_token_is_selected(sessi
     selected = shown["strip"]["selected"]
     assert losses[selected - 1].surprisal == max(loss.surprisal for loss in losses)
     assert shown["strip"]["shade"] == shade_value([0.0, *(loss.surprisal for loss in losses)])
-    assert "as uncertain as when choosing at random among" in shown["says"]["text"]
+    assert "as unsure as if it had to pick one of" in shown["says"]["text"]
     assert "They fit into the context of 256" in shown["says"]["text"]
     assert shown["status"]["text"] == ""
 
@@ -123,8 +123,8 @@ def test_a_selected_token_says_its_probability_and_only_tokens_of_the_text_can_b
 
 def test_a_text_longer_than_the_context_is_read_in_windows_of_the_chosen_stride(session):
     says = measured(session, "The dog ran. " * 100)["says"]["text"]
-    assert "read in 3 windows, each 128 tokens further on" in says
-    assert "from at least 128 others" in says
+    assert "windows, each starting 128 tokens later" in says
+    assert "from at least 128 tokens" in says
     assert [handlers.stride_of(parts, 256) for parts in (1, 2, 8)] == [255, 128, 32]
 
 

@@ -88,7 +88,7 @@ def test_a_prompt_that_is_too_long_says_by_how_much_and_its_last_part_fits(sessi
 
 def test_an_empty_prompt_and_the_untrained_model_are_remarked_on(session: Session) -> None:
     write(session, "")
-    assert "would begin with" in drawn(session, "notice")["text"]
+    assert "might begin with" in drawn(session, "notice")["text"]
     assert session.document.n_prompt == 1
     run(generation.pick_model(session, "untrained"))
     run(generation.generate(session))

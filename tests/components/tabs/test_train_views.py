@@ -157,7 +157,7 @@ def test_the_scaling_pictures_say_what_was_measured() -> None:
     assert small.tokens == large.tokens
     text = scaling.by_tokens(found, "en")["text"]
     assert f"{small.loss - large.loss:.2f} nats ahead" in text
-    assert f"{found.llama[-1].points[-1].loss:.2f} in Llama" in text
+    assert f"{found.llama[-1].points[-1].loss:.2f}." in text
     budget = min(curve.points[-1].flops for curve in found.curves[:-1])
     best = min(found.curves[:-1], key=lambda curve: scaling.loss_at(curve, budget))
     assert scaling.named(best, "en") in scaling.by_flops(found, "en")["text"]

@@ -69,7 +69,7 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     document.read()
     roles, n = predictions.roles_of_text(traced(document, 0))
     assert parts.roles_map(roles, n, "induction", Selection(), "en")["figure"] is None
-    assert "for which this can be measured" in parts.role_sentence(roles, "induction", "en")
+    assert "cannot be measured on any token" in parts.role_sentence(roles, "induction", "en")
     assert (parts.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith("Strongest")
 
 

@@ -58,5 +58,5 @@ def test_a_trace_of_a_pass_with_cached_tokens_is_refused(model):
     with torch.inference_mode():
         model(idx[:, :4], cache=cache)
         model(idx[:, 4:], cache=cache, trace=trace)
-    with pytest.raises(ValueError, match="holds 5 of 9 positions"):
+    with pytest.raises(ValueError, match="has 5 of 9 positions"):
         rollout(trace)

@@ -109,7 +109,7 @@ def test_arguments_that_do_not_exist_are_refused_by_name(model):
         (lambda: lens_top_tokens(model, trace, 0, "resid_pre", 0), "point must be one of .*, not 'resid_pre'"),
         (lambda: logit_lens(model, trace, positions=[-12]), "position -12 was not traced"),
         (lambda: logit_lens(model, trace, chosen=61), "token id 61 does not exist: the vocabulary has ids 0 to 60"),
-        (lambda: logit_lens(model, trace, chosen=[1, 2]), "11 positions need 11 chosen tokens, not 2"),
+        (lambda: logit_lens(model, trace, chosen=[1, 2]), "11 chosen tokens are needed, one per position, not 2"),
         (lambda: direct_logit_attribution(model, trace, 11, 0), "position 11 was not traced"),
         (lambda: direct_logit_attribution(model, trace, 0, 0, against=-1), "token id -1 does not exist"),
         (lambda: strongest_neurons(model, trace, 5, 0), "layer 5 does not exist"),
