@@ -51,7 +51,7 @@ def test_a_page_follows_the_teacher_reaches_nothing_of_it_and_goes_on_alone_from
     )
     open_tab(page, "why")
     expect(tab(other, "原因")).to_have_attribute("aria-selected", "true")
-    expect(other.locator("#selected")).to_contain_text("位置 3")
+    expect(other.locator("#selected")).to_contain_text("“red”")
     page.locator("#dock [role=option]").nth(1).click()
     expect(other.locator("#dock [role=option]").nth(1)).to_have_attribute("aria-selected", "true")
     other.locator("#dock [role=option]").nth(0).click()  # held back
