@@ -25,7 +25,7 @@ from gpt.analysis.concepts import NamedConcept
 N_TEXTS, PROMPT_TOKENS, LENGTH = 16, 8, 40
 TEMPERATURE, SEED = 0.7, 0
 LEAST_WITH, MOST_WITHOUT = 0.75, 0.25
-MOST_LOSS, MOST_LOSSES = 3.2, {"poems": 4.1}
+MOST_LOSS, MOST_LOSS_OF = 3.2, {"poems": 4.1}
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def measure(loaded: LoadedModel, concept: NamedConcept, strength: float | None =
     steering = loaded.concepts.steering(concept.layer, concept.feature, strength or 0.0)
     plain, steered = continuations(loaded), continuations(loaded, Edits(steering=(steering,)))
     shares = (mentioning(loaded, written, concept.words) for written in (steered, plain))
-    return Measured(*shares, loss_of(loaded, steered), MOST_LOSSES.get(loaded.name, MOST_LOSS))
+    return Measured(*shares, loss_of(loaded, steered), MOST_LOSS_OF.get(loaded.name, MOST_LOSS))
 
 
 def main() -> None:

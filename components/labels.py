@@ -114,6 +114,11 @@ def placed(token: str, position: int) -> str:
     return t("token.at", language, token=token, position=position) if is_exact else token
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names one after the other in a sentence."""
+    return t("list.comma", _speaking.get()[0]).join(names)
+
+
 def seed_of(seed: int | None) -> str:
     """The seed of a text at the end of a status line, with all digits; else ""."""
     language, is_exact = _speaking.get()

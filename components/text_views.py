@@ -10,7 +10,7 @@ import numpy as np
 
 from components.figures import maps
 from components.i18n import Language, t
-from components.labels import is_exact, percent, quoted, token_text
+from components.labels import is_exact, listed, percent, quoted, token_text
 from components.next_tokens import next_tokens
 from components.render import Lines
 from components.state.selection import Selection
@@ -186,7 +186,7 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
         layer=selection.layer,
         head=head_name(selection.head, language),
         token=quoted(tokenizer, text.ids[position]),
-        targets=", ".join(f"{quoted(tokenizer, text.ids[i])} ({percent(row[i])})" for i in most),
+        targets=listed(f"{quoted(tokenizer, text.ids[i])} ({percent(row[i])})" for i in most),
     )
     if window is not None:
         sentence += t("attention.sight", language, layer=selection.layer, window=window)

@@ -137,7 +137,8 @@ export function createDialog() {
         line.insertCell().textContent = fill(words[key], { n: counts[i][0], total: counts[i][1] });
       });
       const left = titles.filter((_, i) => found[i] === 1);
-      line.insertCell().textContent = left.length ? fill(words["progress.left"], { titles: new Intl.ListFormat(document.documentElement.lang).format(left) }) : "";
+      const listed = new Intl.ListFormat(document.documentElement.lang).format(left);
+      line.insertCell().textContent = left.length ? fill(words["progress.left"], { titles: listed }) : "";
     }
   }
 

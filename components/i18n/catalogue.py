@@ -48,15 +48,20 @@ def t(key: str, language: Language, **values: object) -> str:
 
 
 def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
-    """Remove the space between a placeholder and the text around it if its value is Chinese there, except before a
+    """Remove the space between a placeholder and the text around it if its value is Chinese there, except beside a
     "·"."""
     for name, value in values.items():
         text = str(value)
         if _is_cjk(text[:1]):
-            sentence = sentence.replace(f" {{{name}}}", f"{{{name}}}")
+            sentence = _space_before(name).sub(f"{{{name}}}", sentence)
         if _is_cjk(text[-1:]):
             sentence = _space_after(name).sub(f"{{{name}}}", sentence)
     return sentence
+
+
+@cache
+def _space_before(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!·) \{{{re.escape(name)}\}}")
 
 
 @cache

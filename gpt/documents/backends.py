@@ -57,7 +57,7 @@ class StreamRequest:
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
 
     def edits_with(self, concepts: Concepts | None) -> Edits | None:
-        """The edits where the text is made. concepts: of the model there, from which activities are read again."""
+        """Return the edits with the activity functions of the receiving model's concepts: functions do not cross."""
         if self.edits is None or concepts is None:
             return self.edits
         steering = (
@@ -76,7 +76,7 @@ class StreamReply:
     """New steps of a text.
 
     steps: None stands for a step that the document makes itself. rows: `Generation.activations` of the positions read,
-    from `start` on. seconds: Time spent on these steps.
+    from `start` on. seconds: time spent on these steps.
     """
 
     steps: tuple[Step | None, ...]

@@ -83,7 +83,7 @@ class Generation(Document):
 
     @classmethod
     def of_request(cls, loaded: LoadedModel, request: StreamRequest) -> Generation:
-        """The text of a request, in the process that makes it."""
+        """Create the document of a request in the process that generates it."""
         return cls(loaded, request.ids, edits=request.edits_with(loaded.concepts), dropped=request.dropped)
 
     def edit(self, edits: Edits | None) -> None:

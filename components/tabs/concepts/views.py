@@ -22,7 +22,7 @@ from components.concepts import (
     unsteered_probabilities,
 )
 from components.i18n import t
-from components.labels import marked, percent, quoted
+from components.labels import listed, marked, percent, quoted
 from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -164,10 +164,7 @@ def about(s: Snapshot) -> dict[str, Any]:
     if s.text is None or concepts is None or place is None:
         return {"text": ""}
     share = float(concepts.dictionaries[place[0]].share[place[1]])
-    joined = {
-        rows: t("concepts.words", s.language).join(concept_tokens(s.text.loaded, place, rows)[:N_EXAMPLES])
-        for rows in get_args(Rows)
-    }
+    joined = {rows: listed(concept_tokens(s.text.loaded, place, rows)[:N_EXAMPLES]) for rows in get_args(Rows)}
     values = {"layer": place[0], "n": round(1000 * share) or t("concepts.under_one", s.language)}
     return {"text": t("concepts.about", s.language, **values, **joined)}
 

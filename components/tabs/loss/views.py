@@ -10,7 +10,7 @@ from components import text_views
 from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import Language, t
-from components.labels import percent, quoted
+from components.labels import listed, percent, quoted
 from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.loss.state import LossState, ScoredText
@@ -64,7 +64,7 @@ def token_sentence(scored: ScoredText, selected: int, language: Language) -> str
     if selected == 0:
         return t("loss.token.first", language, token=name)
     loss = result.losses[selected - 1]
-    expected = ", ".join(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.top)
+    expected = listed(f"{quoted(tokenizer, i)} {percent(p)}" for i, p in loss.top)
     return t(
         "loss.token",
         language,

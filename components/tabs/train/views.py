@@ -11,7 +11,7 @@ import numpy as np
 from components.errors import localize_error
 from components.figures.maps import attention_heatmap
 from components.i18n import Language, t
-from components.labels import marked, percent, quoted, token_text, visible
+from components.labels import listed, marked, percent, quoted, token_text, visible
 from components.render import View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.train import choices
@@ -125,7 +125,7 @@ def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
         layer=layer,
         head=head,
         next=quoted(vocabulary, ids[row + 1]) if row + 1 < len(ids) else "…",
-        targets=", ".join(f"{quoted(vocabulary, ids[i])} ({percent(float(weights[row, i]))})" for i in most),
+        targets=listed(f"{quoted(vocabulary, ids[i])} ({percent(float(weights[row, i]))})" for i in most),
     )
     return chart_data(figure, text)
 

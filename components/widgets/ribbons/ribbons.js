@@ -53,7 +53,7 @@ function mount(root, host) {
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
     const { tokens: rows, heads: nodes, height, reads, writes } = layout(heads.map(([, , without]) => 1 - without / before), weights);
-    const [side, middle] = isNarrow ? [108, 84] : [160, 190];
+    const [side, middle] = isNarrow ? [104, 106] : [160, 190];
     const end = isNarrow ? 104 : 160;
     const [headX, endX] = [side + (width - side - end - middle) * 0.5, width - end];
     parts.clear();

@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from components.i18n import Language, t
-from components.labels import is_exact, percent, quoted, token_text, visible
+from components.labels import is_exact, listed, percent, quoted, token_text, visible
 from components.tabs.inside.pooling import HeadVectors, PooledVectors, pool_mean
 from components.tabs.inside.recording import BINS
 from components.tabs.inside.views.captions import flow_captions
@@ -184,4 +184,4 @@ def selected_sentence(scene: Scene) -> str:
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:
     """The tokens with the largest positive weights of (position + 1,), and their weights."""
     largest = [int(i) for i in np.argsort(-row, kind="stable")[:count] if row[i] > 0]
-    return ", ".join(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)
+    return listed(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)

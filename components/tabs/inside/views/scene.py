@@ -55,11 +55,11 @@ class Scene:
         return quoted(self.document.loaded.tokenizer, self.recording.ids[position])
 
     def row_of(self, position: int) -> str:
-        """The row of the embedding that a token has: its id with all digits, else the token."""
+        """What stands for a token in wte[...]: with all digits its id, else the token itself."""
         return str(self.recording.ids[position]) if is_exact() else self.quoted(position)
 
     def placed(self, position: int) -> str:
-        """The same for the token that the sentence is about."""
+        """A token as `quoted` names it; with all digits also its position."""
         return placed(self.quoted(position), position)
 
 

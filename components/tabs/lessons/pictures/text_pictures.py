@@ -14,7 +14,7 @@ import torch
 
 from components.errors import PageError
 from components.figures.bars import grouped_bars, histogram
-from components.labels import percent, quoted, token_text, visible
+from components.labels import listed, percent, quoted, token_text, visible
 from components.tabs.lessons.pictures.picture import (
     EXAMPLE,
     MAX_TEXT_CHARS,
@@ -141,7 +141,7 @@ def embedding(scene: Scene) -> Drawn:
         y_title=scene.t("value"),
         height=300,
     )
-    text = scene.t("embedding", token=name, id=token, shape=list(weight.shape), tokens=", ".join(likest))
+    text = scene.t("embedding", token=name, id=token, shape=list(weight.shape), tokens=listed(likest))
     return Drawn(chart=chart_data(figure, text))
 
 

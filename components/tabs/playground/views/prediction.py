@@ -17,7 +17,7 @@ from components.concepts import (
     unsteered_probabilities,
 )
 from components.i18n import t
-from components.labels import marked, percent, quoted
+from components.labels import listed, marked, percent, quoted
 from components.next_tokens import best
 from components.render import Lines, View
 from components.state.hidden import HiddenState, WithoutWords
@@ -349,8 +349,8 @@ def spoken(s: Snapshot) -> dict[str, Any]:
         (quoted(tokenizer, int(i)), percent(float(stages.final[i]))) for i in stages.final.topk(N_SPOKEN).indices
     ]
     token = quoted(tokenizer, s.text.ids[s.text.at(s.selection)])
-    listed = ", ".join(f"{name} {p}" for name, p in likeliest)
-    return {"text": t("bars.spoken", s.language, token=token, likeliest=listed) + reason}
+    likeliest_words = listed(f"{name} {p}" for name, p in likeliest)
+    return {"text": t("bars.spoken", s.language, token=token, likeliest=likeliest_words) + reason}
 
 
 def concepts(s: Snapshot) -> dict[str, Any]:

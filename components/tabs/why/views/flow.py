@@ -62,15 +62,15 @@ def flow(s: Snapshot) -> dict[str, Any]:
     tokenizer, language = shown.traced.loaded.tokenizer, s.language
     after = None
     if shown.without is not None:
-        after = round(_probabilities(s, shown)[shown.prediction.token].item(), 4)
+        after = four_digits(_probabilities(s, shown)[shown.prediction.token].item())
     off = shown.off
     return {
-        "tokens": [[word.start, _word(shown, word), round(p, 4)] for word, p in found.words],
-        "heads": [[*head, round(p, 4)] for head, p in found.heads],
+        "tokens": [[word.start, _word(shown, word), four_digits(p)] for word, p in found.words],
+        "heads": [[*head, four_digits(p)] for head, p in found.heads],
         "weights": [[round(float(w), 4) if w >= MIN_WEIGHT else 0 for w in row] for row in found.weights],
         "n_head": shown.traced.model.config.n_head,
         "target": short(tokenizer, shown.prediction.token),
-        "before": round(known.probability, 4),
+        "before": four_digits(known.probability),
         "after": after,
         "off": {
             "tokens": [[word.start] for word, _ in found.words if word.start in off.tokens],
@@ -165,3 +165,8 @@ def flow_labels(shown: Explanation, found: CauseFlow, language: Language) -> dic
 
 
 VIEWS = (View("why-because", _inputs, answer), View("why-flow", _inputs, flow))
+
+
+def four_digits(p: float) -> float:
+    """A probability with four significant digits: what is under 1% is not 0."""
+    return float(f"{p:.4g}")

@@ -11,7 +11,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import ERROR, node_key, word_key
 from components.tabs.why.state import Explanation, WhyState, why_inputs
-from components.tabs.why.views.flow import MAX_NAMED
+from components.tabs.why.views.flow import MAX_NAMED, four_digits
 from components.words import word_name
 from gpt import distribution
 from gpt.analysis.concept_graph import ConceptGraph, FeatureNode
@@ -40,8 +40,8 @@ def paths(s: Snapshot) -> dict[str, Any]:
         ],
         "edges": edges,
         "target": quoted(shown.traced.loaded.tokenizer, graph.token).strip("“”"),
-        "before": round(before, 4),
-        "after": None if after is None else round(after, 4),
+        "before": four_digits(before),
+        "after": None if after is None else four_digits(after),
         "says": _sentence(s, shown, off, before, after),
         "labels": {
             "name": t("why.paths.name", s.language, token=quoted(shown.traced.loaded.tokenizer, graph.token)),

@@ -11,7 +11,7 @@ from components.figures.bars import layer_bars, signed_bars
 from components.figures.maps import head_map as heads_figure
 from components.figures.style import Figure
 from components.i18n import Language, t
-from components.labels import decimal, percent, quoted, signed
+from components.labels import decimal, listed, percent, quoted, signed
 from components.render import View
 from components.state.selection import Selection
 from components.state.snapshot import Snapshot
@@ -133,7 +133,7 @@ def head_bars(traced: TracedText, prediction: Prediction, selection: Selection, 
         layer=selection.layer,
         head=head_name(selection.head, language),
         token=quoted(tokenizer, ids[prediction.position]),
-        targets=", ".join(f"{quoted(tokenizer, ids[i])} ({percent(float(row[i]))})" for i in most[:2]),
+        targets=listed(f"{quoted(tokenizer, ids[i])} ({percent(float(row[i]))})" for i in most[:2]),
     )
     return chart_data(figure, caption)
 
@@ -155,7 +155,7 @@ def _map(
 def _heads_named(values: np.ndarray, places: np.ndarray, language: Language, written: Callable[[float], str]) -> str:
     """Heads with their values for a sentence."""
     found = [(*np.unravel_index(place, values.shape), values.flat[place]) for place in places]
-    return ", ".join(
+    return listed(
         f"{t('why.part.head', language, layer=layer, head=head)} ({written(value)})" for layer, head, value in found
     )
 
