@@ -31,7 +31,10 @@ function closeMenu({ target }) {
   if (menu && isOpen && !(target instanceof Node && menu.contains(target))) menu.querySelector("button")?.click();
 }
 
-for (const type of ["pointerdown", "focusin"]) document.addEventListener(type, closeMenu); // a dialog takes the focus
+document.addEventListener("pointerdown", closeMenu);
+document.addEventListener("focusin", (event) => {
+  if (event.target instanceof Element && event.target.closest("dialog")) closeMenu(event); // not where a picture is drawn anew
+});
 
 // A page with a base address would be left by the link.
 document.addEventListener("click", (event) => {

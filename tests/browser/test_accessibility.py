@@ -81,6 +81,7 @@ def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     page.set_viewport_size(PHONE)
     page.wait_for_function(WIDE, arg=PHONE["width"])
     page.set_viewport_size(SIZE)
+    expect(page.locator("#tabs .overflow-menu:visible")).to_have_count(0)  # all tabs are in their rows again
 
 
 def test_no_tab_scrolls_sideways_on_a_chinese_phone_and_the_text_stands_before_the_settings(page, site):

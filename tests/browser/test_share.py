@@ -37,10 +37,10 @@ def follow(page, link, length):
 
 
 def press(page, menu, what):
-    if menu == "share-link":
-        open_more(page)
     button = page.locator(f"#{menu} button[data-what={what}]")
-    if not button.is_visible():
+    if menu == "share-link":
+        open_more(page)  # which draws it
+    elif not button.is_visible():
         page.locator(f"#{menu} summary").click()
     button.click()
 
