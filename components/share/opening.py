@@ -127,7 +127,8 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     with session.lock.beginning(turn):
         if session.can_undo:  # the current text was edited: keep it for undo
             session.push_undo()
-        session.document, session.prompt, session.typed, session.finish_reason = document, prompt, None, None
+        session.document, session.prompt, session.finish_reason = document, prompt, None
+        session.set_typed(None)
         session.model, session.loaded = loaded.name, loaded
         session.edits, session.edits_on = replace(edits, steering=()), edits_on
         session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)

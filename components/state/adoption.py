@@ -35,7 +35,8 @@ def return_to(
 def _adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
     """Replace the document; the caller holds the lock."""
     document.read()
-    session.document, session.prompt, session.typed = document, prompt, None
+    session.document, session.prompt = document, prompt
+    session.set_typed(None)
     session.model, session.loaded, session.last_action = document.loaded.name, document.loaded, action
     session.throughput = session.finish_reason = None
     session.selection = session.selection.clamped_to(document.loaded.model.config, position=NEWEST)

@@ -54,8 +54,9 @@ class PendingGeneration:
 class Session:
     """The document, the selection and the settings of one visitor, and the state of each tab.
 
-    prompt: the prompt of the document; typed: the last text from the box; edited: when it was typed, in ms of the
-        browser's clock.
+    prompt: the prompt of the document. typed: the last text from the box.
+    edited: when the last key was pressed in the box, in ms of the browser's clock. answered: the same for the last key
+        before the current text.
     model: the name of the chosen model; loaded: the model in use, which may be another one while the chosen one loads.
     chat: whether the next text of the box is a message of a chat.
     tab: the id of the open tab; inner_tabs: of the inner one that was open last, by the tab around it.
@@ -96,7 +97,7 @@ class Session:
         self.link_opened, self.navigated = False, 0.0
         self.document, self.prompt = document, prompt
         self.typed: TypedText | None = None
-        self.edited = 0.0
+        self.edited = self.answered = 0.0
         self.loaded = None if document is None else document.loaded
         self.chat = False
         self.model = "" if document is None else document.loaded.name
@@ -168,6 +169,7 @@ class Session:
             text=None if document is None else Text.of(document),
             prompt=self.prompt,
             typed=self.typed,
+            answered=self.answered,
             chat=self.is_chat,
             settings=self.settings,
             selection=self.selection,
@@ -236,10 +238,12 @@ class Session:
         typed = self.typed and self.typed.at(text)
         return self.prompt if typed is None or typed.is_current else typed.text
 
-    def set_typed(self, text: str, *, is_current: bool, n_after: int = 0) -> None:
-        """Record a text of the box; is_current: whether the document has become it. n_after: see `TypedText`."""
+    def set_typed(self, text: str | None, *, is_current: bool = True, n_after: int = 0) -> None:
+        """Record a text of the box; None: the box shows the document, whatever was typed before. is_current: whether
+        the document has become the text. n_after: see `TypedText`."""
         version = None if self.document is None else Text.of(self.document).version
-        self.typed = TypedText(text, version, is_current, n_after, self.edited)
+        self.typed = None if text is None else TypedText(text, version, is_current, n_after)
+        self.answered = self.edited
 
     def set_throughput(self, throughput: Throughput) -> None:
         self.throughput = throughput

@@ -44,6 +44,7 @@ class Snapshot:
     text: Text | None
     prompt: str
     typed: TypedText | None
+    answered: float
     chat: bool
     settings: Settings
     selection: Selection

@@ -17,13 +17,12 @@ Version = tuple[int, int]  # of a `Text`
 class TypedText:
     """A text from the box. version: of the document that it was compared with, None without one; it is outdated once
     the document has another. is_current: whether it became the text of that document. n_after: number of characters
-    that a chat template put after it. edited: the time of its last key in ms of the browser."""
+    that a chat template put after it."""
 
     text: str
     version: Version | None
     is_current: bool
     n_after: int = 0
-    edited: float = 0.0
 
     def at(self, text: Text | None) -> TypedText | None:
         """This text, or None if it is outdated."""

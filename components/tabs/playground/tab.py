@@ -220,7 +220,7 @@ def _text() -> tuple[Part, ...]:
             button("undo", "undo", editing.undo, queue="model", enabled=lambda s: s.can_undo),
             button("redo", "redo", editing.redo, queue="model", enabled=lambda s: s.can_redo and not s.generating),
             button("again", "again", again, queue="model", enabled=_can_go_on),
-            button("clear", "clear", generation.clear),
+            button("clear", "clear", generation.clear, queue="model"),
             classes="gb-small",
         ),
         tree("tree", on=editing.switch_branch, queue="model"),

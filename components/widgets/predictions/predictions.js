@@ -47,7 +47,8 @@ function mount(root, host) {
     setText(find(root, ".gb-says"), data.text ?? "");
     const tops = new Map([...rows].map((row) => [row, row.offsetTop]));
     const kept = new Map([...rows].map((row) => [row.dataset.token, row]));
-    const focused = [...rows].find((row) => row === document.activeElement);
+    const entered = [...rows].findIndex((row) => row === document.activeElement);
+    const focused = rows[entered];
     const placed = bars.map(([token, , , , sent]) => {
       const key = `${token} ${JSON.stringify(sent)}`;
       const row = kept.get(key) ?? makeRow();
@@ -57,7 +58,8 @@ function mount(root, host) {
     });
     if (placed.length !== rows.length || placed.some((row, i) => row !== rows[i])) {
       list.replaceChildren(...placed);
-      focused?.focus();
+      // The keyboard stays at its token, or where that stood.
+      (focused?.isConnected ? focused : rows[Math.min(entered, rows.length - 1)])?.focus({ preventScroll: true });
     }
     bars.forEach(([token, before, after, name], i) => {
       const [label, track, number] = /** @type {HTMLCollectionOf<HTMLElement>} */ (rows[i].children);

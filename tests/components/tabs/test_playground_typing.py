@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -160,6 +162,13 @@ def test_what_arrives_after_a_newer_text_or_twice_changes_nothing(session: Sessi
         run(typing.type_text(session, late))
     assert session.document is document
     assert shown(session) == "The dog"
+
+
+@pytest.mark.parametrize("replace", [generation.clear, editing.undo, partial(generation.prepare_example, "The cat")])
+def test_the_box_shows_a_text_that_has_replaced_what_was_typed(session: Session, replace: Any) -> None:
+    type_in(session, "The dog")
+    run(replace(session) or ())
+    assert drawn(session, "box")["edited"] == session.edited  # else the page keeps what was typed
 
 
 def test_typing_waits_its_turn_and_gives_way_to_newer_text(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

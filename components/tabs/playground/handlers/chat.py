@@ -30,10 +30,12 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
             if text:
                 document = new_document(loaded, text, chat=chat)
                 session.push_undo()
-                session.document, session.prompt, session.typed = document, text, None
+                session.document, session.prompt = document, text
+                session.set_typed(None)
                 document.read()
             elif chat:  # the token that stands before every text begins no chat
-                session.document, session.prompt, session.typed = None, "", None
+                session.document, session.prompt = None, ""
+                session.set_typed(None)
             session.chat = chat
             session.throughput = session.finish_reason = None
             session.last_action = Message("status.ready")

@@ -251,7 +251,8 @@ def clear(session: Session) -> None:
         session.chat = session.is_chat
         session.throughput = session.last_action = session.finish_reason = session.notice = None
         edits = kept_edits(session, loaded)
-        session.prompt, session.typed, session.document = "", None, None
+        session.prompt, session.document = "", None
+        session.set_typed(None)
         if start_ids(loaded.tokenizer) and not session.chat:
             session.document = Generation(loaded, "", edits=edits)
             session.document.read()
@@ -298,7 +299,8 @@ def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | Non
     document = Generation(loaded, ids, edits=kept_edits(session, loaded))
     session.push_undo()
     session.chat = chat
-    session.document, session.prompt, session.model, session.typed = document, prompt, loaded.name, None
+    session.document, session.prompt, session.model = document, prompt, loaded.name
+    session.set_typed(None)
     session.selection = session.selection.clamped_to(loaded.model.config, position=NEWEST)
     session.notice = remark(session)
     return document

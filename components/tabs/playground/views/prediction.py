@@ -47,9 +47,9 @@ def box(s: Snapshot) -> dict[str, Any]:
     placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
     labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
     labels |= {name: t(f"prompt.{name}", s.language) for name in ("words", "hide", "show", "invite")}
-    lines, edited = Lines(), 0.0 if s.typed is None else s.typed.edited
+    lines = Lines()
     if s.text is None:
-        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=edited)
+        return composer_data(lines, labels, unwritten=s.unwritten, generating=s.generating, edited=s.answered)
     document, statistics = s.text.document, s.token_statistics.of(s.text.document)
     tokenizer, ids = s.text.tokenizer, s.text.ids
     pieces, special = as_typed(shown_tokens(tokenizer, ids), s), tokenizer.special_ids
@@ -72,7 +72,7 @@ def box(s: Snapshot) -> dict[str, Any]:
         generating=s.generating,
         typed=typed.text if typed is not None and typed.text != "".join(pieces) else None,
         n_after=0 if typed is None else typed.n_after,
-        edited=edited,
+        edited=s.answered,
     )
 
 
@@ -87,7 +87,7 @@ def as_typed(pieces: list[str], s: Snapshot) -> list[str]:
 
 
 def box_inputs(s: Snapshot) -> Hashable:
-    return *reason_inputs(s), s.prompt, s.typed, s.chat, s.generating
+    return *reason_inputs(s), s.prompt, s.typed, s.answered, s.chat, s.generating
 
 
 def stages_of(s: Snapshot) -> Stages | None:
