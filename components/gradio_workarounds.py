@@ -14,6 +14,7 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LINGER_SECONDS = 20.0  # for which a stream without events stays open; less than the usual timeout of a proxy
+_AGENTS = (b"x-gradio-user", b"mcp")  # header of the client through which gradio's MCP server calls this server
 _CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_completed"'
 
 
@@ -28,7 +29,8 @@ class Stream:
 
 
 class LingeringStream:
-    """ASGI middleware that keeps the stream of a session's answers open between its events.
+    """ASGI middleware that keeps the stream of a session's answers open between its events: for LINGER_SECONDS, and for
+    agents until the server stops.
 
     gradio 6.31 closes it when every event is answered. An event that the browser sends at that moment is not answered:
     its answer waits for the next stream, which only another event opens.
@@ -71,9 +73,10 @@ class LingeringStream:
         """Pass on gradio's streams of a session as one."""
         [session, *_] = parse_qs(scope["query_string"].decode()).get("session_hash", [""])
         stream = self._streams[session] = Stream()
+        stopped, seconds = scope["app"].stop_event, None if _AGENTS in scope["headers"] else LINGER_SECONDS
         try:
             while end := await self._answers(stream, scope, receive, send):
-                if not (stream.pending or await _joins(stream, receive, scope["app"].stop_event)):
+                if not (stream.pending or await _joins(stream, receive, stopped, seconds)):
                     for message in end:
                         await send(message)
                     return
@@ -114,11 +117,11 @@ class SmallSessions:
         await self.app(scope, receive, send)
 
 
-async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event) -> bool:
-    """Whether an event joins within LINGER_SECONDS, before the browser leaves and before the server stops."""
+async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event, seconds: float | None) -> bool:
+    """Whether an event joins within so many seconds, before the browser leaves and before the server stops."""
     stream.joined.clear()
     tasks = [asyncio.ensure_future(end) for end in (stream.joined.wait(), _left(receive), stopped.wait())]
-    await asyncio.wait(tasks, timeout=LINGER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
     return bool(stream.pending)
