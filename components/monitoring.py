@@ -102,7 +102,7 @@ class Probe:
         with self._lock:
             thread = self._threads.get(key)
             if thread is None:
-                thread = self._threads[key] = threading.Thread(target=read, daemon=True)
+                thread = self._threads[key] = threading.Thread(target=read, name=f"probe of {loaded.name}", daemon=True)
                 thread.start()
         thread.join(PROBE_SECONDS)
         with self._lock:
