@@ -52,8 +52,7 @@ def bundles() -> dict[str, str]:
     """Return all script modules as three files.
 
     "first.js" contains what the first view needs, "more.js" loads after it, and "class.js" loads when a class is held.
-    Each
-    module becomes a function that returns its exports and is called after the modules it imports.
+    Each module becomes a function that returns its exports and is called after the modules it imports.
     """
     paths = sorted(path for path in _FOLDER.rglob("*.js") if path.name != "first_screen.js")
     sources = {path.relative_to(_FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in paths}

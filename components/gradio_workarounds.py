@@ -19,7 +19,8 @@ _CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_com
 
 @dataclass(eq=False)
 class Stream:
-    """pending: ids of the events that are not answered; joined: set by each new one."""
+    """pending: ids of the events that are not answered; joined: set by each new one. started: whether the browser has
+    the headers."""
 
     pending: set[str] = field(default_factory=set)
     joined: asyncio.Event = field(default_factory=asyncio.Event)
@@ -83,7 +84,6 @@ class LingeringStream:
     async def _answers(self, stream: Stream, scope: Scope, receive: Receive, send: Send) -> list[Message]:
         """Pass on one of gradio's streams but its end, which is returned; [] if it has been left."""
         end: list[Message] = []
-        stream.joined.clear()
 
         async def pass_on(message: Message) -> None:
             body = message.get("body", b"")
@@ -116,6 +116,7 @@ class SmallSessions:
 
 async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event) -> bool:
     """Whether an event joins within LINGER_SECONDS, before the browser leaves and before the server stops."""
+    stream.joined.clear()
     tasks = [asyncio.ensure_future(end) for end in (stream.joined.wait(), _left(receive), stopped.wait())]
     await asyncio.wait(tasks, timeout=LINGER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:

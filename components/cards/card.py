@@ -25,8 +25,7 @@ class Card:
 
     name: of its view, `card.<name>`; the id on the page is `card-<name>`. html: the component. It raises one event of
     EVENTS per queue. The value, by event, contains the actions that are not handled yet in that queue, preceded by
-    those
-    in the interactive queue: {queue: [[number, action, what was sent], ...]}.
+    those in the interactive queue: {queue: [[number, action, what was sent], ...]}.
     """
 
     def __init__(self, name: str, *parts: Part, classes: str = "gb-card") -> None:
@@ -54,7 +53,7 @@ class Card:
             elem_classes=[
                 "gb-widget",
                 "gb-holder",
-            ],  # gradio repeats these classes on an inner element, so none of them may draw a border or a padding
+            ],  # gradio repeats these on an inner element, so none may draw a border or a padding
         )
         self.view = View(f"card.{name}", self._inputs, self._draw)
 
@@ -65,8 +64,7 @@ class Card:
         """Return the data of the card.
 
         layout: the tree of parts, which never changes. words: by key. seen: the number of the newest handled action, by
-        queue.
-        live.<name>: the live properties of a part.
+        queue. live.<name>: the live properties of a part.
         """
         texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
         return {"layout": self.layout, "words": texts, "seen": self._seen(s), **s.cached(self._live)}

@@ -44,8 +44,7 @@ class ClassState:
     """The state of a class.
 
     answer: to the last request of the dialog. room: of the pages that follow this one. code: of the class that this
-    page
-    followed last.
+    page followed last.
     """
 
     answer: dict[str, Any] | None = None
@@ -63,8 +62,7 @@ class Classroom:
     """The configuration of the events.
 
     is_open: whether pages may be followed. items: keys of the lessons and of the challenges, each with the prefix of
-    its
-    titles.
+    its titles.
     """
 
     events: Events

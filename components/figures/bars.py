@@ -73,10 +73,8 @@ def next_token_bars(
     """Draw horizontal bars of next-token probabilities, with the first label on top.
 
     before, after: probabilities, (len(labels),): the raw softmax (wide and light) and the sampling distribution (narrow
-    and
-    dark). chosen: the row of the sampled token, or None. The legend is omitted if there are no names; it lists the
-    sampled
-    token only if `chosen_name` is given.
+    and dark). chosen: the row of the sampled token, or None. The legend is omitted if there are no names; it lists the
+    sampled token only if `chosen_name` is given.
     """
     before, after = floats(before), floats(after)
     names = [token_label(label, longest=11) for label in labels]
@@ -254,8 +252,7 @@ def divergence_bars(
 
     series: {legend entry: (N,)}; with two entries, the first is wide and light, the second narrow and dark. An infinite
     value reaches the top and shows an infinity sign. labels: the N tokens before the predictions; the first is at
-    position
-    `first` of the text. selected: the index to mark.
+    position `first` of the text. selected: the index to mark.
     """
     bits = [floats(values) for values in series.values()]
     finite = np.concatenate(bits)
@@ -342,8 +339,7 @@ def stacked_bars(
     """Draw one bar per name, stacked from up to three parts, the first at the bottom.
 
     parts: {legend entry: values, (N,)}. spread: lower and upper ends of a line on each bar, (N,) each. highest: end of
-    the
-    axis.
+    the axis.
     """
     places = np.arange(len(names))
     data = [
@@ -364,7 +360,10 @@ def stacked_bars(
 
 
 def share_bars(shares: Mapping[str, np.ndarray], *, layer: int | None = None, x_title: str, y_title: str) -> Figure:
-    """Draw stacked shares of a whole by layer: {legend entry: (n_layer,)}, possibly negative. layer: the one to frame."""
+    """Draw stacked shares of a whole by layer.
+
+    shares: {legend entry: (n_layer,)}, possibly negative. layer: the one to frame.
+    """
     n_layer = len(next(iter(shares.values())))
     return figure(
         [

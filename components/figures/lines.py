@@ -71,8 +71,7 @@ def lines(
     """Draw up to four lines over one x axis, distinguished by hue and dash.
 
     x and each series: (N,). level_at: name and y of a horizontal line; mark: name and x of a vertical line. ticks: a
-    token
-    as tick label for each x.
+    token as tick label for each x.
     """
     size = 6 if len(x) <= 40 else 0
     data = [
@@ -173,9 +172,7 @@ def stage_lines(
     room = 0.05 * ((high - low) or 1.0)
     low, high = low - room, high + room
     apart = 14 * (high - low) / (height - above - below)  # at least 14 pixels between two names
-    order = [row for row in range(len(labels)) if row != followed] + [
-        followed
-    ]  # the followed token is drawn last, on top
+    order = [row for row in range(len(labels)) if row != followed] + [followed]  # the followed one last, on top
     notes = []
     for x, heights, texts in (
         (0, values[:, 0], [token_label(label, longest=11) for label in labels]),
@@ -244,8 +241,7 @@ def activation_curves(
     """Draw functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
 
     x: ascending, (N,); each curve and derivative has the same shape. flat: the x where the first function's slope is
-    zero,
-    marked on both. At most three functions, distinguished by hue and dash.
+    zero, marked on both. At most three functions, distinguished by hue and dash.
     """
     panels = {"y": curves, "y2": derivatives}
     data: list[Trace] = []
@@ -313,8 +309,9 @@ def learning_curve(
     shown: int | None = None,
     names: CurveNames = CurveNames(),
 ) -> Figure:
-    """Draw the loss over the steps on a logarithmic axis, with any shares below it, and the learning rate if there are
-    losses.
+    """Draw the loss over the steps on a logarithmic axis, with any shares and the learning rate below.
+
+    The learning rate is shown if there are losses.
 
     losses, rates: (n,), of updates 1 to n. eval_steps, val_losses, copy_losses: (k,), of the evaluations. guessing: the
     loss of a uniform guess, in nats. shown: the step to mark.

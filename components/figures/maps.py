@@ -82,14 +82,14 @@ def attention_heatmap(
     key_title: str,
     weight_title: str,
 ) -> Figure:
-    """Draw attention weights with queries as rows and keys as columns. Keys after the query stay blank if they get no
-    weight.
+    """Draw attention weights with queries as rows and keys as columns.
+
+    Keys after the query stay blank if they get no weight.
 
     weights: (T, S) in 0..1 or NaN; the T queries are the last of the S keys. selected: the row to frame. first:
-    position of
-    the first key in the text. full: the weight with the full colour. Defaults to the largest weight after the first
-    quarter
-    of the rows, because the first rows have few keys and therefore large weights; the scale shows this.
+    position of the first key in the text. full: the weight with the full colour. Defaults to the largest weight after
+    the first quarter of the rows, because the first rows have few keys and therefore large weights; the scale shows
+    this.
     """
     n_query, n_key = np.shape(weights)
     ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
@@ -159,10 +159,7 @@ def lens_heatmap(
     selected cell.
     """
     n_layer, n = np.shape(probability)
-    above, letters = (
-        96,
-        8,
-    )  # pixels above for the scale and for vertical tokens on a narrow page; letters per token in a cell
+    above, letters = 96, 8  # pixels for the scale and vertical tokens on a narrow page; letters per cell
     names, followers, *cells = ([token_label(text, letters) for text in line] for line in (inputs, outputs, *texts))
     says = {"customdata": [[escape(tip) for tip in line] for line in tips]}
     below = {"overlaying": "x", "matches": "x", "side": "bottom", "tickfont": SMALL | {"color": LIGHT["muted"]}}
@@ -196,8 +193,7 @@ def recovery_heatmap(
 
     recovered: (n_layer, T), 0 as corrupted, 1 as clean; values may lie outside 0..1, and the colour scale is symmetric
     around 0. clean, corrupted: (T,), tokens of both prompts; the label shows both if they differ. cell: (layer,
-    position)
-    to frame.
+    position) to frame.
     """
     n_layer, n = np.shape(recovered)
     names = [
@@ -277,8 +273,8 @@ def grid(
     """Draw numbers around zero, (rows, columns).
 
     With axis titles, rows and columns are numbered; without them, the cells are numbered row by row. edge: the number
-    with
-    the full colour, by default the largest. first: numbers of the first row and column. cell: (row, column) to frame.
+    with the full colour, by default the largest. first: numbers of the first row and column. cell: (row, column) to
+    frame.
     """
     rows, columns = np.shape(values)
     largest = edge or float(np.nanmax(np.abs(values), initial=1e-9))

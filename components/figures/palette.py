@@ -2,8 +2,8 @@
 
 The sequential map (weights, probabilities) and the diverging one (differences around zero) are lines through OKLab with
 equal steps, so that equal differences look equal. Lightness alone gives the order, which works for every kind of colour
-blindness. Figures use the light colours; on the dark theme the browser replaces each by its partner
-(`DARK_PARTNERS`), so every light colour has exactly one dark one.
+blindness. Figures use the light colours; on the dark theme the browser replaces each by its partner (`DARK_PARTNERS`),
+so every light colour has exactly one dark one.
 
 Source of the colour space: Ottosson, "A perceptual color space for image processing" (2020).
 """
@@ -87,7 +87,10 @@ def colorscale(colours: tuple[Pair, ...]) -> list[list[float | str]]:
 
 
 def css_variables() -> str:
-    """Return `--gb-<name>` for each colour, `--gb-seq-0..8`, `--gb-div-0..8` and `--gb-head-<role>`, for both themes."""
+    """Return the CSS variables of both themes.
+
+    These are `--gb-<name>` for each colour, `--gb-seq-0..8`, `--gb-div-0..8` and `--gb-head-<role>`.
+    """
     named = {name.replace("_", "-"): pair for name, pair in PALETTE.items()}
     named |= {f"seq-{i}": pair for i, pair in enumerate(SEQUENTIAL)}
     named |= {f"div-{i}": pair for i, pair in enumerate(DIVERGING)}

@@ -38,7 +38,10 @@ def escape(text: str) -> str:
 
 
 def token_label(text: str, longest: int = 14) -> str:
-    """Return a token for plotly: invisible characters marked, `& < >` escaped, cut with … after `longest` characters."""
+    """Return a token for plotly, cut with … after `longest` characters.
+
+    Invisible characters are marked and `& < >` escaped.
+    """
     return escape(shortened(text, longest))
 
 

@@ -62,6 +62,7 @@ class Page:
         self.gradio = Gradio()
         self.app = LingeringStream(self.gradio)
         self.heard: list[Message] = []
+        self.coming: list[str] = []  # events that join when the next answer is heard
         self.left = asyncio.Event()
         self.server = SimpleNamespace(stop_event=asyncio.Event())
 
@@ -83,6 +84,8 @@ class Page:
 
         async def send(message: Message) -> None:
             self.heard.append(message)
+            if message.get("body") and self.coming:
+                await self.join(self.coming.pop())
 
         await self.app(SCOPE | {"path": "/gradio_api/queue/data", "app": self.server}, receive, send)
 
@@ -120,6 +123,20 @@ def test_events_are_answered_on_one_stream() -> None:
             await until(lambda: len(page.answers) == 3)
             assert page.answers == [event("process_completed", n) for n in ("1", "2", "3")]
             assert [message["type"] for message in page.heard].count("http.response.start") == 1
+            assert not task.done()
+
+    run(check)
+
+
+def test_a_stream_stays_open_after_an_event_that_joined_during_another() -> None:
+    async def check() -> None:
+        async with listening() as (page, task):
+            page.coming = ["3"]
+            await page.join("2")
+            await until(lambda: len(page.answers) == 3)
+            for _ in range(20):  # more turns than an end takes
+                await asyncio.sleep(0)
+            assert page.answers == [event("process_completed", n) for n in ("1", "2", "3")]
             assert not task.done()
 
     run(check)
