@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import gradio as gr
+import torch
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from torch import Tensor
 
 from components.frame import model_choices
 from components.i18n import LANGUAGES, Language, t
@@ -30,8 +32,8 @@ from components.state.typed_text import shown_tokens
 from components.tabs.playground.views.prediction import bar_label, bars, box, concepts, hide_label, why
 from components.theme import CSS
 from components.words import words_of
-from gpt import distribution
-from gpt.analysis.saliency import logits_without_each
+from gpt import GPT, distribution
+from gpt.analysis.tracing import to_float32
 
 MAX_BARS = 9  # in view
 MAX_WRITTEN = 40  # tokens of a text that writes itself
@@ -54,6 +56,7 @@ def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> s
     return f'<div id="first-screen"><style>{style}</style>{"".join(screens)}{script}</div>'
 
 
+@torch.inference_mode()
 def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
     """What is shown after each word but the last, while the text writes itself.
 
@@ -64,15 +67,16 @@ def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
         return []
     ids, tokenizer, model, settings = s.text.ids, s.text.tokenizer, s.text.loaded.model, s.settings.sampling()
     pieces, words, steps = shown_tokens(tokenizer, ids), words_of(tokenizer, ids), []
+    without = _states_without(model, ids, words)
     for number, word in enumerate(words[:-1]):
         seen = ids[: word.stop]
         final = distribution(s.text.document.logits(word.stop - 1), settings, previous_ids=seen).final
         best = final.topk(min(MAX_BARS, len(final)))
         token, p = int(best.indices[0]), float(best.values[0])
+        ends = [word.stop - len(left_out) - 1 for left_out in words[:number]]
         left = [
             distribution(logits, settings, previous_ids=seen).final[token].item()
-            for several in logits_without_each(model, seen, words[:number])
-            for logits in several
+            for logits in to_float32(model.logits(without[range(number), ends]))
         ]
         arc = min(zip(left, words, strict=False), default=(p, None), key=lambda each: each[0])
         share = 1 - arc[0] / p
@@ -88,6 +92,15 @@ def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
             }
         )
     return steps
+
+
+def _states_without(model: GPT, ids: Sequence[int], words: Sequence[range]) -> Tensor:
+    """The states of a text without each of its words: (words, T, C), of which the last rows of each are padding.
+
+    As no token sees a later one, the states of the text's beginnings are among them.
+    """
+    rests = [[*ids[: word.start], *ids[word.stop :], *[0] * len(word)] for word in words]
+    return model.hidden_states(torch.tensor(rests, device=model.device))
 
 
 class FirstScreen:

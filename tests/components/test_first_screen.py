@@ -14,12 +14,14 @@ from starlette.responses import HTMLResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from components.first_screen import FirstScreen, first_screen
+from components.first_screen import MIN_ARC_SHARE, FirstScreen, first_screen, writing_steps
 from components.i18n import LANGUAGES, t
 from components.labels import percent
 from components.state.session import Session
 from components.tabs.playground.views.prediction import stages_of
-from gpt import Generation, get_model
+from components.words import words_of
+from gpt import Generation, distribution, get_model
+from gpt.analysis.saliency import logits_without_each
 
 PAGE = "<html><head></head><body class='a'><p>page</p></body></html>"
 
@@ -61,6 +63,35 @@ def test_it_shows_the_text_and_the_prediction_in_each_language_as_text():
         assert percent(float(stages.final.max())) in shown
         assert "<b>Hello" not in shown
         assert "&lt;" in shown
+
+
+@pytest.mark.parametrize(
+    ("model", "text"), [("stories", "Lily had a dog. Tom saw Lily"), ("poems", "白日依山尽，黄河入")]
+)
+def test_the_arc_of_each_step_is_what_leaving_words_out_of_the_text_so_far_finds(model: str, text: str):
+    document = Generation(get_model(model), text)
+    document.read()
+    snapshot = Session(document).snapshot()
+    assert snapshot.text is not None
+    ids, tokenizer, settings = snapshot.text.ids, snapshot.text.tokenizer, snapshot.settings.sampling()
+    words, steps = words_of(tokenizer, ids), writing_steps(snapshot)
+    assert len(steps) == len(words) - 1
+    assert any(step["arc"] for step in steps)
+    for step, word, number in zip(steps, words, range(len(words)), strict=False):
+        seen = ids[: word.stop]
+        whole, *parts = (
+            distribution(logits, settings, previous_ids=seen).final
+            for several in logits_without_each(get_model(model).model, seen, [(), *words[:number]])
+            for logits in several
+        )
+        best = int(whole.argmax())
+        shares = [1 - float(part[best] / whole[best]) for part in parts]
+        largest = max(shares, default=0)
+        assert step["bars"][0][1] == pytest.approx(float(whole[best]), abs=1e-5)
+        if largest > MIN_ARC_SHARE:
+            assert step["arc"] == (words[shares.index(largest)].start, pytest.approx(largest, abs=1e-3))
+        else:
+            assert step["arc"] is None
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
