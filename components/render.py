@@ -221,9 +221,7 @@ class Renderer:
     def _updates(
         self, tab: str, snapshot: Snapshot, session: Page, edited: Iterable[Block], missed: Mapping[Control, Sent]
     ) -> Iterator[tuple[int, dict[str, Any], int]]:
-        """Yield (index in `components`, new properties, number of the first frame with them) for each changed
-        component.
-        """
+        """Yield (index in `components`, new properties, first frame with them) for each changed component."""
         components = self.components(tab)
         for control in self.controls.get(tab, ()):
             inputs, before = control.inputs(snapshot), session.sent.get(control)

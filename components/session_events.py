@@ -156,8 +156,9 @@ def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable,
 
 
 def miss_frame(session: Session, sent: dict[str, Any]) -> None:
-    """Make the next frame contain all views, because the browser missed one. sent: "seen", the number of its last
-    frame.
+    """Make the next frame contain all views, because the browser missed one.
+
+    sent: "seen", the number of the last frame that the browser has.
     """
     seen = sent.get("seen")
     session.seen_frame = seen if type(seen) is int and 0 <= seen <= session.frame_number else 0

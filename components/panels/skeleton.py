@@ -48,10 +48,9 @@ class SkeletonInputs(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """The module shapes of a small model and of its skeleton, and how strongly the first token affects the last
-    prediction.
+    """The module shapes of a small model and of its skeleton, and how much the first token matters to each.
 
-    The effect of replacing the first token is a total variation distance, 0 to 1.
+    How much the last prediction changes when the first token is replaced is a total variation distance, 0 to 1.
     """
 
     whole: list[ModuleShape]

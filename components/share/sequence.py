@@ -24,7 +24,10 @@ _FOLDER = Path(__file__).parent / "sequences"
 
 @dataclass(frozen=True)
 class Stop:
-    """A stop of a sequence. query: of its address. titles: in the order of LANGUAGES; a missing title is the first one."""
+    """A stop of a sequence.
+
+    query: of its address. titles: in the order of LANGUAGES; a missing title is replaced by the first.
+    """
 
     query: str
     titles: tuple[str, ...]

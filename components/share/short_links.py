@@ -19,7 +19,10 @@ _lock = threading.Lock()
 
 
 def shorten(query: str) -> str:
-    """Return the end of a short link to the page with that query, such as "s/k3x9ab", relative to the page's address."""
+    """Return the end of a short link to the page with that query, such as "s/k3x9ab".
+
+    It is relative to the page's address.
+    """
     digest = hashlib.sha256(query.encode()).digest()
     code = base64.b32encode(digest).decode().lower()[:N_CHARS]
     with _lock:
