@@ -22,7 +22,7 @@ import { between, visits, within } from "./time.js";
  * @property {Record<string, string>} controls
  * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories   next: next tokens after each start and
  *   the ending, and after the ending alone; empty if the model cannot read them
- * @property {number[]} asked  positions of the key tokens in the second act
+ * @property {number[]} asked  positions of the tokens whose keys are asked in the second act
  * @property {{layer: number, token: string, p: string}[]} guesses
  * @property {{pieces: [token: string, start: number, p: number][], chosen: number, number: number | null, written: string, writes: boolean}} draw
  * @property {string} text  the end of the text, up to the followed token

@@ -1,4 +1,4 @@
-"""Pieces of texts whose words are tinted."""
+"""Snippets of texts with tinted words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TEMPLATE = """<section class="gb-snippets"><h3></h3><ol></ol></section>"""
 
 
 def snippets(name: str, **wired: Any) -> Part:
-    """The pieces of a view.
+    """Return the snippets of a view.
 
     Data of its view:
         name: the title. snippets: lists of (word, level), a level from 0 to 1.
