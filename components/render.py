@@ -110,7 +110,7 @@ class Page(Protocol):
 
 
 class Renderer:
-    """Views and controls by tab, with "" for those of every tab, and signals."""
+    """Views and controls by tab, with "" for every tab, and signals."""
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}

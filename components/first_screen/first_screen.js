@@ -151,7 +151,7 @@
     area.setSelectionRange(box.selectionStart, box.selectionEnd);
     area.dispatchEvent(new InputEvent("input", { bubbles: true }));
   };
-  /** Focuses an element once it is visible. @param {HTMLElement} area @param {number} number of frames to try */
+  /** Focuses an element once it is visible. @param {HTMLElement} area @param {number} frames number of frames to try */
   function focus(area, frames) {
     area.focus();
     if (frames && document.activeElement !== area) requestAnimationFrame(() => focus(area, frames - 1));

@@ -5,7 +5,7 @@ export const themed = (root, name) => getComputedStyle(root).getPropertyValue(`-
 
 /**
  * Returns one hue per head, evenly spaced and avoiding the orange of the selection.
- * @param {number} head @param {number} number of heads @param {boolean} dark
+ * @param {number} head @param {number} count number of heads @param {boolean} dark
  */
 export function headColour(head, count, dark) {
   const hue = (100 + (275 * (head + 0.5)) / count) % 360;

@@ -14,8 +14,9 @@ _TEMPLATE = """<div class="gb-features">
 
 
 def features(name: str, **wired: Any) -> Part:
-    """Return a text and its features. A click on a word raises `.select` with {"index": position}, a click on a
-    feature with {"place": [layer, feature]}.
+    """Return a text and its features.
+
+    A click on a word raises `.select` with {"index": position}, a click on a feature with {"place": [layer, feature]}.
 
     Data of its view:
         tokens: of the text; selected: a position.
