@@ -1,4 +1,4 @@
-// Keeps the query of the page's address as the server names it, and sends Back and Forward to the server.
+// Writes the address that the server names, and asks the server to show an address on Back and Forward.
 
 const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // changing one of these adds an entry to the history
 const SPACES = "https://huggingface.co"; // embeds the app in a frame and repeats its query in its own address

@@ -34,7 +34,7 @@ _INVISIBLE = (  # all but space, tab and newline
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 _END = b"<|endoftext|>"  # a single token with these characters is always the control token
-_ISOLATE = "\u2068\u2069"  # isolates text that contains letters of either direction
+_ISOLATE = "\u2068\u2069"  # first strong isolate and pop directional isolate, around letters of either direction
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -120,7 +120,7 @@ def placed(token: str, position: int) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join names into an enumeration for a sentence."""
+    """Join names into a list for a sentence."""
     return t("list.comma", _speaking.get()[0]).join(names)
 
 

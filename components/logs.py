@@ -1,4 +1,4 @@
-"""Structured logs: one line of JSON for each event of the server, without any text of visitors.
+"""Structured logs: one line of JSON per event of the server, without visitors' texts.
 
 Modules log with `logging.getLogger(__name__)`: the message is the kind of event, `extra={"fields": {...}}` its values.
 Exceptions are logged by type and place, because their messages may quote a visitor.

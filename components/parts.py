@@ -52,7 +52,7 @@ class Part:
     children: tuple[Part, ...] = ()
 
     def described(self) -> dict[str, Any]:
-        """Return the part in the form from which the page builds it."""
+        """Describe the part in the form from which the page builds it."""
         node: dict[str, Any] = {"kind": self.kind, **self.fixed}
         if self.name:
             node["name"] = self.name
@@ -150,7 +150,7 @@ def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", sh
 def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes: str = "") -> Part:
     """Return parts that a click on the title shows or hides.
 
-    title: a catalogue key. on: a handler that gets whether they are shown.
+    title: a catalogue key. on: a handler that receives whether they are shown.
     """
     actions = {} if on is None else {"act": Action(on, latest=True)}
     return Part("fold", name, {"classes": classes}, {"title": (title, {})}, actions=actions, children=parts)
@@ -185,9 +185,8 @@ class ControlOptions(TypedDict):
     """Options of every control.
 
     label, info: catalogue keys; info is a sentence below the control. A label may also be a function of the snapshot
-    that returns the words. value: the value to show. on: gets the session and what the control sends, in the queue.
-    show:
-    whether the control is on the page.
+    that returns the words. value: the value to show. on: receives the session and what the control sends, in the given
+    queue. show: whether the control is on the page.
     """
 
     label: str | Live
@@ -273,7 +272,7 @@ def button(
     show: Live | None = None,
     primary: bool = False,
 ) -> Part:
-    """Return a button. Its handler gets only the session.
+    """Return a button. Its handler receives only the session.
 
     label: a catalogue key, or a function of the snapshot. queue: "stop" also cancels what runs in the tab. primary: the
     main button of its card.
@@ -292,7 +291,7 @@ def code_text(name: str, label: str, text: Live) -> Part:
 
 
 def timer(name: str, seconds: float, on: Handler, *, active: Live) -> Part:
-    """Call a handler, which gets only the session, at regular intervals while it is active and its tab is open."""
+    """Call a handler, which receives only the session, at regular intervals while it is active and its tab is open."""
     return Part(
         "timer", name, {"seconds": seconds}, {}, {"active": active}, {"act": Action(valueless(on), latest=True)}
     )

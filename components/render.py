@@ -81,7 +81,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Sent:
-    """What the browser has received of a view: the inputs, a digest of each field, and the growing fields.
+    """What the browser has received for a view: the inputs, a digest of each field, and the growing fields.
 
     frame: number of the frame, for a control; 0 if the browser has the value by itself.
     """
@@ -136,7 +136,7 @@ class Renderer:
             self.analyses.setdefault(tab, []).append(analysis)
 
     def components(self, tab: str) -> list[Block]:
-        """The components of the tab's controls without duplicates; frames refer to them by index."""
+        """Return the components of the tab's controls without duplicates; frames refer to them by index."""
         return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
     def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:

@@ -58,7 +58,7 @@ class Refusal:
 
 
 class RequestLimits:
-    """Closes unused routes and rejects invalid calls: too large, to unknown functions or with wrong arguments.
+    """Closes unused routes, and rejects calls that are too large, name unknown functions or have wrong arguments.
 
     Agents' calls beyond MAX_AGENT_CALLS wait.
 
@@ -168,7 +168,8 @@ def _is_call(scope: Scope, route: str, body: bytes) -> bool:
 def _is_open(path: str) -> bool:
     """Return whether a route is open.
 
-    Open are the routes in _OPEN except MCP's older transport, and files of this computer, which gradio checks.
+    The routes in _OPEN are open, except MCP's older transport. So are files of this computer, which gradio checks
+    itself.
     """
     first, _, rest = path.partition("=")
     return (path.partition("/")[0] in _OPEN and path != "mcp/sse") or (first == "file" and "://" not in rest)

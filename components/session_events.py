@@ -113,7 +113,7 @@ _QUERY = "() => [glassbox.query()]"  # the query of the address; "" after a relo
 
 
 def network(host: str) -> str:
-    """Return the address of a client; for IPv6, its first 64 bits, because one person has all addresses below them."""
+    """Return the address of a client; for IPv6 only the first 64 bits, because one person controls the rest."""
     try:
         return str(ip_network(f"{host}/64", strict=False)) if ":" in host else host
     except ValueError:
@@ -132,7 +132,7 @@ def choose_numbers(session: Session, on: object) -> None:
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
-    """Run the analyses of the open tab until nothing is missing. A session does this in one event at a time."""
+    """Run the analyses of the open tab until nothing is missing, in at most one event of a session at a time."""
     done: tuple[str, tuple[Hashable, ...]] | None = None
     while session.analysing.acquire(blocking=False):
         try:
@@ -144,7 +144,7 @@ def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
                         yield
         finally:
             session.analysing.release()
-        if _missing(renderer, session) in (None, done):  # otherwise another event has been rejected in the meantime
+        if _missing(renderer, session) in (None, done):  # if not, an event arrived and was rejected meanwhile
             return
 
 

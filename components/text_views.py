@@ -45,9 +45,9 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
 def token_lines(
     tokenizer: Vocabulary, ids: Sequence[int], measurements: Sequence[tuple[float | None, int | None]], n_prompt: int
 ) -> Lines:
-    """Return lines of a token strip: each token with the characters it completes and its (probability, rank) if known.
+    """Return lines of a token strip, with the (probability, rank) of each token if known.
 
-    The first n_prompt tokens are shown as prompt.
+    A line contains the characters that its token completes. The first n_prompt tokens are shown as prompt.
     """
     decoder, lines = IncrementalDecoder(), Lines()
     for position, (token_id, statistics) in enumerate(zip(ids, measurements, strict=True)):
@@ -83,7 +83,7 @@ def _line(
     kind: Kind,
     entropy: float | None = None,
 ) -> str:
-    """Return the line of a token: the characters that it completes, and the bytes of an unfinished one."""
+    """Return the strip's line for one token: the characters that it completes, and the bytes of an unfinished one."""
     data = tokenizer.token_bytes(token_id)
     if token_id in tokenizer.special_ids:
         text = "" if ends_text(tokenizer, token_id) and not is_exact() else token_text(tokenizer, token_id)
@@ -109,7 +109,10 @@ def _whole(data: bytes) -> bool:
 
 
 def attention_shade(text: Text, selection: Selection) -> str:
-    """Return the strip's shades, the attention weights of the selected position; "" if another quantity shades it."""
+    """Return the attention weights of the selected position as shades of the strip.
+
+    The result is "" if another quantity shades the strip.
+    """
     if selection.shading != "attention" or text.n_read == 0:
         return ""
     position = text.at(selection)

@@ -43,7 +43,7 @@ _STATES = ("", "_hover", "_focus", "_active", "_visited", "_selected")
 
 
 def _colour_settings(known: set[str]) -> dict[str, str]:
-    """Return the values for both themes of those of Gradio's theme settings that are in `known`."""
+    """Return the values, for both themes, of the Gradio theme settings in `known`."""
     settings: dict[str, str] = {}
     for colour, names in _COLOURS.items():
         for name in names.split():

@@ -15,7 +15,7 @@ _APOSTROPHES = "'’"
 def words_of(tokenizer: Vocabulary, ids: Sequence[int]) -> list[range]:
     """Return the positions of each word, without control tokens. The tokens of one character belong together."""
     words: list[range] = []
-    before = ""  # text that the word can continue; "" after a control token
+    before = ""  # text of the previous token; "" after a control token
     for position, text in enumerate(shown_tokens(tokenizer, ids)):
         if ids[position] in tokenizer.special_ids:
             before = ""
@@ -44,7 +44,7 @@ def _is_cjk(character: str) -> bool:
 
 
 def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int], language: Language) -> str:
-    """Name a word inside a sentence; if the text repeats it, with its number among the repetitions."""
+    """Name a word inside a sentence. If the text repeats it, the name includes which occurrence it is."""
     texts = shown_tokens(tokenizer, ids)
 
     def text_of(positions: Sequence[int]) -> str:

@@ -49,7 +49,7 @@ def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str
     """Return the checked messages of a chat.
 
     Raises:
-        ValueError: For messages of another form, too much text, or a prompt in addition.
+        ValueError: For malformed messages, too much text, or an additional prompt.
     """
     messages = prompts.checked_messages(value)
     if prompt:
@@ -77,7 +77,7 @@ def checked_position(value: object, n: int) -> int:
 
 
 def checked_token_id(name: str, value: object, loaded: LoadedModel) -> int:
-    """Return the checked id of a token of the vocabulary."""
+    """Return the token id after checking that the vocabulary has it."""
     return int(checked_number(name, value, 0, loaded.model.config.vocab_size - 1))
 
 

@@ -50,7 +50,7 @@ class TextEndpoints(Endpoints):
             model: name from the page's list; "" is the model the app was started with
             on_full: "stop" ends when the context is full; "crop" continues from the newest tokens that fit
             messages: of a chat, instead of a prompt, each {"role", "content"}; requires a model with a chat template
-            stop: texts; generation ends before the first one that occurs
+            stop: list of texts; generation ends before the first one that occurs
             delta: send only the characters added since the last update, instead of the whole new text
         Returns:
             the new text so far: first "", then after each token, or after several at once under load

@@ -23,9 +23,9 @@ SHORT = ("interactive", "stop")  # queues whose handlers do not yield
 class Card:
     """A gr.HTML built from parts.
 
-    name: of its view, `card.<name>`; the id on the page is `card-<name>`. html: the component. It raises one event of
-    EVENTS per queue. The value, by event, contains the actions that are not handled yet in that queue, preceded by
-    those in the interactive queue: {queue: [[number, action, what was sent], ...]}.
+    name: its view is named `card.<name>`, its element on the page `card-<name>`. html: the component. It raises one
+    event of EVENTS per queue. The value, by event, contains the actions that are not handled yet in that queue,
+    preceded by those in the interactive queue: {queue: [[number, action, what was sent], ...]}.
     """
 
     def __init__(self, name: str, *parts: Part, classes: str = "gb-card") -> None:

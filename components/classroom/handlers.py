@@ -26,9 +26,9 @@ from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 
-MAX_TEXT_CHARS = 12_000  # of a sequence
+MAX_TEXT_CHARS = 12_000  # longest sequence
 MAX_CODE_CHARS = 20
-MAX_BASE_CHARS = 300  # of the page's address
+MAX_BASE_CHARS = 300  # longest address of the page
 _numbers = count(1)
 BAR = ("stop", "back", "next", "present", "leave", "close", "following", "alone", "again", "over", "busy", "name")
 DIALOG = (

@@ -31,8 +31,8 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 
 FOLDER = "glassbox/class"
-DRAW_SECONDS = 0.25  # between two frames
-WAIT_SECONDS = 20.0  # longest wait of a request for a frame; below the usual timeout of a proxy
+DRAW_SECONDS = 0.25  # minimum time between two frames
+WAIT_SECONDS = 20.0  # how long a request waits for a frame; below the usual timeout of a proxy
 LOOK_SECONDS = 0.05  # interval of checks for a change
 GONE_SECONDS = 2 * WAIT_SECONDS  # a page that sends no request for this long no longer follows
 MAX_FRAMES = 32  # number of frames kept for pages that are behind
@@ -93,7 +93,7 @@ class Mirror:
             self.kept = (self.frame_number, (frame,)) if is_whole else (first, (*frames, frame))
 
     def newer(self, seen: str) -> bytes | None:
-        """Return the frames after the newest one of a page as gzipped JSON; None if there are none.
+        """Return the frames that follow a page's newest one, as gzipped JSON; None if there are none.
 
         seen: the page's newest frame, as "epoch.number".
         """
@@ -162,7 +162,7 @@ class Room:
 
 
 def room_of(code: object) -> Room | None:
-    """Return the room with a code, which is unchecked; None if there is none."""
+    """Return the room with this code, or None. code: unchecked."""
     return _rooms.get(code) if isinstance(code, str) else None
 
 

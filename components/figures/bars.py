@@ -135,7 +135,7 @@ def size_bars(
     """
     counts = np.asarray(counts, dtype=np.float64)
     ghosts = np.zeros_like(counts) if ghosts is None else np.asarray(ghosts, dtype=np.float64)
-    rows, thick = np.arange(len(counts)), 0.4  # half-thickness of a row
+    rows, thick = np.arange(len(counts)), 0.4  # bar thickness as a fraction of a row
     longest = float(max(counts.max(initial=0), ghosts.max(initial=0), 1e-9))
     bars = _FLAT | _SILENT | {"width": thick, "y": rows}
     outline = {"color": "rgba(0,0,0,0)", "line": {"color": LIGHT["muted"], "width": 1}}
@@ -197,7 +197,7 @@ def signed_bars(
         [
             bars | {"customdata": sent, "showlegend": False},
             text
-            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # the names are on the left
+            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # not left of zero, where the names are
             | {"textfont": SMALL | {"color": LIGHT["muted"]}},
         ],
         bare_axis(title, **scale, zeroline=True, zerolinecolor=LIGHT["line"], zerolinewidth=1),

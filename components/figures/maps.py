@@ -57,7 +57,7 @@ def _scale_above(ends: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
 
 
 def _scale_title(title: str, margin: int) -> dict[str, Any]:
-    """Return the title of a scale, to its left in a margin of this height."""
+    """Return the title of a scale, placed to its left in a margin of this height, in pixels."""
     place = {"x": 1, "xanchor": "right", "xshift": 8 - _SCALE, "y": 1, "yanchor": "middle", "yshift": margin - 8}
     return note(escape(title), **ON_PAPER, **place, font={"size": 11}, borderpad=0)
 

@@ -33,7 +33,7 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def escape(text: str) -> str:
-    """Escape a text so that plotly reads no markup in it."""
+    """Escape a text so that plotly does not interpret it as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -53,7 +53,7 @@ def t(key: str, language: Language, **values: object) -> str:
 def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
     """Remove the space between a placeholder and the surrounding text if its value is Chinese there.
 
-    The spaces beside a "·" stay.
+    Spaces beside a "·" are kept.
     """
     for name, value in values.items():
         text = str(value)

@@ -16,7 +16,7 @@ from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
 T = TypeVar("T")
-UPDATE_SECONDS = 0.25  # between two frames of a running experiment
+UPDATE_SECONDS = 0.25  # time between two frames of a running experiment
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def stop_run(state: type, session: Session) -> None:
 
 
 def time_limited(results: Iterator[T], seconds: float) -> Iterator[T]:
-    """Yield results until the time is over, but at least one."""
+    """Yield results until the time is up, but at least one."""
     end = time.monotonic() + seconds
     for result in results:
         yield result

@@ -199,7 +199,7 @@ SETTINGS = Settings(InitialisationState, CHECKS)
 
 
 def build_initialisation() -> Panel:
-    """Build the panel of small, freshly initialised models of the chosen configuration."""
+    """Build the panel with small, freshly initialised models of the chosen configuration."""
     ranges = (SETTINGS.slider(f"start.{name}", low, high, step) for name, (low, high, step) in RANGES.items())
     vocabularies, stds = [(f"{n:,}", n) for n in VOCABULARIES], [(f"{std:g}", std) for std in STDS]
     part = panel_section(

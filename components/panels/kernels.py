@@ -110,7 +110,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def counted_lines(s: Snapshot) -> dict[str, Any]:
-    """Draw the multiplications for the next token over the length of the text."""
+    """Draw the number of multiplications for the next token against the length of the text."""
     counted = s.cached(costs)
     if counted is None:
         return chart_data(None, "")
@@ -161,7 +161,7 @@ def slowest(rows: tuple[SpeedRow, ...]) -> float:
 
 
 def measured_lines(s: Snapshot) -> dict[str, Any]:
-    """Draw the tokens per second of the four variants over the length of the text."""
+    """Draw the tokens per second of the four variants against the length of the text."""
     measured = s.state(KernelsState).run.latest
     if measured is None:
         return chart_data(None, "")

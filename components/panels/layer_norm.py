@@ -67,7 +67,7 @@ class LayerNormState:
 
 
 class LayerNormInputs(NamedTuple):
-    """The tokens at a position and before it, at one normalisation of a layer."""
+    """The token at a position and the one before it, at one normalisation of a layer."""
 
     text: Text
     norm: NormName
@@ -98,7 +98,7 @@ def norms(s: Snapshot) -> tuple[NormName, ...]:
 
 
 def norm_of(s: Snapshot) -> NormName:
-    """Return the chosen normalisation, or the model's first one if it does not have the chosen one."""
+    """Return the chosen normalisation, or the model's first one if the model lacks it."""
     chosen = s.state(LayerNormState).norm
     return chosen if chosen in norms(s) else norms(s)[0]
 

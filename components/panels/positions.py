@@ -78,7 +78,7 @@ def waves(s: Snapshot) -> dict[str, Any]:
 
 
 def closeness_lines(s: Snapshot) -> dict[str, Any]:
-    """Draw the similarity over the distance."""
+    """Draw the similarity against the distance."""
     distance, title = s.state(PositionsState).distance, t("positions.closeness", s.language)
     figure = lines(
         np.arange(MAX_POSITION + 1),

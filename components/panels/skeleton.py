@@ -50,7 +50,7 @@ class SkeletonInputs(NamedTuple):
 class Pair(NamedTuple):
     """The module shapes of a small model and of its skeleton, and how much the first token matters to each.
 
-    How much the last prediction changes when the first token is replaced is a total variation distance, 0 to 1.
+    Replacing the first token changes the last prediction by a total variation distance of 0 to 1.
     """
 
     whole: list[ModuleShape]

@@ -25,7 +25,7 @@ from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
 from gpt.experiments.tokens import language_costs, merge_steps, split_words
 
-MAX_WORD_BYTES = 24  # one row each
+MAX_WORD_BYTES = 24  # each byte takes a row
 MAX_TEXT_CHARS = 200
 Side = Literal["own", "gpt2"]
 

@@ -37,7 +37,7 @@ N_NEIGHBOURS = 8
 
 
 class TyingInputs(NamedTuple):
-    """Whether the small model is tied, and the token whose neighbours to find; None without a text."""
+    """The small model's setting (tied or not), and the token to find neighbours of; None if there is no text."""
 
     tied: bool
     loaded: LoadedModel | None

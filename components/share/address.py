@@ -61,7 +61,7 @@ class Places:
 
 
 def address_view(places: Places) -> Signal:
-    """Return the signal with the query of the address; its value is None until the link of the page has been opened."""
+    """Return the signal with the query of the address. Its value is None until the page's link has been opened."""
 
     def inputs(s: Snapshot) -> Any:
         if not s.link_opened:

@@ -19,7 +19,7 @@ from components.state.settings import INTEGERS, LIMITS, checked_number
 from gpt import SamplingParams
 from gpt.documents.token_tree import OriginKind
 
-MAX_LINK = 4000  # characters of a query that browsers, proxies and messengers accept
+MAX_LINK = 4000  # longest query that browsers, proxies and messengers accept, in characters
 _MAX_READ = 4 * MAX_LINK  # longer values are rejected
 _MAX_PARAMETERS = 64
 _MAX_COUNT, _MAX_ID, _MAX_SEED = 2**16, 2**31, 10**18
@@ -167,7 +167,7 @@ PARAMETERS: dict[str, Parameter] = {
     "prompt_ids": Parameter(_ids, _write_ids),  # replaces a prompt whose text does not encode to the same ids
     **{name: Parameter(partial(_setting, name), repr) for name in LIMITS},
     "seed": Parameter(partial(_whole, most=_MAX_SEED)),
-    "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens of the next run
+    "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens for the next run
     "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; defaults to a new run
     "class": Parameter(partial(_words, _MAX_READ)),  # a sequence of stops, see `sequence`
     "stop": Parameter(partial(_whole, least=1)),  # the current stop

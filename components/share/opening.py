@@ -28,7 +28,7 @@ from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, e
 from gpt.documents.backends import model_seconds, polled
 from gpt.documents.edit_text import parse_edits
 
-UPDATE_SECONDS = 0.1  # between two frames while the text is generated
+UPDATE_SECONDS = 0.1  # time between two frames while the text is generated
 
 
 @dataclass
@@ -82,7 +82,7 @@ def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[
 
 
 def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
-    """Show a stop of the open sequence. Of the previous stop, only the text stays, if the new stop has none."""
+    """Show a stop of the open sequence. A stop without a text keeps the text of the previous stop."""
     state = session.state(SequenceState)
     if not 0 <= at < len(state.stops):
         return
@@ -100,7 +100,7 @@ def _leave_stop(session: Session) -> None:
 
 
 def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
-    """Open the sequence of a link. Return the link, or the link of the stop if the former names nothing else."""
+    """Open the sequence of a link. Return the link, or its stop's link if it names nothing else."""
     try:
         stop = open_sequence(session, link.parameters["class"], link.parameters.get("stop", 1) - 1)
     except ValueError as problem:
@@ -187,7 +187,7 @@ def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedM
 
 
 def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int]]:
-    """Return the prompt for the prompt box and for the document; the example's prompt if it cannot be used."""
+    """Return the prompt for the prompt box and for the document, falling back to the example's prompt."""
     for name in ("prompt", "prompt_ids"):
         if name in link.parameters:
             prompt = link.parameters[name]

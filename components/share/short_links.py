@@ -1,4 +1,4 @@
-"""Short links: until it ends, the server keeps the newest queries, each under a few characters derived from it."""
+"""Short links: the server keeps the newest queries until it ends, each under a short code derived from the query."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ _lock = threading.Lock()
 
 
 def shorten(query: str) -> str:
-    """Return the end of a short link to the page with that query, such as "s/k3x9ab".
-
-    It is relative to the page's address.
-    """
+    """Return a short link to the page with this query, such as "s/k3x9ab", relative to the page's address."""
     digest = hashlib.sha256(query.encode()).digest()
     code = base64.b32encode(digest).decode().lower()[:N_CHARS]
     with _lock:

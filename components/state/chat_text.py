@@ -82,8 +82,8 @@ def _control_tokens_after(
 ) -> tuple[int, int]:
     """Return where the unchanged control tokens at the end begin, as a token index and a character index.
 
-    The search leaves out the first `keep` tokens and `start` characters. Both indices are the full length if there is
-    none.
+    The search skips the first `keep` tokens and `start` characters. If it finds nothing, both indices are the full
+    length.
     """
     found, at = (len(ids), len(typed)), len(typed)
     for i in range(len(ids) - 1, keep - 1, -1):

@@ -9,7 +9,7 @@ from threading import Condition, Lock
 from typing import TypeVar
 
 T = TypeVar("T")
-MAX_STREAM_WAIT_SECONDS = 1.0  # longest wait of an edit for a stream to end
+MAX_STREAM_WAIT_SECONDS = 1.0  # how long an edit waits for a stream to end
 
 
 class DocumentLock:

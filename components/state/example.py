@@ -130,7 +130,7 @@ def own_words(loaded: LoadedModel) -> str:
 def first_prompt(loaded: LoadedModel, text: str = "", *, most: int | None = None) -> str:
     """Return the encodable part of a text, cut to half the available context if it is too long.
 
-    text: defaults to the model's own words, or else the example. most: a further limit in tokens.
+    text: defaults to the model's own words, or to the example if it has none. most: an additional limit in tokens.
     """
     text = text or own_words(loaded) or next(iter(examples_of(loaded.name).values()))
     prompt, block_size = encodable_text(loaded, text), loaded.model.config.block_size

@@ -16,7 +16,7 @@ from gpt.documents.document_cache import common_prefix_length
 
 @dataclass(frozen=True, eq=False)
 class WithoutWords:
-    """The prediction after a position of a text without some of its words.
+    """The prediction at a position when some words of the text are hidden.
 
     version: of the text. hidden: positions. logits: (vocab_size,). off: the logits with attention switched off, if
     requested. goes_on, off_goes_on: continuations of the text with and without attention.

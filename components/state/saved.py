@@ -1,4 +1,4 @@
-"""The part of a session that the browser keeps, and restoring a session from it after a restart or expiry."""
+"""Saving part of a session in the browser, and restoring a session from it after a restart or expiry."""
 
 from __future__ import annotations
 

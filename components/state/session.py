@@ -66,7 +66,7 @@ class Session:
     query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
     edits: the interventions of Change it.
-    edits_on: token ids of the prompt for the edits, () for the document's text.
+    edits_on: token ids of the prompt for the edits; empty if the edits apply to the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     undo_stack, redo_stack: replaced documents, newest last.
     resources: closed with the session.
@@ -126,7 +126,7 @@ class Session:
         self._states_lock = threading.Lock()
 
     def state(self, cls: type[S]) -> S:
-        """Return the state of a tab or panel by its dataclass; initially its defaults."""
+        """Return the current state of a tab or panel, given its dataclass. It starts with the defaults."""
         with self._states_lock:
             return self._states.setdefault(cls, cls())  # type: ignore[return-value]
 

@@ -135,6 +135,6 @@ class Settings:
 
 
 def sampling_values(params: SamplingParams) -> dict[str, Any]:
-    """Return slider values of sampling parameters; a disabled setting is at the end of its range that disables it."""
+    """Return the slider values of sampling parameters; a disabled setting gets the end of its range that disables it."""
     given = {name: getattr(params, name) for name in LIMITS}
     return {name: LIMITS[name].off if value is None else value for name, value in given.items()}

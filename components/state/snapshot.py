@@ -67,7 +67,7 @@ class Snapshot:
     _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def state(self, cls: type[S]) -> S:
-        """Return the state of a tab or panel by its dataclass."""
+        """Return the current state of a tab or panel, given its dataclass."""
         found = self.states.get(cls)
         return cls() if found is None else found  # type: ignore[return-value]
 

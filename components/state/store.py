@@ -51,7 +51,7 @@ class SessionStore:
             return sum(session.n_bytes for session in self._sessions.values())
 
     def get(self, session_id: str) -> Session | None:
-        """Return the session with an id and mark it as used; None if there is none."""
+        """Return the session with this id and mark it as used; None if there is none."""
         with self._lock:
             session = self._sessions.get(session_id)
             if session is not None:

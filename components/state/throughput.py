@@ -12,7 +12,7 @@ from gpt import LoadedModel
 
 T = TypeVar("T")
 UPDATE_COST_SECONDS = 0.005  # server time of one update, without the model's share
-MAX_UPDATE_SHARE = 0.5  # largest share of the server's time for updates
+MAX_UPDATE_SHARE = 0.5  # largest fraction of the server's time that updates may take
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from components.state.text import Text
 from gpt import Generation
 from gpt.tokenizer import TextDecoder, Vocabulary, is_chat, prompt_ids, start_ids
 
-Version = tuple[int, int]  # of a `Text`
+Version = tuple[int, int]  # version of a `Text`
 
 
 @dataclass(frozen=True)
 class TypedText:
     """A text from the box.
 
-    version: version of the document that it was compared with, None without one; the text is outdated once the document
+    version: version of the document to which it was compared, None without one; the text is outdated once the document
     has another version. is_current: whether it became the text of that document. n_after: number of characters that a
     chat template put after it.
     """

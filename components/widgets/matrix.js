@@ -35,7 +35,7 @@ export function numbersPicture({ rows, columns, at, scale, signed }, map) {
   });
 }
 
-/** The visible labels: every n-th and the selected one, without labels too close to it. @param {number} count @param {number} step px @param {number} selected -1 for none */
+/** The visible labels: every n-th, and the selected one, which displaces labels too close to it. @param {number} count @param {number} step px @param {number} selected -1 for none */
 export function shownLabels(count, step, selected) {
   const every = Math.ceil(LABEL / step);
   const all = Array.from({ length: count }, (_, i) => i);

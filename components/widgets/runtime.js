@@ -62,7 +62,7 @@ let navigated = 0; // time of the newest tab click
 let scheduled = false;
 /** Raises an event of the gr.HTML that receives the frames. @type {Trigger} */
 let raise = () => {};
-/** Whether the page shows another page that it follows. It "leaves" until its own session is back. @type {"" | "follows" | "leaves"} */
+/** "follows" while the page shows another page, "leaves" until its own session is back, otherwise "". @type {"" | "follows" | "leaves"} */
 let mirrors = "";
 let epoch = /** @type {string | undefined} */ (undefined); // epoch of the last frame that set gradio's components
 let restsUntil = 0; // after a frame, the page rests for as long as drawing it took, which leaves time for events and for the text

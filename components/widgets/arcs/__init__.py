@@ -12,7 +12,7 @@ _TEMPLATE = """<div class="gb-arcs"><svg aria-hidden="true"></svg><div class="gb
 
 
 def arcs(name: str, **wired: Any) -> Part:
-    """Return the text of a view's `arcs_data`; it is hidden if there are no tokens.
+    """Return the text drawn from `arcs_data`; it is hidden if there are no tokens.
 
     A click on a token raises `.select` with a payload of {"index": position}.
     """

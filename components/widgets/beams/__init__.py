@@ -27,7 +27,7 @@ Outcome = Literal["kept", "pruned", "finished"]
 def beams(name: str, **wired: Any) -> Part:
     """Return the tree. A click, Enter or Space on a candidate raises `.select` with a payload of {"candidate": number}.
 
-    Data of its view: search (a different one replaces the tree), root (the end of the text that the search continues),
+    View data: search (a different one replaces the tree), root (the end of the text that the search continues),
     lines (of `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished, best, token,
     total, score.
     """

@@ -33,7 +33,7 @@ def challenge_head(name: str, **wired: Any) -> Part:
     Raises `.select` with a payload of {"challenge": key} when a challenge is chosen. If none is open when the widget
     appears, it raises the event for the last one opened in this browser, or for the first.
 
-    Data of a view: open (the key; None if no challenge is open), title, goal, groups (a list of {"name", "items"}, each
+    View data: open (the key; None if no challenge is open), title, goal, groups (a list of {"name", "items"}, each
     item {"key", "title"}), labels ("name", "seen", "solved", "progress" with {n} and {total}).
     """
     return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
@@ -44,7 +44,7 @@ def challenge_foot(name: str, **wired: Any) -> Part:
 
     Raises `.select` with a payload of {"challenge": key} or {"again": True}. The browser also stores the best score.
 
-    Data of a view: open (as above), verdict, solved, score (None if the goal has none), attempts (a sentence), learned,
+    View data: open (as above), verdict, solved, score (None if the goal has none), attempts (a sentence), learned,
     hint, next (the key; None after the last), labels ("hint", "again", "link", "copied", "next", "record" with {n}).
     """
     return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)

@@ -49,7 +49,7 @@ def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
     changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with what that row
     sends.
 
-    Data of its view: figure (None: only the sentences), text, note, rows; `chart_data` makes them.
+    View data: figure (None: only the sentences), text, note, rows; `chart_data` makes them.
     """
     return widget("chart", name, template=_TEMPLATE, options={"clickable": clickable}, **wired)
 

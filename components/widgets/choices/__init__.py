@@ -19,7 +19,7 @@ class Choice(NamedTuple):
 
 
 def choices(name: str, **wired: Any) -> Part:
-    """Return the list of a view's `choices_data`; it is hidden if there are no lines.
+    """Return the list drawn from `choices_data`; it is hidden if there are no lines.
 
     A click or Enter raises `.select` with the line's payload; the arrow keys move between lines.
     """

@@ -29,11 +29,10 @@ def typed_js(name: str) -> str:
 
 
 def composer(name: str, **wired: Any) -> Part:
-    """Return the box of a view's `composer_data`. It raises three events:
+    """Return the box drawn from `composer_data`. It raises three events:
 
     - `.input`, shortly after a person has typed, with "text", "edited" (the time of the last key in ms) and "document"
-      (as
-      in the data)
+      (as in the data)
     - `.select`, when the caret moves to another token, with {"index": position}
     - `.submit`, when a word is clicked, with {"hidden": [positions]}, the first position of each word to hide
     """

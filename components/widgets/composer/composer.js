@@ -42,7 +42,7 @@ function mount(root, host) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let moving;
   let hidden = /** @type {Set<number>} */ (new Set());
   let entered = 0; // the word that receives the keyboard focus first
-  /** @type {{ caret: number, isTouch: boolean } | null} */ let pressed = null; // state before the pointer went down
+  /** @type {{ caret: number, isTouch: boolean } | null} */ let pressed = null; // caret and kind of pointer before the pointer went down
 
   const isAtEnd = () => area.selectionStart === area.value.length;
 

@@ -29,7 +29,7 @@ class Piece(NamedTuple):
 
 
 def draw(name: str, **wired: Any) -> Part:
-    """Return the strip of a view's `draw_data`; it is hidden if there is no text.
+    """Return the strip drawn from `draw_data`; it is hidden if there is no text.
 
     Pointer and arrow keys show the description of each piece.
     """

@@ -8,7 +8,7 @@ import { bottom } from "../flow/scene.js";
 /** @typedef {{x: number, y: number, scale: number}} View  x and y of the picture at the upper left of the stage; scale: stage px per picture px */
 
 const MARGIN = 20; // picture px around the displayed parts
-const [LEAST, MOST] = [0.1, 3]; // scale
+const [LEAST, MOST] = [0.1, 3]; // limits of the scale
 const LINE = { w: 420, h: 190 };
 const GUESSES = 110; // stage px for the predictions of the layers
 

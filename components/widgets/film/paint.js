@@ -20,9 +20,9 @@ import { between, visits, within } from "./time.js";
  * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  by beat
  * @property {boolean} plays  whether it plays when it opens
  * @property {Record<string, string>} controls
- * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories   next: next tokens after each start and
+ * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: next tokens after each start and
  *   the ending, and after the ending alone; empty if the model cannot read them
- * @property {number[]} asked  positions of the tokens whose keys are asked in the second act
+ * @property {number[]} asked  positions of the tokens that the query visits in the second act
  * @property {{layer: number, token: string, p: string}[]} guesses
  * @property {{pieces: [token: string, start: number, p: number][], chosen: number, number: number | null, written: string, writes: boolean}} draw
  * @property {string} text  the end of the text, up to the followed token
@@ -40,7 +40,7 @@ import { between, visits, within } from "./time.js";
 const CAMERA = 0.18; // share of a beat during which the camera moves
 const SLOW = { rows: 0.5, written: 0.5, layers: 0.25, draw: 0.35 };
 const NAMES = 96; // stage px for token names, where the camera does not show them
-const TALL = 44; // px of a row whose key is asked
+const TALL = 44; // px of a row that the query visits
 const LOW = 8;
 const PINNED = ["answer", "mix", "add", "neurons"]; // beats with the names pinned to the left edge
 const UNSEEN = -1e5; // left of the first column
@@ -48,7 +48,7 @@ const UNSEEN = -1e5; // left of the first column
 /** Enlarges a size in stage px on a projector. @param {{width: number}} moment @param {number} size */
 const large = ({ width }, size) => size * Math.max(1, Math.min(1.5, width / 1280));
 
-/** The row heights during the film: the rows whose keys are asked are tall. @param {Scene} scene @param {Film} film */
+/** The row heights during the film: the rows that the query visits are tall. @param {Scene} scene @param {Film} film */
 export function filmHeights({ data }, film) {
   return data.tokens.map((_, row) => (film.asked.includes(data.start + row) ? TALL : LOW));
 }
@@ -135,7 +135,7 @@ const fontOf = ({ fonts }, kind, size, px, weight = 400) => `${weight} ${size * 
 /** A word with its leading space, as in the text. @param {string} token */
 const spoken = (token) => token.replace(/^·/, " ");
 
-/** The rows of the picture whose keys are asked. @param {Scene} scene @param {Film} film */
+/** The rows of the picture that the query visits. @param {Scene} scene @param {Film} film */
 const askedRows = ({ data }, { asked }) => asked.map((position) => position - data.start).filter((row) => row >= 0 && row < data.tokens.length);
 
 // Act 1

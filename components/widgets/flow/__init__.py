@@ -54,7 +54,7 @@ def flow(name: str, **wired: Any) -> Part:
     token that it draws should be written. Space plays and pauses, the arrow keys, PageUp and PageDown move between
     beats, and Escape closes the film.
 
-    Data of its view: labels, and the fields listed in `flow/scene.js`; `film/paint.js` describes the film. Without
+    View data: labels, and the fields listed in `flow/scene.js`; `film/paint.js` describes the film. Without
     tokens it shows nothing.
     """
     return widget("flow", name, template=_TEMPLATE, **wired)

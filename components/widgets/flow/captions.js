@@ -11,7 +11,7 @@ import { box, ribbon, write } from "./shapes.js";
 
 const NAMED = ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "gate", "up", "ff", "out", "post", "fin"];
 
-/** Paints the tokens at the left edge of the visible part. @param {Context} ctx @param {Scene} scene */
+/** Paints the tokens at the left edge of the visible area. @param {Context} ctx @param {Scene} scene */
 export function paintTokens(ctx, scene) {
   const { data, place, colours, fonts, heights, chosen, scrolled, t } = scene;
   const edge = right(place.tokens) + scrolled;

@@ -32,7 +32,7 @@ _TEMPLATE = """<figure class="gb-heads">
 
 
 def heads(name: str, **wired: Any) -> Part:
-    """Return the overview of a view's `heads_data`, with `closer` (a `closer_data`, or None) and labels.
+    """Return the overview drawn from `heads_data`, with `closer` (a `closer_data`, or None) and labels.
 
     It is hidden if there is no n_layer. A click, Enter or Space raises `.select` with a payload of {"layer", "head"}.
     When the pointer rests on a head with more tokens than pixels, it raises `.input` with {"layer", "head"}, which the

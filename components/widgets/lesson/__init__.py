@@ -34,7 +34,7 @@ def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wire
     appears, it raises the event for the last one opened in this browser, or for the first. The button that opens the
     film raises `.input`.
 
-    Data of a view: index (from 0; None if no lesson is open), lessons (a list of {"title", "says", "part", "words"},
+    View data: index (from 0; None if no lesson is open), lessons (a list of {"title", "says", "part", "words"},
     with "words" for synonyms in all languages), has_film, labels ("name", "list", with {seen}, {answered} and {total},
     "find", "topic", "none", "place", with {part}, {n} and {total}, "previous", "next", "film", "seen", "answered").
     """
@@ -48,7 +48,7 @@ def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
     Raises `.input` with a payload of {"question": its number from 1, "answer": a typed text, or the number of a choice
     from 1}, and `.select` for the button that goes to the place in the app.
 
-    Data of a view: index (from 0; None shows nothing), idea and code (lists of {"caption", "lines"}, each line made of
+    View data: index (from 0; None shows nothing), idea and code (lists of {"caption", "lines"}, each line made of
     (kind, text) pieces), questions (a list of {"question", "kind", "choices", "verdict", "feedback", "answer"}; kind is
     "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (labels of the buttons),
     labels ("code", "runs", "try", "check", "number", "copy", "copied").

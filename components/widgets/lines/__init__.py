@@ -34,7 +34,7 @@ _TEMPLATE = """<figure class="gb-lines">
 def attention_lines(name: str, **wired: Any) -> Part:
     """Return the picture. It raises `.select` with a payload of {"position"} or {"position", "key"}.
 
-    Data of its view: `lines_data`, and labels; without n_head it is hidden.
+    View data: `lines_data`, and labels; without n_head it is hidden.
     """
     return widget("lines", name, template=_TEMPLATE, **wired)
 

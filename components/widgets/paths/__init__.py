@@ -20,7 +20,7 @@ def paths(name: str, **wired: Any) -> Part:
 
     `.select` has the payload {"node": key} of the part to switch, or {"all": true} to switch everything on.
 
-    Data of its view:
+    View data:
         columns: of {"title", "nodes"}; a node is {"key", "name", "adds", "off", "says"}; nodes with a null key can't be
             switched.
         edges: [column, node, node of the next column, size].

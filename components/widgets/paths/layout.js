@@ -6,7 +6,7 @@ const WIDTH_ALL = 150; // total px of all ribbons into the target
 
 /**
  * @typedef {{y: number, height: number}} Place  middle and height of a node
- * @typedef {{column: number, from: number, to: number, width: number}} Band  the middles of its ends, in px
+ * @typedef {{column: number, from: number, to: number, width: number}} Band  middles of its ends and its width, in px
  */
 
 /**

@@ -21,7 +21,7 @@ def player(name: str, **wired: Any) -> Part:
 
     `.input` requests another moment with the payload {"moment"}, from 0.
 
-    Data of its view: moments (their number), moment (the displayed one), text (its name), labels (name, play, pause,
+    View data: moments (their number), moment (the displayed one), text (its name), labels (name, play, pause,
     back, forward).
     """
     return widget("player", name, template=_TEMPLATE, latest=True, **wired)

@@ -30,7 +30,7 @@ class Bar(NamedTuple):
 
 
 def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
-    """Return the bars of a view's `predictions_data`; without bars, their space stays reserved.
+    """Return the bars drawn from `predictions_data`; without bars, their space stays reserved.
 
     If they are selectable, a click, Enter or Space on a bar raises `.select` with its payload.
     """

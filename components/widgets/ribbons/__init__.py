@@ -21,6 +21,6 @@ def ribbons(name: str, **wired: Any) -> Part:
     `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} of the part to switch, with the
     place [position], [layer, head] or [layer, head, position]; or {"all": true} to switch everything on.
 
-    Data of its view: labels, and the fields listed in `ribbons.js`.
+    View data: labels, and the fields listed in `ribbons.js`.
     """
     return widget("ribbons", name, template=_TEMPLATE, **wired)

@@ -6,7 +6,7 @@ import { percent } from "../numbers.js";
 
 const BAR = 12; // px
 
-/** Makes a text of a drawing. @param {string} text @param {number} x @param {number} y @param {string} css @param {string} [anchor] */
+/** Makes a text element. @param {string} text @param {number} x @param {number} y @param {string} css @param {string} [anchor] */
 export function write(text, x, y, css, anchor = "start") {
   const node = makeShape("text", { x, y, class: css, "text-anchor": anchor });
   setText(node, text);
@@ -20,7 +20,7 @@ export function explain(node, text) {
   node.append(title);
 }
 
-/** Makes the predicted token with its bars before and after. @param {string} token @param {number} before @param {number | null} after @param {number} x @param {number} width @param {number} y */
+/** Makes the predicted token with bars for its probability before and after. @param {string} token @param {number} before @param {number | null} after @param {number} x @param {number} width @param {number} y */
 export function answer(token, before, after, x, width, y) {
   const track = { x, y: y - BAR / 2, height: BAR, rx: 3 };
   const bars = [

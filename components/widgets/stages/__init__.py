@@ -41,7 +41,7 @@ def stages(name: str, **wired: Any) -> Part:
 
     They raise `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
 
-    Data of its view: labels, and the fields listed in `stages/stages.js`; without n_head it is hidden.
+    View data: labels, and the fields listed in `stages/stages.js`; without n_head it is hidden.
     """
     return widget("stages", name, template=_TEMPLATE, **wired)
 

@@ -21,12 +21,12 @@ _TEMPLATE = """<section class="gb-steer" hidden>
 
 
 def steer(name: str, **wired: Any) -> Part:
-    """Return the concepts of a view; without chips it is hidden.
+    """Return the concept controls; without chips it is hidden.
 
     Raises `.select` with {"place": [layer, feature]} for a chip, with "strength" for the slider, and with
     {"more": true} and {"reset": true} for its buttons.
 
-    Data of its view:
+    View data:
         chips: of {"place", "name", "on"}.
         more: label of the button after the chips; without it there is no button.
         slider: {"place", "name", "value", "min", "max", "step"} of the chosen concept, if one is chosen.

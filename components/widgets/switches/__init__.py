@@ -1,4 +1,4 @@
-"""Layers x heads of small switches: each head, each layer's attention and its feed-forward part, on, off or scaled."""
+"""A grid of small switches that turn each head, attention and feed-forward part on and off, or scale it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TEMPLATE = """<div class="gb-switches">
 
 
 def switches(name: str, **wired: Any) -> Part:
-    """Return the switches of a view's `switches_data`; without layers it is hidden.
+    """Return the switches drawn from `switches_data`; without layers it is hidden.
 
     A click, Enter or Space turns a switch off and on; + and − and the slider below scale it. A click on the number of a
     layer switches both its branches, a click on a column's name all layers. Every change raises `.select` with a

@@ -12,7 +12,7 @@ _TEMPLATE = """<div class="gb-toggle-grid" role="group"></div>"""
 
 
 def toggle_grid(name: str, **wired: Any) -> Part:
-    """Return the switches of a view's `toggle_grid_data`; without columns it is hidden.
+    """Return the switches drawn from `toggle_grid_data`; without columns it is hidden.
 
     A click raises `.select` with a payload of {"row", "column", "on": the new state}.
     """

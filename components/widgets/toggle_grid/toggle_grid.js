@@ -63,7 +63,7 @@ function mount(root, host) {
     if (!place) return;
     const button = find(root, `[data-at="${place}"]`);
     const on = button.getAttribute("aria-pressed") !== "true";
-    if (buttons.length > 1) button.setAttribute("aria-pressed", String(on)); // a second click before the answer counts from the new state
+    if (buttons.length > 1) button.setAttribute("aria-pressed", String(on)); // do not wait for the answer, so that a second click toggles back
     host.send({ row: place[0], column: place[1], on });
   });
   root.addEventListener("keydown", (event) => {

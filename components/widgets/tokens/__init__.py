@@ -62,7 +62,7 @@ def tokens(
     `ids=True, selectable=False` is the small strip under a prompt box. With `one_line` the strip scrolls sideways and
     shows only the text. A click, Enter or Space on a chip raises `.select` with a payload of {"index": position}.
 
-    Data of its view:
+    View data:
         doc: identifies the text; a different one selects the newest token again.
         lines: made by `token_line`.
         selected: a position; -1 follows the newest token as the text grows.
@@ -71,10 +71,8 @@ def tokens(
         parted: the position from which on the text differs from the one beside it; -1 for none.
         marks: whether spaces are shown.
         labels: all keys of TOKEN_LABELS. With "surprisal" and "bits", the shade stands for -log2 of each probability.
-        With
-            "curve", entropy and surprisal can be shown as lines along the text; this also requires "entropy",
-            "surprise",
-            "unit", "here" and "totals".
+            With "curve", entropy and surprisal can be shown as lines along the text; this also requires "entropy",
+            "surprise", "unit", "here" and "totals".
     """
     options = {"ids": ids, "selectable": selectable, "one_line": one_line}
     return widget("tokens", name, template=_TEMPLATE, options=options, labels=TOKEN_LABELS | (labels or {}), **wired)
@@ -91,10 +89,10 @@ def token_line(
 ) -> str:
     """Return the line of one token.
 
-    kind: "p" for the prompt, "g" for generated, "h" for inserted by hand. probability (0..1), rank (1 = best): of this
-    token in the prediction before it; entropy: of that prediction, in bits. A token that is not a whole character has
-    the text "" and its bytes in `data`, shown as \\xNN; the same applies to the beginning of a character after a text.
-    The line ends with the names of the text's invisible characters, which the tooltip lists.
+    kind: "p" for the prompt, "g" for generated, "h" for inserted by hand. probability (0..1), rank (1 = best): the
+    token's in the prediction before it; entropy: of that prediction, in bits. data: bytes that do not form a whole
+    character, shown as \\xNN; the text is "" if the token has no others. The line ends with the names of the text's
+    invisible characters, which the tooltip lists.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]

@@ -34,7 +34,7 @@ class Lane:
 
 
 def tree(name: str, **wired: Any) -> Part:
-    """Return the picture of a view's `tree_data`; without lanes it is hidden.
+    """Return the picture drawn from `tree_data`; without lanes it is hidden.
 
     A click, Enter or Space on a line raises `.select` with its payload; the arrow keys move between lines.
     """
