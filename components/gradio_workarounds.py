@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LINGER_SECONDS = 20.0  # how long a stream without events stays open; less than the usual timeout of a proxy
+_AGENTS = (b"x-gradio-user", b"mcp")  # header of the client through which gradio's MCP server calls this server
 _CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_completed"'
 
 
@@ -32,6 +33,8 @@ class Stream:
 
 class LingeringStream:
     """ASGI middleware that keeps the stream of a session's answers open between its events.
+
+    It stays open for LINGER_SECONDS, and for agents until the server stops.
 
     Gradio 6.31 closes the stream when every event is answered. If the browser sends an event at that moment, its answer
     waits for the next stream, which only another event opens.
@@ -74,9 +77,10 @@ class LingeringStream:
         """Pass on gradio's streams of a session as a single stream."""
         [session, *_] = parse_qs(scope["query_string"].decode()).get("session_hash", [""])
         stream = self._streams[session] = Stream()
+        stopped, seconds = scope["app"].stop_event, None if _AGENTS in scope["headers"] else LINGER_SECONDS
         try:
             while end := await self._answers(stream, scope, receive, send):
-                if not (stream.pending or await _joins(stream, receive, scope["app"].stop_event)):
+                if not (stream.pending or await _joins(stream, receive, stopped, seconds)):
                     for message in end:
                         await send(message)
                     return
@@ -120,11 +124,11 @@ class SmallSessions:
         await self.app(scope, receive, send)
 
 
-async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event) -> bool:
-    """Return whether an event joins within LINGER_SECONDS, before the browser leaves or the server stops."""
+async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event, seconds: float | None) -> bool:
+    """Return whether an event joins within this time, before the browser leaves or the server stops."""
     stream.joined.clear()
     tasks = [asyncio.ensure_future(end) for end in (stream.joined.wait(), _left(receive), stopped.wait())]
-    await asyncio.wait(tasks, timeout=LINGER_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
     return bool(stream.pending)

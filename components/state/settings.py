@@ -135,6 +135,6 @@ class Settings:
 
 
 def sampling_values(params: SamplingParams) -> dict[str, Any]:
-    """Return the slider values of sampling parameters; a disabled setting gets the end of its range that disables it."""
+    """Return the slider values of sampling parameters; disabled settings get the value that disables them."""
     given = {name: getattr(params, name) for name in LIMITS}
     return {name: LIMITS[name].off if value is None else value for name, value in given.items()}

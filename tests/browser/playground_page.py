@@ -64,12 +64,12 @@ def switch_theme(page):
     close_more(page)
 
 
-def show_numbers(page):
+def show_numbers(page, shown=True):
     """All digits, seeds, ids and speeds."""
     open_more(page)
-    page.locator("#numbers input").check()
+    page.locator("#numbers input").set_checked(shown)
     close_more(page)
-    expect(page.locator("body[data-numbers]")).to_have_count(1)
+    expect(page.locator("body[data-numbers]")).to_have_count(int(shown))
 
 
 def set_slider(page, name, value):

@@ -19,7 +19,7 @@ import components.gradio_workarounds as workarounds
 from components.gradio_workarounds import LingeringStream, SmallSessions
 from tests.canary import lacking
 
-SCOPE = {"type": "http", "query_string": b"session_hash=abc"}
+SCOPE = {"type": "http", "query_string": b"session_hash=abc", "headers": []}
 
 
 def event(kind: str, event_id: str | None = None) -> bytes:
@@ -58,7 +58,8 @@ class Gradio:
 class Page:
     """A browser that listens to one stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, headers: list[tuple[bytes, bytes]]) -> None:
+        self.headers = headers
         self.gradio = Gradio()
         self.app = LingeringStream(self.gradio)
         self.heard: list[Message] = []
@@ -87,7 +88,9 @@ class Page:
             if message.get("body") and self.coming:
                 await self.join(self.coming.pop())
 
-        await self.app(SCOPE | {"path": "/gradio_api/queue/data", "app": self.server}, receive, send)
+        await self.app(
+            SCOPE | {"path": "/gradio_api/queue/data", "app": self.server, "headers": self.headers}, receive, send
+        )
 
     @property
     def answers(self) -> list[bytes]:
@@ -95,8 +98,8 @@ class Page:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[tuple[Page, asyncio.Task[None]]]:
-    page = Page()
+async def listening(*headers: tuple[bytes, bytes]) -> AsyncIterator[tuple[Page, asyncio.Task[None]]]:
+    page = Page(list(headers))
     await page.join("1")
     task = asyncio.ensure_future(page.listen())
     await until(lambda: page.answers)
@@ -150,6 +153,20 @@ def test_a_stream_ends_as_gradio_s_where_no_event_comes(monkeypatch: pytest.Monk
             await task
             assert page.answers[-1] == event("close_stream")
             assert not page.heard[-1].get("more_body")
+
+    run(check)
+
+
+def test_the_stream_of_agents_stays_open_where_no_event_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workarounds, "LINGER_SECONDS", 0)
+
+    async def check() -> None:
+        async with listening((b"x-gradio-user", b"mcp")) as (page, task):
+            for _ in range(20):  # more turns than an end takes
+                await asyncio.sleep(0)
+            assert not task.done()
+            page.server.stop_event.set()
+            await task
 
     run(check)
 

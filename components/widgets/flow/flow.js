@@ -20,6 +20,7 @@ import { bottom, centre, firstSeen, fitScene, heightOf, makeScene, right, shapeO
 /** @typedef {{part: string, row?: number, layer?: number, x?: number, y?: number}} Spot  a part, a row in it, or a closed layer; x and y of the pointer in px */
 
 const GLIDE = 150; // duration of the animation of rows, in ms
+const PLAIN = ["tokens", "weights"]; // their formulas contain no ids and no lengths
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -176,7 +177,7 @@ function mount(root, host) {
     return spotAt(event.clientX - at.left, event.clientY - at.top);
   }
 
-  /** The tooltip of a spot: title, sentence, formula, the numbers of the pair, shape and scale. @param {Scene} of @param {Spot} spot */
+  /** The tooltip of a spot: title, sentence, formula, the numbers of the pair, shape and scale; lengths only with Numbers. @param {Scene} of @param {Spot} spot */
   function words({ data, chosen }, { part, row, layer }) {
     const open = layer ?? (data.layer ? 0 : data.n_layer - 1);
     const lines = (data.words[part] ?? t("stack", { n: open, norm: data.norms[open] })).split("\n");
@@ -188,8 +189,9 @@ function mount(root, host) {
     } else if (row !== undefined && row !== chosen && part !== "next") {
       pair = `${isExact() ? `${data.start + row}: ` : ""}“${data.tokens[row]}”`;
     }
-    const scale = data.strips[part] ? t("full", { scale: data.strips[part].scale }) : "";
-    return [...lines, pair, [shapeOf(data, part), scale].filter(Boolean).join(" · ")];
+    const scale = data.strips[part] && isExact() ? t("full", { scale: data.strips[part].scale }) : "";
+    const [title, says, formula] = lines;
+    return [title, says, isExact() || PLAIN.includes(part) ? formula : "", pair, [shapeOf(data, part), scale].filter(Boolean).join(" · ")];
   }
 
   /** @param {Scene} of */
