@@ -22,24 +22,28 @@ from typing import Any, NoReturn
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-# Else gradio makes a table of the last 10,000 events after every event, for a dashboard that is off.
+# Without this, gradio builds a table of the last 10,000 events after every event, for a dashboard that is disabled.
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
-# oneDNN keeps a compiled matrix product for each shape that it met, 0.1 MB each: by default the last 1,024.
+# oneDNN caches a compiled matrix product (0.1 MB) for each shape it has seen; its default is the last 1,024.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
-FINISH_SECONDS = 8.0  # for texts to end after SIGTERM; longer ones end before their next token
-CLUSTER_SECONDS = 90.0  # that the start waits for a cluster
-SEND_SECONDS = 0.5  # for the last updates of a text to be sent
-CLOSE_SECONDS = 1  # for connections to end
-TRIM_SECONDS = 30.0  # between two times that memory which texts and analyses have freed is returned to the system
-# Programs besides the page and the course, `python -m gpt.training`; also `glassbox training` where it is installed.
+FINISH_SECONDS = 8.0  # grace period for running texts after SIGTERM; longer ones stop before their next token
+CLUSTER_SECONDS = 90.0  # longest wait for a cluster at startup
+SEND_SECONDS = 0.5  # time to send the last updates of a text
+CLOSE_SECONDS = 1  # time for connections to close
+TRIM_SECONDS = 30.0  # interval for returning memory freed by texts and analyses to the system
+# Programs other than the page and the course: `python -m gpt.training`, or `glassbox training` once installed.
 COMMANDS = ("gpt.training", "gpt.training.poems", "gpt.models.checkpoints", "gpt.experiments.scaling")
 _log = logging.getLogger("app")
 
 
 def main() -> int:
-    """Start the page and serve it until interrupted or terminated; 1 with a sentence if that cannot be."""
+    """Start the page and serve it until interrupted or terminated.
+
+    Returns:
+        The exit status: 1, with a message, if the page cannot start.
+    """
     if sys.argv[1:2] == ["course"]:
         from gpt.course.command_line import main as run_course
 
@@ -62,10 +66,10 @@ def main() -> int:
     if find_spec("gradio") is None:
         print("The page needs gradio and other packages: pip install 'glassbox-gpt[app]'", file=sys.stderr)
         return 1
-    gc.disable()  # nothing is garbage until the page is ready: looking for some took a quarter of the start
+    gc.disable()  # nothing is garbage until the page is ready; collection took a quarter of the startup time
     if not arguments.mcp:
         sys.modules["mcp"] = None  # type: ignore[assignment]  # gradio would import it, which takes 0.4 s
-    # Seconds of imports, after the command line is checked.
+    # These imports take seconds, so the command line is checked first.
     from components.logs import start_logging
     from components.page import build_app, launch_options, public_name
     from components.precision_notice import error_of, precision_sentence
@@ -94,7 +98,7 @@ def main() -> int:
         hints = {name: getattr(arguments, name) for name in ("n_head", "activation", "attn_scale", "names")}
         app = build_app(model, **hints, **options)
         try:
-            with redirect_stdout(sys.stderr):  # gradio prints where its MCP server is
+            with redirect_stdout(sys.stderr):  # gradio prints the address of its MCP server
                 app.launch(
                     server_name=arguments.host,
                     server_port=arguments.port,
@@ -110,7 +114,7 @@ def main() -> int:
     except (ValueError, OSError) as problem:
         print(f"Glassbox GPT could not start: {problem}", file=sys.stderr)
         return 1
-    gc.freeze()  # and nobody's tokens wait for a look through what stays
+    gc.freeze()  # later collections skip these long-lived objects, so no token waits for them
     gc.enable()
     if arguments.precision != "fp32":
         loaded = get_model(model if options["uploads"] else public_name(model))
@@ -127,7 +131,7 @@ def main() -> int:
         every(TRIM_SECONDS, trim_models)
         app.block_thread()
     except SystemExit:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one changes nothing
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # ignore a second SIGTERM
         finish_texts()
         close(app)
         leave()
@@ -137,7 +141,10 @@ def main() -> int:
 
 
 def connect(address: str, max_replicas: int) -> Any:
-    """The cluster at an address, for which it waits CLUSTER_SECONDS at most; the page says when it is not there."""
+    """Connect to the cluster at an address, waiting at most CLUSTER_SECONDS.
+
+    The page reports a cluster that is unreachable.
+    """
     from gpt.inference.cluster import Cluster, ClusterOptions
 
     cluster = Cluster(ClusterOptions(address, max_replicas))
@@ -149,7 +156,7 @@ def connect(address: str, max_replicas: int) -> Any:
 
 
 def finish_texts() -> None:
-    """Begin no more texts, and wait until those that are being generated have ended."""
+    """Start no new texts and wait until the running ones have ended."""
     from gpt.models.registry import models_in_memory
 
     began, engines = time.monotonic(), [loaded.engine for loaded in models_in_memory()]
@@ -171,14 +178,14 @@ def finish_texts() -> None:
 
 
 def close(app: Any) -> None:
-    """Close the server; connections that do not end are cut, and uvicorn says nothing of it."""
+    """Close the server and cut connections that stay open, without uvicorn's messages about them."""
     logging.getLogger("uvicorn.error").disabled = True
     app.server.config.timeout_graceful_shutdown = CLOSE_SECONDS
     app.close(verbose=False)
 
 
 def leave() -> NoReturn:
-    """End the process with 0 while threads still run: Python's own end would abort one that is inside of torch."""
+    """Exit with status 0 while threads are still running; a normal exit would abort a thread that is inside torch."""
     atexit._run_exitfuncs()  # removes temporary files
     sys.stdout.flush()
     sys.stderr.flush()
@@ -186,7 +193,7 @@ def leave() -> NoReturn:
 
 
 def every(seconds: float, call: Callable[[], object]) -> None:
-    """Call a function again and again, in a thread that ends with the process."""
+    """Call a function at regular intervals, in a thread that ends with the process."""
 
     def run() -> NoReturn:
         while True:
@@ -197,8 +204,10 @@ def every(seconds: float, call: Callable[[], object]) -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line, after the options in GLASSBOX_OPTIONS; the port also from PORT or GRADIO_SERVER_PORT, the host
-    from GRADIO_SERVER_NAME."""
+    """Parse GLASSBOX_OPTIONS followed by the command line.
+
+    PORT or GRADIO_SERVER_PORT sets the default port, GRADIO_SERVER_NAME the default host.
+    """
     parser = argparse.ArgumentParser(
         description="Type a prompt, watch a GPT write, look at every number on the way.",
         epilog="Also: "
@@ -226,7 +235,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--names", help="a file with the names of the weights; infer: take the names that are shown")
     parser.add_argument(
         "--precision",
-        choices=("fp32", "half", "int8", "bf16"),  # the last is an older name of "half"
+        choices=("fp32", "half", "int8", "bf16"),  # bf16 is the former name of "half"
         metavar="{fp32,half,int8}",
         default="fp32",
         help="of the weights; fp32 is exact, half is the 16-bit format that this computer reads fastest",
@@ -261,13 +270,13 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def is_public(arguments: argparse.Namespace) -> bool:
-    """Whether others can open the page. The person at this computer alone may load any checkpoint they have."""
+    """Return whether others can open the page. Only a private page may load arbitrary local checkpoints."""
     local = arguments.host in ("127.0.0.1", "localhost", "::1")
     return arguments.public or arguments.share or not local or "SPACE_ID" in os.environ
 
 
 def check_address(host: str) -> None:
-    """Raise OSError unless this computer can listen on an address."""
+    """Raise OSError unless this computer can listen on the address."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         socket.create_server((host.strip("[]"), 0), family=family).close()
@@ -276,26 +285,26 @@ def check_address(host: str) -> None:
 
 
 def positive(text: str) -> float:
-    """A number of gigabytes."""
+    """Parse a positive number of gigabytes."""
     if not text.replace(".", "", 1).isdecimal() or float(text) <= 0:
         raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
     return float(text)
 
 
 def replicas(text: str) -> int:
-    """A number of replicas."""
+    """Parse a number of replicas."""
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {text!r}")
     return int(text)
 
 
 def attn_scale(text: str) -> str | float:
-    """Read --attn-scale."""
+    """Parse the value of --attn-scale."""
     return text if text in ("head_size", "n_embd") else float(text)
 
 
 def port(text: str) -> int:
-    """A port number of the command line or the environment."""
+    """Parse a port number from the command line or the environment."""
     if not (text.isascii() and text.isdecimal() and 0 < int(text) < 65536):
         raise argparse.ArgumentTypeError(f"the port must be a number from 1 to 65535, not {text!r}")
     return int(text)

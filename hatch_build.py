@@ -1,7 +1,7 @@
-"""Build hooks of the wheel, which holds everything in one package, `glassbox_gpt`.
+"""Build hooks of the wheel, which packs everything into one package, `glassbox_gpt`.
 
-In the repository the same code is `app.py`, `gpt` and `components`, names that others use as well. Absolute imports,
-commands and references to modules are rewritten in the copy that is packed.
+In the repository the same code is `app.py`, `gpt` and `components`, names that other packages may also use. The packed
+copy rewrites absolute imports, commands and references to modules accordingly.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 PACKAGE = "glassbox_gpt"
 REWRITTEN = (".py", ".json", ".md", ".ipynb")
 LEFT_OUT = ("__pycache__", "types.d.ts")
-SNAPSHOTS = "assets/training/*.safetensors"  # of the recorded training; `gpt.training` writes them again
+SNAPSHOTS = "assets/training/*.safetensors"  # snapshots of the recorded training; `gpt.training` can write them again
 
 
 class OnePackage(BuildHookInterface):
-    """Packs a copy of the code in which every module has its name in the package."""
+    """Packs a copy of the code in which every module is named as part of the package."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Make the copy."""
@@ -50,7 +50,7 @@ class OnePackage(BuildHookInterface):
 
 
 def rewriting(root: Path) -> Callable[[str], str]:
-    """Return the function that renames the modules in a text: `gpt.X`, `components.X`, and both in imports."""
+    """Return a function that renames modules in a text: `gpt.X` and `components.X`, including those in imports."""
     names = {
         top: "|".join(path.stem for path in (root / top).iterdir() if path.suffix in ("", ".py"))
         for top in ("gpt", "components")
@@ -69,7 +69,7 @@ def rewriting(root: Path) -> Callable[[str], str]:
 
 
 class Description(MetadataHookInterface):
-    """Gives the package the README without the Space's header."""
+    """Uses the README without the Space's header as the description of the package."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Set the description."""

@@ -1,13 +1,13 @@
-// The query of the page's address: written as the server names it; Back and Forward are sent to the server.
+// Writes the address that the server names, and asks the server to show an address on Back and Forward.
 
-const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // another one of these is another entry of the history
-const SPACES = "https://huggingface.co"; // shows an app in a frame, and its query in its own address
+const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // changing one of these adds an entry to the history
+const SPACES = "https://huggingface.co"; // embeds the app in a frame and repeats its query in its own address
 
 /**
- * @typedef {{ query: string, at: number }} Address  at: time of the newest Back, Forward or click on a tab that the server knows of, in ms
+ * @typedef {{ query: string, at: number }} Address  at: time of the newest Back, Forward or tab click known to the server, in ms
  */
 
-/** The query with those parameters of the address that are the browser's own: the language, the page that it follows, and gradio's. @param {string} query @param {string} search */
+/** Adds the address parameters that belong to the browser: the language, the followed page, and gradio's own. @param {string} query @param {string} search */
 function withOwn(query, search) {
   const parameters = new URLSearchParams(query);
   for (const [name, value] of new URLSearchParams(search)) {
@@ -19,7 +19,7 @@ function withOwn(query, search) {
 /** @param {URLSearchParams} parameters */
 const asSearch = (parameters) => (`${parameters}` ? `?${parameters}` : "");
 
-/** Names what is shown at an address: addresses of one place replace each other. @param {string} search */
+/** A key for the place that an address shows; addresses of the same place replace each other in the history. @param {string} search */
 function placeOf(search) {
   const parameters = new URLSearchParams(search);
   return JSON.stringify([...PLACE.map((name) => parameters.get(name)), parameters.has("film")]);
@@ -28,7 +28,7 @@ function placeOf(search) {
 /** @param {string} search */
 const stopOf = (search) => new URLSearchParams(search).get("stop");
 
-/** Tells the page of Spaces around this one. */
+/** Tells the surrounding page of Spaces about the new address. */
 function tellParent() {
   if (window.parent === window || !location.hostname.endsWith(".hf.space")) return;
   const own = new URLSearchParams(location.search);
@@ -37,18 +37,18 @@ function tellParent() {
 }
 
 /**
- * Keeps the address and the history.
+ * Keeps the address and the history in step with the page.
  * @param {import("./widgets/store.js").Store} store
  * @param {(address: Address) => void} send asks the server to show an address
  * @param {() => void} remember called whenever the address has changed
  */
 export function followHistory(store, send, remember) {
-  let asked = 0; // time of the last Back or Forward: what the server names before it knows of it is outdated
-  let isFirst = true; // the address that the page was opened with is no other place, unless a tab was clicked before
+  let asked = 0; // time of the last Back or Forward; addresses the server named before it are outdated
+  let isFirst = true; // the address that opened the page adds no entry, unless a tab was clicked before
 
   /** @param {string} search @param {"pushState" | "replaceState"} how */
   function write(search, how) {
-    history[how](null, "", `${location.pathname}${search}${location.hash}`); // whole: the page has a base address
+    history[how](null, "", `${location.pathname}${search}${location.hash}`); // the full path, because the page has a base address
     remember();
     tellParent();
   }
@@ -56,7 +56,7 @@ export function followHistory(store, send, remember) {
   store.on("address", (/** @type {Address | null} */ address) => {
     if (!address || address.at < asked) return;
     const search = withOwn(address.query, location.search);
-    const isOtherStop = stopOf(search) !== stopOf(location.search); // has a way back of its own
+    const isOtherStop = stopOf(search) !== stopOf(location.search); // stops have their own way back
     const isNew = (!isFirst || address.at > 0) && placeOf(search) !== placeOf(location.search) && !isOtherStop;
     isFirst = false;
     if (search !== location.search) write(search, isNew ? "pushState" : "replaceState");

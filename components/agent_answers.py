@@ -1,6 +1,6 @@
-"""Middleware for the answers of gradio's MCP server, which sends each result as Python prints it.
+"""Middleware for the answers of gradio's MCP server, which sends each result as a Python literal.
 
-It turns results into JSON, adds them as structured content, marks every tool as read-only and states our version.
+It converts results to JSON, adds them as structured content, marks every tool as read-only and reports our version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _DATA = b"data: "
 
 
 class AgentAnswers:
-    """Middleware that rewrites the messages of the MCP server, in a stream of events or alone."""
+    """Middleware that rewrites messages of the MCP server, sent as an event stream or one at a time."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -28,7 +28,7 @@ class AgentAnswers:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"].rstrip("/") not in PATHS:
             await self.app(scope, receive, send)
             return
-        start: Message | None = None  # held back, as a message alone comes with its length
+        start: Message | None = None  # held back, because a single message is sent with its length
 
         async def rewritten(message: Message) -> None:
             nonlocal start
@@ -54,7 +54,7 @@ class AgentAnswers:
 
 
 def rewrite(text: bytes) -> bytes:
-    """A message as JSON, with its result rewritten; anything else unchanged."""
+    """Return a message as JSON with its result rewritten; other content is returned unchanged."""
     try:
         message = json.loads(text)
         result = message["result"]
@@ -70,12 +70,12 @@ def rewrite(text: bytes) -> bytes:
 
 
 def structured(content: list[dict[str, Any]]) -> dict[str, Any]:
-    """The content of a result with its value as JSON, and the value itself; of a text only the value."""
+    """Return the content of a result with its value as JSON, plus the value itself; for a text, only the value."""
     try:
         value = ast.literal_eval(content[0]["text"])
     except (ValueError, SyntaxError, KeyError, IndexError):
         value = None
-    if not isinstance(value, dict | list):  # a generated text, whatever it looks like
+    if not isinstance(value, dict | list):  # a generated text, even if it looks like JSON
         return {"content": content, "structuredContent": {"result": content[0].get("text", "") if content else ""}}
     text = [{**content[0], "text": json.dumps(value, ensure_ascii=False)}]
     return {"content": text, "structuredContent": value if isinstance(value, dict) else {"result": value}}

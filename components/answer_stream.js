@@ -1,4 +1,4 @@
-// The stream of a session's answers, ended as gradio expects it.
+// Wraps the stream of a session's answers so that it ends as gradio expects.
 
 const CLOSE = '"close_stream"';
 const END = new TextEncoder().encode(
@@ -6,8 +6,8 @@ const END = new TextEncoder().encode(
 );
 
 /**
- * A response whose body tells gradio when it breaks off: events that wait for their answer fail, and the next one opens
- * a new stream. A stream that the page leaves fails as before.
+ * A response whose body tells gradio when the stream breaks: pending events fail, and the next event opens a new stream.
+ * A stream that the page itself closes fails as before.
  * @param {Response} response
  * @param {AbortSignal | null} [signal] of the request
  */

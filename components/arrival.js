@@ -1,4 +1,4 @@
-// The session of this browser tab: a random id and the saved session, both in sessionStorage.
+// Identifies the session of this browser tab: a random id and the saved session, both in sessionStorage.
 
 import { speak } from "./widgets/numbers.js";
 import { isSettled, store } from "./widgets/runtime.js";
@@ -8,9 +8,9 @@ const SAVED = "glassbox-saved";
 const LINK = "glassbox-link"; // the query of the page's last address
 const LANGUAGE = "glassbox-lang";
 const NUMBERS = "glassbox-numbers";
-const ANSWER_MS = 250; // time for another tab with the same id, possibly busy, to answer
+const ANSWER_MS = 250; // time for a possibly busy tab with the same id to answer
 
-/** Replaces storage where the browser blocks it. @type {Map<string, string>} */
+/** Stands in for storage when the browser blocks it. @type {Map<string, string>} */
 const memory = new Map();
 
 /** @param {"sessionStorage" | "localStorage"} kind @param {string} name */
@@ -43,7 +43,7 @@ channel?.addEventListener("message", ({ data }) => {
 });
 const self = newId();
 
-/** Whether another tab has this id, which makes this tab a duplicate. @param {string} asked */
+/** Resolves to whether another tab has this id, which makes this tab a duplicate. @param {string} asked */
 function isTaken(asked) {
   if (!channel) return Promise.resolve(false);
   return new Promise((resolve) => {
@@ -65,17 +65,17 @@ function language() {
   return asked || navigator.language.slice(0, 2);
 }
 
-const opened = location.search; // before the first frame names another address
+const opened = location.search; // read before the first frame names another address
 const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
-/** Whether the page was reloaded or restored from history, not opened by another link. */
+/** Whether the page was reloaded or restored from history rather than opened through another link. */
 const isLoadedAgain = navigation?.type !== "navigate" || read("sessionStorage", LINK) === opened;
 let query = opened.slice(1);
 
-/** The address is that of the session: loading it again opens no link. */
+/** Remembers that the address belongs to the session, so that a reload does not open it as a link. */
 export const rememberLink = () => write("sessionStorage", LINK, location.search);
 
 /**
- * The inputs of the page's load event: the id of the session, the saved session, the language, the switch Numbers, and
+ * Fills the inputs of the page's load event: the session id, the saved session, the language, the Numbers switch and
  * the remaining inputs.
  * @param {any[]} values
  */
@@ -93,10 +93,10 @@ let hasBegun = false;
 /** @type {Promise<string>} */
 const begun = new Promise((resolve) => (begin = resolve));
 
-/** The id of the session, once the server knows it; earlier events wait. */
+/** Resolves to the session id once the server knows it; earlier events wait for it. */
 export const session = () => begun;
 
-/** Whether the page shows the session: its first frame is there, drawn and set in gradio's components. */
+/** Whether the page shows the session: its first frame has been drawn and set in gradio's components. */
 export const isBack = () => hasBegun && isSettled();
 
 /** The query of the page's address; "" after a reload. */
@@ -115,5 +115,5 @@ store.on("language", (chosen) => {
 store.on("voice", (voice) => {
   if (!voice) return;
   speak(voice);
-  document.body.toggleAttribute("data-numbers", voice.exact); // draws all anew
+  document.body.toggleAttribute("data-numbers", voice.exact); // redraws everything
 });

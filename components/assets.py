@@ -1,7 +1,7 @@
 """Static assets of the page's head: styles, script modules and plotly.js as shipped with plotly.py.
 
-The app serves them itself. Addresses are relative, so they work behind a proxy path, and versioned, so browsers may
-cache them indefinitely. ROUTES are for launch (`app_kwargs={"routes": ROUTES}`), HEAD is for the page's head.
+The app serves them itself. Their addresses are relative, so they work behind a proxy path, and versioned, so browsers
+may cache them indefinitely. Pass ROUTES to launch (`app_kwargs={"routes": ROUTES}`) and put HEAD into the page's head.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FOLDER = Path(__file__).parent
 _STYLES = [  # shared styles first
     path for part in ("cards/*.css", "widgets/*.css", "widgets/*/*.css") for path in sorted(_FOLDER.glob(part))
 ]
-_MORE = {language: t("more", language) for language in LANGUAGES}  # gradio's button of the tabs without room
+_MORE = {language: t("more", language) for language in LANGUAGES}  # gradio's button for tabs that do not fit
 _WORDS = "".join(
     f":root:lang({language}) {{ --gb-more: {json.dumps(word, ensure_ascii=False)}; }}\n"
     for language, word in _MORE.items()
@@ -44,15 +44,15 @@ _WORDS = "".join(
 _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for path in _STYLES)}</style>"
 _IMPORT = re.compile(r'^import (?:(\{.*\}) from )?"([^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
-CLASS = "classroom/"  # the folder of scripts that few visitors need
-FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu", "steer")  # of the first view
+CLASS = "classroom/"  # folder of scripts that few visitors need
+FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu", "steer")  # widgets of the first view
 
 
 def bundles() -> dict[str, str]:
-    """All script modules in three files: "first.js", what the first view needs; "more.js", which loads after it; and
-    "class.js", which loads where a class is held.
+    """Return all script modules as three files.
 
-    Each module becomes a function that returns its exports, called after those that it imports.
+    "first.js" contains what the first view needs, "more.js" loads after it, and "class.js" loads when a class is held.
+    Each module becomes a function that returns its exports and is called after the modules it imports.
     """
     paths = sorted(path for path in _FOLDER.rglob("*.js") if path.name != "first_screen.js")
     sources = {path.relative_to(_FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in paths}
@@ -88,12 +88,12 @@ def bundles() -> dict[str, str]:
 
 
 def _module(importing: str, imported: str) -> str:
-    """The path of a module from what an import statement in another one says."""
+    """Return the path of a module named in another module's import statement."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(importing), imported))
 
 
 def _as_constants(importing: str, names: str | None, imported: str) -> str:
-    """An import statement as the constants that it stands for."""
+    """Convert an import statement to constant declarations."""
     return f'const {names.replace(" as ", ": ")} = modules["{_module(importing, imported)}"];' if names else ""
 
 
@@ -101,7 +101,7 @@ _STYLE_OF_CLASS = (_FOLDER / CLASS / "class.css").read_text(encoding="utf-8")
 _BUNDLES = {name: text.encode() for name, text in {**bundles(), "class.css": _STYLE_OF_CLASS}.items()}
 _VERSION = hashlib.sha256(b"".join(_BUNDLES.values())).hexdigest()[:12]
 _URL = f"glassbox/{_VERSION}/"
-# The page's HTML calls `glassbox` before the modules have loaded: calls wait in a queue.
+# The page's HTML calls `glassbox` before the modules have loaded, so calls wait in a queue.
 _CALLS = f"""window.glassbox = {{
   options: {json.dumps({"chart": {**PAGE_OPTIONS, "plotly": PLOTLY_URL}, "glossary": GLOSSARY}, ensure_ascii=False)},
   waiting: [],

@@ -21,10 +21,10 @@ from gpt.course.steps import STEPS
 
 NAME = "my_gpt.{language}.html"
 CSS = Path(__file__).with_suffix(".css")
-N_BROKEN = 2  # lines of a step that are broken in its exercises
-ROW = 10  # longest vector that is printed by its first numbers
+N_BROKEN = 2  # number of lines per step that the exercises break
+ROW = 10  # longest vector whose first numbers are listed
 
-# Questions of lessons that need no figure, by step.
+# Lesson questions that need no figure, by step.
 QUESTIONS: dict[str, tuple[str, ...]] = {
     "1": ("configuration", "configuration.2", "configuration.3"),
     "2": ("embedding.2", "positions.2"),
@@ -47,7 +47,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 
 
 def write_books(folder: Path) -> list[Path]:
-    """Write the book in each language of the course into a folder; returns the files."""
+    """Write the book in each language of the course into a folder and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     checker, paths = Checker(), []
     for language in LANGUAGES:
@@ -57,7 +57,7 @@ def write_books(folder: Path) -> list[Path]:
 
 
 def book(language: Language, checker: Checker) -> str:
-    """The book as a page that needs no other file."""
+    """Return the book as a self-contained HTML page."""
     title, answers, glossary = (t(f"book.{name}", language) for name in ("title", "answers", "glossary"))
     contents = [(f"step-{step.key}", f"{step.key}&ensp;{step.title.of(language)}") for step in STEPS.values()]
     contents += [("answers", answers), ("glossary", glossary)]
@@ -100,7 +100,7 @@ glassbox course watch my-gpt</pre>
 
 
 def chapter(step: Step, language: Language, checker: Checker) -> str:
-    """A step: what to write, the code, what it must give, exercises."""
+    """Return one step: what to write, the code, the expected values and the exercises."""
     results = [(test.name.of(language), checker.expected(test)) for test in step.tests]
     rows = "".join(
         f"<tr><th scope=row>{escape(name)}{cells(result)}"
@@ -122,13 +122,13 @@ def chapter(step: Step, language: Language, checker: Checker) -> str:
 
 
 def answers_of(step: Step, language: Language) -> str:
-    """The answers to the exercises of a step."""
+    """Return the answers to the exercises of a step."""
     answers = "".join(f"<li>{answer}</li>" for _, answer in exercises_of(step, language))
     return f"<h3>{step.key}&ensp;{escape(step.title.of(language))}</h3><ol>{answers}</ol>"
 
 
 def exercises_of(step: Step, language: Language) -> Iterator[tuple[str, str]]:
-    """Questions and answers, as HTML: those of the lessons, then lines of the code that are broken."""
+    """Yield questions and answers as HTML: first those of the lessons, then lines of the code to break."""
     for key in QUESTIONS[step.key]:
         choices = [f"lesson.{key}.choice.{n}" for n in range(1, 4) if has_text(f"lesson.{key}.choice.{n}")]
         listed = "".join(f"<li>{escape(t(choice, language))}</li>" for choice in choices)
@@ -144,7 +144,7 @@ def exercises_of(step: Step, language: Language) -> Iterator[tuple[str, str]]:
 
 
 def cells(expected: Tensor | float) -> str:
-    """The cells of a table: shape, smallest and largest number, and how the last row begins."""
+    """Return the cells of a table: shape, smallest and largest number, and the beginning of the last row."""
     if not isinstance(expected, Tensor):
         return f"<td><td>{expected:,}<td>"
     if not expected.dim():
@@ -156,12 +156,15 @@ def cells(expected: Tensor | float) -> str:
 
 
 def coloured(code: str) -> str:
-    """Python as HTML."""
+    """Return Python code as highlighted HTML."""
     return str(highlight(code, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n")
 
 
 def terms(language: Language) -> list[tuple[str, str]]:
-    """Words and their definitions: sorted in English; in Chinese in the same order, with the English word."""
+    """Return the glossary as (word, definition) pairs.
+
+    English words are sorted. The Chinese list keeps the same order and adds the English word.
+    """
     pairs = zip(GLOSSARY["en"], GLOSSARY[language], strict=True)
     ordered = sorted(pairs, key=lambda pair: pair[0]["word"].casefold())
     return [

@@ -1,4 +1,5 @@
-// Loads the scripts of a class once they are needed: a sequence is open, another page is followed, or its dialog opens.
+// Loads the scripts of a class when they are needed: when a sequence is open, another page is followed, or the dialog
+// opens.
 
 import { store } from "./widgets/runtime.js";
 
@@ -8,7 +9,7 @@ import { store } from "./widgets/runtime.js";
 /** @type {Promise<void> | undefined} */ let loading;
 /** @type {Classroom | null} */ let classroom = null;
 
-/** Called by the script that was loaded. @param {Classroom} made */
+/** Called by the loaded script. @param {Classroom} made */
 export function register(made) {
   classroom = made;
   made.draw(shown);

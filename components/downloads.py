@@ -1,6 +1,6 @@
-"""Files for download, served under a secret address until they are fetched.
+"""Files for download, served at a secret address until they are fetched.
 
-A session has one file of each name, and all sessions together have MAX_FILE_BYTES: beyond that the oldest go.
+A session keeps one file per name. All sessions together keep MAX_FILE_BYTES; the oldest files are deleted beyond that.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from components.render import Signal
 from components.state.session import Session
 
 _FOLDER = "glassbox/files"
-_served: WeakValueDictionary[str, Download] = WeakValueDictionary()  # the oldest first
+_served: WeakValueDictionary[str, Download] = WeakValueDictionary()  # oldest first
 _lock = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)
 class Download:
-    """A file in a folder of its own, and its secret address."""
+    """A file in its own folder, with its secret address."""
 
     folder: TemporaryDirectory[str]
     path: Path
@@ -38,11 +38,11 @@ class Download:
 
     @property
     def url(self) -> str:
-        """Relative to the page's address."""
+        """Return the address relative to the page's address."""
         return f"{_FOLDER}/{self.token}"
 
     def delete(self) -> None:
-        """Remove the file; it is served no longer."""
+        """Delete the file and stop serving it."""
         with _lock:
             _served.pop(self.token, None)
         self.folder.cleanup()
@@ -50,14 +50,17 @@ class Download:
 
 @dataclass(frozen=True)
 class DownloadState:
-    """kept: the files of the session by name; offered: the one that the page is to fetch now."""
+    """The downloads of a session.
+
+    kept: its files by name; offered: the one that the page should fetch now.
+    """
 
     kept: Mapping[str, Download] = field(default_factory=dict)
     offered: Download | None = None
 
 
 def offer(session: Session, write: Callable[[Path], Path]) -> Iterator[None]:
-    """Offer a file for download. write: writes it to the folder that it is given, and returns its path."""
+    """Offer a file for download. write: writes it into the given folder and returns its path."""
     folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
     try:
         path = write(Path(folder.name))

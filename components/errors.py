@@ -8,18 +8,18 @@ from gpt.errors import GPTError
 
 
 class PageError(GPTError):
-    """An error of the page itself; its key is a catalogue key."""
+    """An error of the page itself. Its key is a catalogue key."""
 
     def __init__(self, key: str, /, **values: object) -> None:
         super().__init__(key, CATALOGUES[FALLBACK][key], **values)
 
 
 class Question(PageError):
-    """A question that a view shows: it ends the event like an error, and no message pops up."""
+    """A question shown by a view. It ends the event like an error, but no message pops up."""
 
 
 def localize_error(problem: object, language: Language) -> str:
-    """The message of an error in a language, including errors among its values; str() of anything else."""
+    """Return the message of an error in a language, translating errors among its values; str() for anything else."""
     if not isinstance(problem, GPTError):
         return str(problem)
     values = {

@@ -1,7 +1,8 @@
 """Wiring of events: a handler changes the session, and the page is updated from the session.
 
 A handler is called with the session and the values of its inputs. It returns nothing, or yields for each update of the
-page; it holds no lock of the session when it yields. Its ValueError, and a full disk, become a message on the page.
+page, and must not hold a lock of the session while it yields. A ValueError or a full disk becomes a message on the
+page.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from components.render import Renderer
 from components.state.session import Session
 from components.state.store import SessionStore, is_session_id
 
-# Selections do not wait for generation. Experiments take seconds and run one at a time, for all visitors together.
+# Selections do not wait for generation. Experiments take seconds and run one at a time for all visitors.
 QUEUES: dict[Queue, dict[str, Any]] = {
     "interactive": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
     "model": {"concurrency_id": "model", "concurrency_limit": MAX_MODEL_EVENTS},
@@ -38,14 +39,17 @@ QUEUES: dict[Queue, dict[str, Any]] = {
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
     "stop": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
 }
-# Progress is shown by views: gradio's messages copy the state of every output.
+# Views show progress, because gradio's progress messages copy the state of every output.
 NO_PROGRESS: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
-RESTORE = '{"n":0,"base":null,"restore":true}'  # reload the page with its saved session
+RESTORE = '{"n":0,"base":null,"restore":true}'  # makes the page reload with its saved session
 
 
 class Events:
-    """Wires the events of one page. client: holds the browser tab's id; frame: receives the frames. A handler opens a
-    tab by setting `session.tab`."""
+    """Wires the events of one page.
+
+    client: the component with the browser tab's id; frame: receives the frames. A handler opens a tab by setting
+    `session.tab`.
+    """
 
     def __init__(self, store: SessionStore, renderer: Renderer, client: gr.Textbox, frame: gr.HTML) -> None:
         self.store, self.renderer, self.client, self.frame = store, renderer, client, frame
@@ -64,15 +68,18 @@ class Events:
         js: str | None = None,
         cancels: Sequence[Any] = (),
     ) -> Any:
-        """Call `handler(session, *values of inputs)` at an event, and send the views that changed.
+        """Call `handler(session, *values of inputs)` on an event, and send the views that changed.
 
-        trigger: an event of a component, such as `button.click`, a dependency (`event.then`), or a list of events.
-        inputs: of a widget, the dict that it sent with its last event of this name, of unchecked content.
-        sets: the inputs that the handler may change; the others keep the person's value. edited: further components
-        that the browser changed by itself. payload: also pass the dict that the event itself carries, of unchecked
-        content. js: runs in the browser first; takes the inputs and returns them as a list.
+        Args:
+            trigger: An event of a component, such as `button.click`, a dependency (`event.then`), or a list of events.
+            inputs: The value of a widget is the dict that it sent with its last event of this name, unchecked.
+            sets: Inputs that the handler may change; the others keep the person's value.
+            edited: Further components that the browser has changed itself.
+            payload: Also pass the dict that the event itself carries, unchecked.
+            js: Runs in the browser first; takes the inputs and returns them as a list.
 
-        Raises TypeError for a payload with "always_last": gradio repeats the payload of the first event.
+        Raises:
+            TypeError: For a payload with "always_last", because gradio repeats the payload of the first event.
         """
         if payload and trigger_mode == "always_last":
             raise TypeError('a payload with trigger_mode="always_last" would be that of the first event: use an input')
@@ -87,7 +94,7 @@ class Events:
                 return
             sent = (_sent(v, name) if isinstance(c, gr.HTML) else v for c, v in zip(inputs, values, strict=True))
             arguments = (*sent, _dict(vars(event).get("_data"))) if payload else (*sent,)
-            not_set: Sequence[Block] = unset  # not set by the first frame: the browser has the person's values
+            not_set: Sequence[Block] = unset  # the first frame leaves these alone: the browser has the person's values
             with closing(_steps_of(handler, session, arguments)) as steps:
                 try:
                     for _ in steps:
@@ -124,21 +131,21 @@ class Events:
         return gr.on(list(trigger), **options) if isinstance(trigger, list | tuple) else trigger(**options)
 
     def wire_controls(self) -> None:
-        """Let the page apply the updates in frames to the controls added so far."""
+        """Let frames update the controls that have been added so far."""
         for tab in self.renderer.controls:
             if components := self.renderer.components(tab):
                 apply = f"() => glassbox.controls({json.dumps(tab)}, {len(components)})"
                 self.frame.controls(None, None, components, js=apply, api_visibility="private")
 
     def find(self, session_id: object) -> Session | None:
-        """The session of a browser tab; None if it has expired. Raises gr.Error before there is an id."""
+        """Return the session of a browser tab, or None if it has expired. Raises gr.Error before the tab has an id."""
         if not is_session_id(session_id):
             raise error(" ".join(t("error.not_ready", language) for language in LANGUAGES))
         return self.store.get(str(session_id))
 
 
 def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Generator[None]:
-    """The updates of a handler: none of one that yields nothing. Its errors become messages."""
+    """Yield the updates of a handler, none if the handler yields nothing. Its errors become messages."""
     with error_messages(session):
         made = handler(session, *arguments)
         yield from made if isinstance(made, Iterator) else ()
@@ -146,7 +153,7 @@ def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) ->
 
 @contextmanager
 def error_messages(session: Session | None = None) -> Iterator[None]:
-    """Turn each ValueError, and a full disk, into a message in the language of the session; count these and others."""
+    """Turn ValueErrors and a full disk into messages in the language of the session, and count all errors."""
     try:
         yield
     except Exception as problem:
@@ -160,7 +167,7 @@ def error_messages(session: Session | None = None) -> Iterator[None]:
 
 
 def _sent(values: object, name: str) -> dict[str, Any]:
-    """Return the dict of that name among values from the browser; {} for anything else."""
+    """Return the dict with that name among values from the browser; {} for anything else."""
     return _dict(_dict(values).get(name))
 
 
@@ -169,15 +176,17 @@ def _dict(sent: object) -> dict[str, Any]:
 
 
 def error(problem: object, language: Language = "en") -> gr.Error:
-    """An error message for the page, escaped and not logged."""
+    """Return an error message for the page, escaped and not logged."""
     title = t("error.title", language)
     text, pops_up = escape(localize_error(problem, language), quote=False), not isinstance(problem, Question)
     return gr.Error(text, visible=pops_up, title=title, print_exception=False)
 
 
 def clamped_js(components: Iterable[Block]) -> str:
-    """The `js` of an event with these inputs: clamps a number typed at a slider to its range, since gradio refuses one
-    outside it."""
+    """Return `js` for an event with these inputs that clamps numbers typed at a slider to its range.
+
+    Gradio refuses numbers outside the range.
+    """
     ends = [[each.minimum, each.maximum] if isinstance(each, gr.Slider) else None for each in components]
     return f"""(...values) => {json.dumps(ends)}.map((ends, i) =>
       ends ? Math.min(Math.max(values[i] ?? ends[0], ends[0]), ends[1]) : values[i])"""

@@ -1,22 +1,23 @@
-// What gradio lacks, made up for on the page, each with the version in which it was last seen.
-// tests/browser/test_gradio_workarounds.py warns once gradio does it.
+// Workarounds on the page for Gradio, each with the version in which it was last needed.
+// tests/browser/test_gradio_workarounds.py warns when Gradio no longer needs one.
 
 import { ended } from "./answer_stream.js";
 
-// 6.31: a stream of answers that broke off counts as open: the answers to later events are waited for, and never come.
+// 6.31: a broken stream of answers counts as open, so the page waits forever for the answers to later events.
 const { fetch: request } = window;
 window.fetch = async (input, init) => {
   const response = await request(input, init);
   return /\/queue\/data(\?|$)/.test(response.url) ? ended(response, init?.signal) : response;
 };
 
-// 6.31: the list of a Dropdown stays open over the page when the focus leaves it by Tab.
+// 6.31: the list of a Dropdown stays open over the page after Tab moves the focus away.
 document.addEventListener("keydown", ({ key, target }) => {
   if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
   target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
 });
 
-// 6.31: a Textbox raises `input` for keys that write, and not for what is pasted, deleted or composed by an input method.
+// 6.31: a Textbox raises `input` for keys that write, but not for text that is pasted, deleted or composed by an input
+// method.
 let pressed = false;
 document.addEventListener("keypress", () => {
   pressed = true;
@@ -27,7 +28,7 @@ document.addEventListener("input", ({ target }) => {
   target.dispatchEvent(new KeyboardEvent("keypress"));
 });
 
-// 6.31: each tab of a row is a stop of the Tab key, and arrows do nothing.
+// 6.31: each tab of a row is its own Tab stop, and arrow keys do nothing.
 /** @param {Element} tab */
 const rowOf = (tab) => /** @type {HTMLElement[]} */ ([...(tab.closest("[role=tablist]")?.querySelectorAll("[role=tab]") ?? [])]);
 document.addEventListener("focusin", ({ target, relatedTarget }) => {

@@ -1,6 +1,7 @@
-"""What gradio lacks, made up for on the server, each with the version in which it was last seen.
+"""Workarounds on the server for Gradio, each with the version in which it was last needed.
 
-tests/components/test_gradio_workarounds.py and tests/browser/test_gradio_workarounds.py warn once gradio does it.
+tests/components/test_gradio_workarounds.py and tests/browser/test_gradio_workarounds.py warn when Gradio no longer
+needs one.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LINGER_SECONDS = 20.0  # for which a stream without events stays open; less than the usual timeout of a proxy
+LINGER_SECONDS = 20.0  # how long a stream without events stays open; less than the usual timeout of a proxy
 _AGENTS = (b"x-gradio-user", b"mcp")  # header of the client through which gradio's MCP server calls this server
 _CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_completed"'
 
 
 @dataclass(eq=False)
 class Stream:
-    """pending: ids of the events that are not answered; joined: set by each new one. started: whether the browser has
-    the headers."""
+    """A stream of answers.
+
+    pending: ids of unanswered events; joined: set by each new event. started: whether the browser has the headers.
+    """
 
     pending: set[str] = field(default_factory=set)
     joined: asyncio.Event = field(default_factory=asyncio.Event)
@@ -29,11 +32,12 @@ class Stream:
 
 
 class LingeringStream:
-    """ASGI middleware that keeps the stream of a session's answers open between its events: for LINGER_SECONDS, and for
-    agents until the server stops.
+    """ASGI middleware that keeps the stream of a session's answers open between its events.
 
-    gradio 6.31 closes it when every event is answered. An event that the browser sends at that moment is not answered:
-    its answer waits for the next stream, which only another event opens.
+    It stays open for LINGER_SECONDS, and for agents until the server stops.
+
+    Gradio 6.31 closes the stream when every event is answered. If the browser sends an event at that moment, its answer
+    waits for the next stream, which only another event opens.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -50,7 +54,7 @@ class LingeringStream:
             await self.app(scope, receive, send)
 
     async def _join(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Note the id of a new event before the browser has the answer to its request."""
+        """Record the id of a new event before the browser gets the answer to its request."""
         request, answer = bytearray(), bytearray()
 
         async def read() -> Message:
@@ -70,7 +74,7 @@ class LingeringStream:
         await self.app(scope, read, note)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on gradio's streams of a session as one."""
+        """Pass on gradio's streams of a session as a single stream."""
         [session, *_] = parse_qs(scope["query_string"].decode()).get("session_hash", [""])
         stream = self._streams[session] = Stream()
         stopped, seconds = scope["app"].stop_event, None if _AGENTS in scope["headers"] else LINGER_SECONDS
@@ -85,7 +89,7 @@ class LingeringStream:
                 del self._streams[session]
 
     async def _answers(self, stream: Stream, scope: Scope, receive: Receive, send: Send) -> list[Message]:
-        """Pass on one of gradio's streams but its end, which is returned; [] if it has been left."""
+        """Pass on one of gradio's streams except for its end, which is returned; [] if the client has left."""
         end: list[Message] = []
 
         async def pass_on(message: Message) -> None:
@@ -104,21 +108,24 @@ class LingeringStream:
 
 
 class SmallSessions:
-    """ASGI middleware without which gradio 6.31 describes every component of the page once for each visitor, for links
-    that hold a page's state: 1.4 MB and 0.1 s of a core at their first event. These links are not used here."""
+    """ASGI middleware that saves memory at the first event of each visitor.
+
+    Without it, gradio 6.31 describes every component of the page for each visitor, which takes 1.4 MB and 0.1 s of a
+    core. The descriptions serve links that contain a page's state, which this page does not use.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":  # gradio describes the components that are among `blocks`
+        if scope["type"] == "lifespan":  # gradio describes the components in `blocks`
             page = scope["app"].get_blocks()
             scope["app"].state_holder.blocks = SimpleNamespace(default_config=page.default_config, blocks=())
         await self.app(scope, receive, send)
 
 
 async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event, seconds: float | None) -> bool:
-    """Whether an event joins within so many seconds, before the browser leaves and before the server stops."""
+    """Return whether an event joins within this time, before the browser leaves or the server stops."""
     stream.joined.clear()
     tasks = [asyncio.ensure_future(end) for end in (stream.joined.wait(), _left(receive), stopped.wait())]
     await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -134,7 +141,7 @@ async def _left(receive: Receive) -> None:
 
 
 def _field(text: bytes | bytearray, name: str) -> str:
-    """A field of a JSON object; "" for anything else."""
+    """Return a field of a JSON object; "" for anything else."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -17,7 +17,7 @@ ACTIVATIONS = {
     "gelu": "GELU (erf)",
     "relu": "ReLU",
     "silu": "SiLU",
-}  # the same in all languages
+}  # identical in all languages
 _MARKS = str.maketrans({"\n": "⏎", "\t": "⇥"})
 _SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are shown by their code point
     "NUL SOH STX ETX EOT ENQ ACK BEL BS VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EOM SUB ESC FS GS RS US DEL "
@@ -25,8 +25,8 @@ _SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are show
     "VS1 VS2 VS3 VS4 VS5 VS6 VS7 VS8 VS9 VS10 VS11 VS12 VS13 VS14 VS15 VS16"
 )
 _SHORT_NAME = {lookup(short): short for short in _SHORT_NAMES.split()}
-# The same ranges as in widgets/text.js: explicit, because Python and browsers follow different versions of Unicode.
-_INVISIBLE = (  # other than space, tab and newline
+# The same ranges as in widgets/text.js, written out because Python and browsers follow different versions of Unicode.
+_INVISIBLE = (  # all but space, tab and newline
     r"\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     r"\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -34,26 +34,26 @@ _INVISIBLE = (  # other than space, tab and newline
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 _END = b"<|endoftext|>"  # a single token with these characters is always the control token
-_ISOLATE = "\u2068\u2069"  # around letters of either direction
+_ISOLATE = "\u2068\u2069"  # first strong isolate and pop directional isolate, around letters of either direction
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Vocabulary(Protocol):
-    """The part of a tokenizer that is used here; keeps figures independent of models."""
+    """The methods of a tokenizer that labels need; keeps figures independent of models."""
 
     def token_bytes(self, token_id: int) -> bytes: ...
 
 
 def token_text(tokenizer: Vocabulary, token_id: int) -> str:
-    r"""The characters of one token; invalid bytes as \xNN."""
+    r"""Return the characters of one token, with invalid bytes as \xNN."""
     return tokenizer.token_bytes(token_id).decode("utf-8", "backslashreplace")
 
 
 def marked(text: str) -> str:
-    """The text with a visible mark for each invisible character but the space: ⏎, ⇥, [ESC], [NBSP], [VS16×2].
+    """Mark each invisible character of a text except the space: ⏎, ⇥, [ESC], [NBSP], [VS16×2].
 
-    A combining character at the start stands on a dotted circle, and a text with letters that are written from right to
-    left is isolated, so that what is beside it keeps its order.
+    A combining character at the start is placed on a dotted circle. A text with right-to-left letters is isolated, so
+    that its surroundings keep their order.
     """
     shown = _REPEATED.sub(_code, text).translate(_MARKS)
     if shown and category(shown[0]).startswith("M"):
@@ -62,17 +62,20 @@ def marked(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with a visible mark for each invisible character, the space included."""
+    """Mark each invisible character of a text, including the space."""
     return marked(text).replace(" ", "·")
 
 
 def alone(text: str) -> str:
-    """The visible text for a drawing in which nothing stands beside it: it has as many characters as are seen."""
+    """Return the visible text for a drawing in which nothing stands beside it.
+
+    The length of the result is the number of visible characters.
+    """
     return visible(text).strip(_ISOLATE)
 
 
 def shortened(text: str, longest: int) -> str:
-    """The visible text, cut with … between two characters where it has more than `longest` characters."""
+    """Return the visible text, cut with … between two characters if it is longer than `longest` characters."""
     if len(alone(text)) <= longest:
         return visible(text)
     kept = 1
@@ -82,7 +85,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def unseen_names(text: str) -> list[tuple[str, str]]:
-    """(code point, name) of each different invisible character but space, tab and newline."""
+    """Return (code point, name) of each distinct invisible character except space, tab and newline."""
     return [(f"U+{ord(c):04X}", name(c, visible(c))) for c in dict.fromkeys(re.findall(f"[{_INVISIBLE}]", text))]
 
 
@@ -93,8 +96,10 @@ def _code(run: re.Match[str]) -> str:
 
 
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:
-    """A token in quotation marks for a sentence, without the space that begins a word; what is no text by itself is
-    named."""
+    """Quote a token for a sentence, without the space that begins a word.
+
+    A token that is no text by itself is named instead.
+    """
     language, is_exact = _speaking.get()
     data = tokenizer.token_bytes(token_id)
     if is_exact:
@@ -109,41 +114,41 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def placed(token: str, position: int) -> str:
-    """A token of a text as a sentence names it; with all digits also its position."""
+    """Name a token of the text inside a sentence; with all digits, also its position."""
     language, is_exact = _speaking.get()
     return t("token.at", language, token=token, position=position) if is_exact else token
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names one after the other in a sentence."""
+    """Join names into a list for a sentence."""
     return t("list.comma", _speaking.get()[0]).join(names)
 
 
 def seed_of(seed: int | None) -> str:
-    """The seed of a text at the end of a status line, with all digits; else ""."""
+    """Return the seed of a text for the end of a status line if all digits are shown; otherwise ""."""
     language, is_exact = _speaking.get()
     return t("seed.of", language, seed=seed) if is_exact else ""
 
 
 def decimal(value: SupportsFloat, digits: int = 2) -> str:
-    """A number with a real minus sign: −0.17; what rounds to zero has none."""
+    """Format a number with a real minus sign: −0.17; a number that rounds to zero has none."""
     return f"{round(float(value), digits) or 0.0:.{digits}f}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """+1.23 or −1.23; what rounds to zero has no sign."""
+    """Format a number as +1.23 or −1.23; a number that rounds to zero has no sign."""
     text = decimal(value, digits)
     return f"+{text}" if round(float(value), digits) > 0 else text
 
 
 def decimals(values: Iterable[float], least: int = 2, most: int = 6) -> int:
-    """The number of decimals that gives the largest of several values two significant digits."""
+    """Return the number of decimals that gives the largest of several values two significant digits."""
     size = max((abs(float(value)) for value in values), default=0.0)
     return min(most, max(least, 1 - math.floor(math.log10(size)))) if size else least
 
 
 def power(value: float) -> str:
-    """A number as a power of ten with two digits: −1.5 × 10⁻⁴."""
+    """Format a number as a power of ten with two digits: −1.5 × 10⁻⁴."""
     digits, exponent = f"{value:.1e}".split("e")
     raised = str(int(exponent)).translate(_RAISED)
     return f"{digits} × 10{raised}".replace("-", "−") if value else "0"
@@ -154,7 +159,7 @@ _speaking: ContextVar[tuple[Language, bool]] = ContextVar("speaking", default=("
 
 @contextmanager
 def speaking(language: Language, *, exact: bool) -> Iterator[None]:
-    """The language of the labels made in this context, and whether they have all digits: the page's switch Numbers."""
+    """Set the language of labels made in this context, and whether they show all digits (the page's Numbers switch)."""
     token = _speaking.set((language, exact))
     try:
         yield
@@ -163,17 +168,17 @@ def speaking(language: Language, *, exact: bool) -> Iterator[None]:
 
 
 def spoken() -> Language:
-    """The language of the labels made in this context."""
+    """Return the language of labels made in this context."""
     return _speaking.get()[0]
 
 
 def is_exact() -> bool:
-    """Whether labels have all digits in this context."""
+    """Return whether labels made in this context show all digits."""
     return _speaking.get()[1]
 
 
 class Later:
-    """A label that is written when the sentence around it is, in the language and with the digits of that moment."""
+    """A label that is formatted together with its sentence, in the language and with the digits set at that moment."""
 
     def __init__(self, write: Callable[..., str], *values: Any) -> None:
         self._write, self._values = write, values
@@ -186,9 +191,10 @@ class Later:
 
 
 def percent(probability: float) -> str:
-    """A probability in whole percent: under 1%, 41%, over 99%; 0% and 100% only for exact values up to float rounding.
+    """Format a probability in whole percent: under 1%, 41%, over 99%.
 
-    With all digits: as many as needed, < 0.01%, 0.05%, 3.2%, 41%, 99.8%, > 99.99%.
+    0% and 100% are used only for exact values, up to float rounding. With all digits, as many as needed: < 0.01%,
+    0.05%, 3.2%, 41%, 99.8%, > 99.99%.
     """
     language, is_exact = _speaking.get()
     value = 100 * probability

@@ -11,37 +11,37 @@ from gpt.models.memory import format_bytes
 from gpt.training.live_run import TIME_LIMIT_SECONDS
 from gpt.training.run_queue import MAX_WAITING, MAX_WAITING_OF_OWNER
 
-IDLE_SECONDS = 30 * 60.0  # of a session without an event; the browser can restore the text
+IDLE_SECONDS = 30 * 60.0  # idle time after which a session ends; the browser can restore the text
 MAX_SESSIONS = 2_000
-MAX_SESSION_BYTES = 2**31  # of all sessions
+MAX_SESSION_BYTES = 2**31  # all sessions together
 MAX_PAGES = MAX_SESSIONS  # pages whose state gradio keeps, 0.07 MB each
 MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
 
-MAX_CONCURRENT_EVENTS = 96  # in each queue
-MAX_MODEL_EVENTS = 256  # that run a model: they wait in its admission queue, which says how many are before
-MAX_WAITING_EVENTS = 256  # gradio rejects further ones
+MAX_CONCURRENT_EVENTS = 96  # per queue
+MAX_MODEL_EVENTS = 256  # events that run a model: they wait in its admission queue, which reports their position
+MAX_WAITING_EVENTS = 256  # gradio rejects more
 MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
 MAX_CONCURRENT_EXPERIMENTS = 1
-MAX_AGENT_CALLS = 24  # at once, by MCP: each holds one of the 40 threads in which starlette also sends files
+MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads in which starlette also sends files
 
 MAX_LENGTH = 1024  # new tokens, for any model
-MAX_VISITOR_BYTES = 2**29  # of queries, keys and values of one visitor; default of the command line
-MAX_TRAINED_MODELS = 4  # opened models of a visitor
+MAX_VISITOR_BYTES = 2**29  # queries, keys and values of one visitor; default of the command line
+MAX_TRAINED_MODELS = 4  # open trained models per visitor
 
-MAX_BODY_BYTES = 16_000_000  # of a call
-MAX_UPLOAD_BYTES = 16_000_000  # of one request on a public page
-MAX_UPLOADED_BYTES = 64_000_000  # of all files that visitors of a public page have uploaded
+MAX_BODY_BYTES = 16_000_000  # one call
+MAX_UPLOAD_BYTES = 16_000_000  # one request on a public page
+MAX_UPLOADED_BYTES = 64_000_000  # all files uploaded by visitors of a public page
 UPLOAD_SECONDS = 3600  # age at which uploaded files are deleted
-MAX_TRACE_BYTES = 2**26  # of a saved file of activations
-MAX_SHORT_LINKS = 1_000  # of up to 16,000 characters each
-MAX_FOLLOWERS = 60  # pages that follow a teacher's
-MAX_CLASSES = 8  # pages that are followed
-MAX_FILE_BYTES = 2**29  # of all saved files
+MAX_TRACE_BYTES = 2**26  # one saved file of activations
+MAX_SHORT_LINKS = 1_000  # each of up to 16,000 characters
+MAX_FOLLOWERS = 60  # pages that follow a teacher's page
+MAX_CLASSES = 8  # pages being followed
+MAX_FILE_BYTES = 2**29  # all saved files together
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A row of the table: the limit per visitor, the limit in total, and what happens when it is reached."""
+    """A row of the table: the limit per visitor, the total limit, and what happens when it is reached."""
 
     what: str
     visitor: str
@@ -111,6 +111,6 @@ TABLE = (
 
 
 def markdown() -> str:
-    """Return the table in Markdown, as in docs/hosting.md."""
+    """Return the table in Markdown, as printed in docs/hosting.md."""
     head = ("| Limit | Per visitor | In total | When it is reached |", "|---|---|---|---|")
     return "\n".join((*head, *(f"| {row.what} | {row.visitor} | {row.total} | {row.reached} |" for row in TABLE)))

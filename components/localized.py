@@ -1,4 +1,4 @@
-"""Components with texts that depend only on the language."""
+"""Components whose texts depend only on the language."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from components.widgets.sentence import Kind, sentence
 from components.widgets.widget import placed
 
 B = TypeVar("B", bound=Block)
-Source = str | Callable[[Language], Any]  # a key of the catalogue, or a function of the language
+Source = str | Callable[[Language], Any]  # a catalogue key, or a function of the language
 
 
 class Localizer:
-    """Builds components with localized texts. controls: set the texts of the components; view: those of all
-    sentences."""
+    """Builds components with localized texts.
+
+    controls: set the texts of the components; view: contains the texts of all sentences.
+    """
 
     def __init__(self) -> None:
         self.controls: list[Control] = []
@@ -28,13 +30,13 @@ class Localizer:
         self._sentences: dict[str, dict[str, Any]] = {}
 
     def build(self, cls: type[B] | Callable[..., B], texts: dict[str, Source], **arguments: Any) -> B:
-        """cls(**arguments) with a localized property for each entry of `texts`."""
+        """Return cls(**arguments) with a localized property for each entry of `texts`."""
         component = cls(**arguments, **_in_language("en", texts))
         self.controls.append(Control(component, lambda s: s.language, lambda s: _in_language(s.language, texts)))
         return component
 
     def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:
-        """A line of the catalogue. values: fill its placeholders."""
+        """Return a line of the catalogue. values: fill its placeholders."""
         self._sentences[key] = values
         return placed(sentence(elem_id or "", kind=kind, view="words", field=key))
 

@@ -1,4 +1,7 @@
-"""`/metrics` for Prometheus and `/healthz` for whoever restarts the app. Neither shows a visitor's text."""
+"""`/metrics` for Prometheus, and `/healthz` for whatever restarts the app.
+
+Neither shows a visitor's text.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from components.logs import place_of
 from gpt import LoadedModel, list_models
 from gpt.models.registry import models_in_memory
 
-PROBE_SECONDS = 5.0  # for one forward pass, the ones before it included
+PROBE_SECONDS = 5.0  # for one forward pass, including the passes queued before it
 
 SESSIONS = Gauge("glassbox_sessions", "Open sessions")
 SESSION_BYTES = Gauge("glassbox_session_bytes", "Memory of all sessions")
@@ -51,13 +54,13 @@ def count_refusal(status: int, route: str) -> None:
 
 
 def cluster_is_there() -> bool | None:
-    """Whether the cluster that runs the models is there; None without one."""
+    """Return whether the cluster that runs the models is reachable; None without a cluster."""
     deployed = [loaded.deployed for loaded in models_in_memory() if loaded.deployed is not None]
     return all(model.is_there for model in deployed) if deployed else None
 
 
 class Models(Collector):
-    """What the engines count, by model; those that visitors have trained are counted together."""
+    """Reports the counters of the engines by model; models trained by visitors are counted together."""
 
     def collect(self) -> Iterator[Metric]:
         listed = set(list_models())
@@ -84,19 +87,19 @@ REGISTRY.register(Models())
 
 
 class Probe:
-    """Checks that an engine runs forward passes. A check that does not end is not repeated."""
+    """Checks that an engine runs forward passes. A check that is still running is not repeated."""
 
     def __init__(self) -> None:
         self._threads: dict[int, threading.Thread] = {}
         self._lock = threading.Lock()
 
     def is_alive(self, loaded: LoadedModel) -> bool:
-        """Whether one token is read within PROBE_SECONDS, and texts are still admitted."""
+        """Return whether one token is read within PROBE_SECONDS and texts are still admitted."""
 
         def read() -> None:
             loaded.engine.read([0], loaded.model.new_cache(max_length=1))
 
-        if loaded.deployed is not None:  # its replicas are checked by the cluster
+        if loaded.deployed is not None:  # the cluster checks its replicas itself
             return not loaded.engine.admission.closed
         key = id(loaded.engine)
         with self._lock:
@@ -119,11 +122,11 @@ def _metrics(request: Request) -> Response:
 
 
 def _health(request: Request) -> Response:
-    """Status 200 if a model is loaded and every engine runs, else 503."""
+    """Return status 200 if a model is loaded and every engine runs, otherwise 503."""
     engines = {loaded.name: _probe.is_alive(loaded) for loaded in models_in_memory() if loaded.name in list_models()}
     healthy = bool(engines) and all(engines.values())
     there = cluster_is_there()
-    cluster = {} if there is None else {"cluster": there}  # without it this process still has its visitors' texts
+    cluster = {} if there is None else {"cluster": there}  # if it fails, this process still has its visitors' texts
     return JSONResponse({"healthy": healthy, "engines": engines, **cluster}, 200 if healthy else 503)
 
 

@@ -1,4 +1,4 @@
-"""The open tab. Some tabs hold a row of inner tabs; a session's `tab` is the id of an inner one there."""
+"""The open tab. If a tab contains a row of inner tabs, the session's `tab` is the id of an inner one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.render import Control
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 
-INNER = {  # ids of the inner tabs, by that of the tab around them
+INNER = {  # ids of the inner tabs, by the id of the enclosing tab
     "reasons": ("why", "concepts", "change"),
     "learn": ("lessons", "challenges", "learned", "build", "glossary"),
     "lab": ("compare", "train", "shapes", "loss"),
@@ -21,8 +21,8 @@ INNER = {  # ids of the inner tabs, by that of the tab around them
 
 
 def wire_tabs(events: Events, rows: Sequence[gr.Tabs], placeholder: gr.Textbox) -> None:
-    """Wire the rows of tabs. placeholder: any input, in whose place the time of the click is sent."""
-    clicked = "() => [glassbox.clickOn?.() ?? '0']"  # 0 before the scripts are there
+    """Wire the rows of tabs. placeholder: any input; the time of the click is sent in its place."""
+    clicked = "() => [glassbox.clickOn?.() ?? '0']"  # '0' before the scripts have loaded
     for row in rows:
         ids = [str(tab.id) for tab in tabs_of(row)]
         events.renderer.add("", controls=[Control(row, partial(selected_in, ids), partial(_selection, ids))])
@@ -34,22 +34,22 @@ def tabs_of(row: gr.Tabs) -> list[gr.Tab]:
 
 
 def selected_in(ids: Sequence[str], s: Snapshot) -> str | None:
-    """The tab of a row that is open, or holds the open one; None if neither is in the row."""
+    """Return the tab of a row that is open or contains the open tab; None if the row has no such tab."""
     return next((id for id in ids if id == s.tab or s.tab in INNER.get(id, ())), None)
 
 
 def select(ids: Sequence[str], session: Session, clicked: str, sent: dict[str, Any]) -> None:
-    """Open the tab of a row that was clicked. sent: with its "index", of unchecked content."""
+    """Open the clicked tab of a row. sent: its "index", unchecked."""
     index = sent.get("index")
     if type(index) is int and 0 <= index < len(ids):
         open_tab(ids[index], session, clicked)
 
 
 def open_tab(tab: str, session: Session, clicked: str) -> None:
-    """Open a tab, unless a later click was handled first; one with inner tabs opens the one that was open there last.
-    Another tab closes the film.
+    """Open a tab unless a later click was handled first.
 
-    clicked: time of the click in ms of the browser's clock; 0 without a click.
+    A tab with inner tabs opens the one that was open there last. Opening another tab closes the film. clicked: time of
+    the click in ms of the browser's clock; 0 without a click.
     """
     try:
         at = float(clicked)

@@ -13,8 +13,10 @@ from gpt import Generation
 
 
 class NextTokens(NamedTuple):
-    """ids: the tokens of the bars, best first. chosen: the token that follows in the text, if any. content: of a
-    Figure."""
+    """Next tokens as bars.
+
+    ids: the tokens of the bars, best first. chosen: the token that follows in the text, if any. content: of a Figure.
+    """
 
     ids: np.ndarray
     chosen: int | None
@@ -24,9 +26,9 @@ class NextTokens(NamedTuple):
 def next_tokens(
     document: Generation, position: int, raw: np.ndarray, final: np.ndarray, most: int, language: Language
 ) -> NextTokens:
-    """The `most` best tokens after a position, and the one that follows in the text.
+    """Return the `most` best tokens after a position, and the token that follows in the text.
 
-    raw, final: (vocab_size,) probabilities, before and after the sampling settings.
+    raw, final: probabilities before and after the sampling settings, (vocab_size,).
     """
     ids = best(final, raw, most)
     chosen = document.ids[position + 1] if position + 1 < len(document.ids) else None
@@ -45,7 +47,7 @@ def next_tokens(
 
 
 def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:
-    """The `most` best ids by final probability, then by raw, without sorting the whole vocabulary."""
+    """Return the `most` best ids by final, then raw probability, without sorting the whole vocabulary."""
     count = min(most, len(raw))
     ids = np.arange(len(raw))
     if count < len(raw):

@@ -1,4 +1,4 @@
-// The page outside the widgets: theme, keys.
+// The page apart from its widgets: theme and keys.
 
 import { followHistory } from "./address.js";
 import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
@@ -14,7 +14,7 @@ function opened() {
   const asked = new URLSearchParams(location.search).get("__theme");
   const kept = localStorage.getItem("glassbox-theme");
   if (!asked && kept) document.body.classList.toggle("dark", kept === "dark");
-  document.body.toggleAttribute("data-film-seen", "token" in films.read().done); // until then it is offered in colour
+  document.body.toggleAttribute("data-film-seen", "token" in films.read().done); // the film's button is coloured until it has been seen
 }
 
 document.addEventListener("keydown", (event) => {
@@ -24,7 +24,7 @@ document.addEventListener("keydown", (event) => {
   [...buttons].find((button) => button.offsetParent)?.click();
 });
 
-/** Closes the menu of the page, which gradio leaves open. @param {Event} event */
+/** Closes the page's menu, which gradio leaves open. @param {Event} event */
 function closeMenu({ target }) {
   const menu = document.querySelector("#more");
   const isOpen = /** @type {HTMLElement | null | undefined} */ (menu?.querySelector("#theme"))?.offsetParent;
@@ -33,10 +33,10 @@ function closeMenu({ target }) {
 
 document.addEventListener("pointerdown", closeMenu);
 document.addEventListener("focusin", (event) => {
-  if (event.target instanceof Element && event.target.closest("dialog")) closeMenu(event); // not where a picture is drawn anew
+  if (event.target instanceof Element && event.target.closest("dialog")) closeMenu(event); // but not when a picture is redrawn
 });
 
-// A page with a base address would be left by the link.
+// On a page with a base address, following the link would leave the page.
 document.addEventListener("click", (event) => {
   if (!(event.target instanceof Element) || !event.target.closest(".gb-skip a")) return;
   event.preventDefault();
@@ -47,7 +47,7 @@ document.addEventListener("click", (event) => {
   open.focus();
 });
 
-/** Lets the browser save a file of the server. @param {{ url: string, name: string } | null} file */
+/** Makes the browser save a file from the server. @param {{ url: string, name: string } | null} file */
 function save(file) {
   if (!file) return;
   const link = document.createElement("a");

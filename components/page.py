@@ -1,4 +1,4 @@
-"""Builds the page from frame, tabs and API, and its launch options."""
+"""Builds the page from frame, tabs and API, and returns its launch options."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ STYLES = (
     "tabs/train/train.css",
 )
 CSS = "".join((Path(__file__).parent / name).read_text(encoding="utf-8") for name in STYLES)
-CHECK_SECONDS = 600  # between two deletions of old uploads
+CHECK_SECONDS = 600  # interval for deleting old uploads
 
 
 def build_app(
@@ -92,9 +92,9 @@ def build_app(
 ) -> gr.Blocks:
     """Build the page; the model generates the example of the first screen.
 
-    model: a listed name, a path, or a repository of the hub; hints: about its checkpoint, as for `gpt.add_model`.
-    uploads: whether visitors may upload checkpoints; only for an app with a single user.
-    course: folder of the program of `gpt.course`, which the page runs; only for an app with a single user.
+    model: a listed name, a path, or a hub repository; hints: about its checkpoint, as for `gpt.add_model`.
+    uploads: whether visitors may upload checkpoints; only for a single-user app.
+    course: folder with the `gpt.course` program that the page runs; only for a single-user app.
     classes: whether visitors may let others follow their page.
     visitor_memory: memory limit in bytes of one visitor's recorded forward pass.
 
@@ -111,7 +111,7 @@ def build_app(
     if name == DEFAULT_MODEL:
         openings["zh"] = opening(example(get_model(POEMS_MODEL)))
     for session in {*openings.values()}:
-        for _ in reason.measure(session):  # what every visitor begins with
+        for _ in reason.measure(session):  # every visitor starts with this result
             pass
 
     def tab(name: str) -> gr.Tab:
@@ -120,7 +120,7 @@ def build_app(
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
         app.queue(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
-        )  # first: it sets up anew all that is there
+        )  # first, because it resets the queue
         screen = gr.State()
         frame = build_frame(localizer, text)
         with gr.Tabs(elem_id="tabs") as tabs:
@@ -184,14 +184,16 @@ def build_app(
 
 
 def public_name(model: str) -> str:
-    """The public name of a model: the last two parts of a local path."""
+    """Return the public name of a model: for a local path, its last two parts."""
     path = Path(model)
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
 
 
 def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict[str, Any]:
-    """Options for `launch` that every start of the page needs. uploads: as for `build_app`. api_key: what calls of the
-    API and of agents must bring; None lets everybody call."""
+    """Return the options for `launch` that every start of the page needs.
+
+    uploads: as for `build_app`. api_key: required from callers of the API and from agents; None lets everybody call.
+    """
     middleware = [
         Middleware(RequestLimits, uploads=uploads, api_key=api_key),
         Middleware(AgentAnswers),

@@ -1,7 +1,7 @@
-"""What a card can hold: words, pictures, controls, and their arrangement.
+"""The contents of a card: words, pictures, controls, and their arrangement.
 
-A part has fixed properties, which reach the page once; words, which follow the language; and live properties, functions
-of the snapshot, which are sent when their value changes. Nothing a person typed is read as HTML.
+A part has fixed properties, which are sent to the page once; words, which follow the language; and live properties,
+functions of the snapshot whose values are sent when they change. Text typed by a person is never interpreted as HTML.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from typing_extensions import NotRequired, Unpack
 from components.state.snapshot import Snapshot
 
 Queue = Literal["interactive", "model", "analysis", "experiment", "stop"]
-Handler = Callable[..., Iterator[None] | None]  # (session, what was sent); one that yields updates the page each time
+Handler = Callable[..., Iterator[None] | None]  # (session, what was sent); may yield to update the page
 Live = Callable[[Snapshot], Any]
-Sentence = tuple[str, Mapping[str, object]]  # a key of the catalogue, and the values of its placeholders
+Sentence = tuple[str, Mapping[str, object]]  # a catalogue key, and the values of its placeholders
 Choices = Sequence[tuple[str, Any]]  # (label, value)
 
 
 @dataclass(frozen=True)
 class Action:
-    """What happens when a part is used. latest: of several quick uses, only the newest counts."""
+    """The effect of using a part.
+
+    latest: if a part is used several times in quick succession, only the newest use counts.
+    """
 
     handler: Handler
     queue: Queue = "interactive"
@@ -35,9 +38,9 @@ class Action:
 class Part:
     """A node of a card.
 
-    kind: the function in `card.js` that builds it. name: its id on the page, and of its actions. fixed: properties that
-    never change. words: keys of the catalogue by property, with the values of their placeholders. live: properties
-    that depend on the snapshot; "hidden" works for each kind. actions: by event.
+    kind: the function in `card.js` that builds it. name: its id on the page, also used by its actions. fixed:
+    properties that never change. words: catalogue keys by property, with the values of their placeholders. live:
+    properties that depend on the snapshot; "hidden" works for every kind. actions: by event.
     """
 
     kind: str
@@ -49,7 +52,7 @@ class Part:
     children: tuple[Part, ...] = ()
 
     def described(self) -> dict[str, Any]:
-        """The part as the page builds it."""
+        """Describe the part in the form from which the page builds it."""
         node: dict[str, Any] = {"kind": self.kind, **self.fixed}
         if self.name:
             node["name"] = self.name
@@ -64,13 +67,13 @@ class Part:
         return node
 
     def everything(self) -> Iterator[Part]:
-        """This part and all below it, those that are not shown included."""
+        """Yield this part and all parts below it, including hidden ones."""
         yield self
         for child in self.children:
             yield from child.everything()
 
     def shown(self, s: Snapshot) -> Iterator[Part]:
-        """This part and those below it that are on the page."""
+        """Yield this part and the parts below it that are on the page."""
         yield self
         if not (hidden := self.live.get("hidden")) or not hidden(s):
             for child in self.children:
@@ -96,7 +99,7 @@ class _Case(Part):
 
 
 def case(name: str, which: Callable[[Snapshot], Hashable], parts: Mapping[Any, Part]) -> Part:
-    """The one part that `which` names; the others are not on the page. A name without a part shows nothing."""
+    """Show the one part that `which` names; the others are not on the page. A name without a part shows nothing."""
     described = {key: part.described() for key, part in parts.items()}
 
     def opened(s: Snapshot) -> dict[str, Any]:
@@ -110,7 +113,7 @@ def case(name: str, which: Callable[[Snapshot], Hashable], parts: Mapping[Any, P
 
 
 def row(*parts: Part, classes: str = "") -> Part:
-    """Parts beside each other, wrapping where there is no room."""
+    """Place parts side by side, wrapping if there is no room."""
     return Part("box", fixed={"classes": f"gb-row {classes}".strip()}, children=parts)
 
 
@@ -120,27 +123,35 @@ def title_row(*parts: Part) -> Part:
 
 
 def columns(*parts: Part, classes: str = "") -> Part:
-    """A row of columns, level at the top."""
+    """Place parts in columns aligned at the top."""
     return row(*parts, classes=f"gb-columns {classes}".strip())
 
 
 def column(
     *parts: Part, grow: float = 1, min_width: int = 280, classes: str = "", name: str = "", show: Live | None = None
 ) -> Part:
-    """Parts below each other. grow: its share of the row; min_width: in px, below which the row wraps. With `show` it
-    needs a name."""
+    """Place parts one below the other. With `show`, a name is required.
+
+    grow: share of the row's width; min_width: width in px below which the row wraps.
+    """
     fixed = {"classes": f"gb-column {classes}".strip(), "grow": grow, "min_width": min_width}
     return _shown(Part("box", name, fixed, children=parts), show)
 
 
 def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", show: Live | None = None) -> Part:
-    """The look of a card, where one component holds several. grow: its share of a row. With `show` it needs a name."""
+    """Group parts in the look of a card, for components that contain several.
+
+    grow: share of the row's width. With `show`, a name is required.
+    """
     fixed = {"classes": f"gb-card gb-section {classes}".strip(), "grow": grow, "min_width": 300}
     return _shown(Part("box", name, fixed, children=parts), show)
 
 
 def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes: str = "") -> Part:
-    """Parts that a click on the title shows. title: a key of the catalogue. on: gets whether they are shown."""
+    """Return parts that a click on the title shows or hides.
+
+    title: a catalogue key. on: a handler that receives whether they are shown.
+    """
     actions = {} if on is None else {"act": Action(on, latest=True)}
     return Part("fold", name, {"classes": classes}, {"title": (title, {})}, actions=actions, children=parts)
 
@@ -149,17 +160,17 @@ def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes
 
 
 def question(key: str, **values: object) -> Part:
-    """The title of a card."""
+    """Return the title of a card."""
     return _sentence("question", key, values)
 
 
 def lead(key: str, **values: object) -> Part:
-    """A sentence in normal size."""
+    """Return a sentence in normal size."""
     return _sentence("lead", key, values)
 
 
 def caption(key: str, **values: object) -> Part:
-    """A quiet sentence."""
+    """Return a sentence in quiet style."""
     return _sentence("caption", key, values)
 
 
@@ -171,11 +182,11 @@ def _sentence(look: str, key: str, values: Mapping[str, object]) -> Part:
 
 
 class ControlOptions(TypedDict):
-    """What every control takes.
+    """Options of every control.
 
-    label, info: keys of the catalogue, the second for a sentence below; a label may be a function of the snapshot that
-    returns the words. value: the one to show. on: gets the session and what the control sends, in the queue. show:
-    whether the control is on the page.
+    label, info: catalogue keys; info is a sentence below the control. A label may also be a function of the snapshot
+    that returns the words. value: the value to show. on: receives the session and what the control sends, in the given
+    queue. show: whether the control is on the page.
     """
 
     label: str | Live
@@ -195,24 +206,31 @@ def slider(
     typed_step: float | None = None,
     **options: Unpack[ControlOptions],
 ) -> Part:
-    """A number in a range, also to type. It sends a number between low and high. typed_step: of what is typed, where it
-    is finer."""
+    """Return a slider with a number field. It sends a number between low and high.
+
+    typed_step: step of typed numbers, if finer.
+    """
     return _control("slider", name, options, low=low, high=high, step=step, typed_step=typed_step)
 
 
 def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:
-    """A few values side by side. It sends the chosen one. labelled: show the label, not only read it aloud."""
+    """Return a few values side by side. It sends the chosen one.
+
+    labelled: show the label instead of only reading it aloud.
+    """
     return _control("choice", name, options, choices=choices, labelled=labelled)
 
 
 def select(name: str, choices: Choices | Live, *, beside: bool = False, **options: Unpack[ControlOptions]) -> Part:
-    """A list that drops down. It sends the chosen value. beside: the label stands on the same line."""
+    """Return a drop-down list. It sends the chosen value. beside: put the label on the same line."""
     return _control("select", name, options, choices=choices, beside=beside)
 
 
 def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpack[ControlOptions]) -> Part:
-    """Up to `most` entries, each picked from the choices or typed. It sends a list of values and typed texts. A single
-    one gives way to the next."""
+    """Return a list of up to `most` entries, each chosen or typed. It sends a list of values and typed texts.
+
+    If `most` is 1, a new entry replaces the old one.
+    """
     return _control("pick_list", name, options, choices=choices, most=most)
 
 
@@ -224,8 +242,10 @@ def text_box(
     on_enter: Action | None = None,
     **options: Unpack[ControlOptions],
 ) -> Part:
-    """A text to type, in one line or more. It sends the text with each key. placeholder: a key of the catalogue.
-    on_enter: sends it once more when the text is entered, and so keeps it to one line."""
+    """Return a text box of one or more lines. It sends the text with each key.
+
+    placeholder: a catalogue key. on_enter: receives the text when Enter is pressed, and limits the box to one line.
+    """
     part = _control("text_box", name, options, max_length=max_length)
     words: dict[str, Sentence] = {"placeholder": (placeholder, {})} if placeholder else {}
     actions = {} if on_enter is None else {"enter": on_enter}
@@ -233,12 +253,12 @@ def text_box(
 
 
 def number_box(name: str, *, whole: bool = True, **options: Unpack[ControlOptions]) -> Part:
-    """A number to type, a whole one unless told. It sends the number, and None for anything else."""
+    """Return a number field. It sends the number, or None for anything else. whole: accept only integers."""
     return _control("number_box", name, options, whole=whole)
 
 
 def check_box(name: str, **options: Unpack[ControlOptions]) -> Part:
-    """Something that is on or off. It sends a bool."""
+    """Return a checkbox. It sends a bool."""
     return _control("check_box", name, options)
 
 
@@ -252,8 +272,11 @@ def button(
     show: Live | None = None,
     primary: bool = False,
 ) -> Part:
-    """A button. Its handler gets the session alone. label: a key of the catalogue, or a function of the snapshot.
-    queue: "stop" also cancels what runs in the tab. primary: the main one of its card."""
+    """Return a button. Its handler receives only the session.
+
+    label: a catalogue key, or a function of the snapshot. queue: "stop" also cancels what runs in the tab. primary: the
+    main button of its card.
+    """
     live: dict[str, Live] = {} if enabled is None else {"disabled": lambda s: not enabled(s)}
     words: dict[str, Sentence] = {"label": (label, {})} if isinstance(label, str) else {}
     if not isinstance(label, str):
@@ -263,12 +286,12 @@ def button(
 
 
 def code_text(name: str, label: str, text: Live) -> Part:
-    """A program to read and to copy. text: a function of the snapshot."""
+    """Return a program to read and copy. text: a function of the snapshot."""
     return Part("code_text", name, words={"label": (label, {}), "copy": ("copy", {})}, live={"text": text})
 
 
 def timer(name: str, seconds: float, on: Handler, *, active: Live) -> Part:
-    """Calls the handler, which gets the session alone, again and again while it is active and its tab is open."""
+    """Call a handler, which receives only the session, at regular intervals while it is active and its tab is open."""
     return Part(
         "timer", name, {"seconds": seconds}, {}, {"active": active}, {"act": Action(valueless(on), latest=True)}
     )
@@ -285,8 +308,10 @@ def run_buttons(
     able: Live | None = None,
     primary: bool = False,
 ) -> Part:
-    """Start and Stop, of which one can be pressed. label: of Start, a key of the catalogue; able: whether it can be
-    pressed while nothing runs; primary: see `button`."""
+    """Return Start and Stop buttons, of which only one is enabled at a time.
+
+    label: catalogue key of Start; able: whether Start is enabled while nothing runs; primary: see `button`.
+    """
 
     def can_start(s: Snapshot) -> bool:
         return not running(s) and (able is None or able(s))
@@ -299,7 +324,7 @@ def run_buttons(
 
 
 def valueless(handler: Handler) -> Handler:
-    """The handler of what sends no value, such as a button, from one that takes the session alone."""
+    """Adapt a handler that takes only the session to a part that sends no value, such as a button."""
     if streams(handler):
 
         def write(session: Any, _: object) -> Iterator[None]:
@@ -310,12 +335,12 @@ def valueless(handler: Handler) -> Handler:
 
 
 def streams(handler: Any) -> bool:
-    """Whether a handler yields, to update the page before it ends."""
+    """Return whether a handler yields, which updates the page before it ends."""
     return inspect.isgeneratorfunction(getattr(handler, "func", handler))
 
 
 def _control(kind: str, name: str, options: ControlOptions, **properties: object) -> Part:
-    """A control. Properties that are functions are live."""
+    """Return a control. Properties that are functions are live."""
     given = {**properties, "value": options["value"]}
     words: dict[str, Sentence] = {"info": (options["info"], {})} if options.get("info") else {}
     if callable(options["label"]):

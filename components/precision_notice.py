@@ -19,20 +19,20 @@ from gpt.models.precision_error import PrecisionError, precision_error
 
 @dataclass(frozen=True)
 class PrecisionState:
-    """The measured model and its error compared with float32, or why it could not be measured."""
+    """The measured model and its error compared with float32, or the reason why it could not be measured."""
 
     loaded: LoadedModel | None = None
     error: PrecisionError | ValueError | None = None
 
 
 def wire_precision(events: Events, model: gr.Dropdown) -> None:
-    """Measure each model that is chosen."""
+    """Measure each model when it is chosen."""
     events.renderer.add("", [VIEW])
     events.on(model.change, measure, [model], queue="experiment", trigger_mode="always_last")
 
 
 def measure(session: Session, model: object) -> None:
-    """Compare the chosen model with its float32 copy. Errors of loading are reported elsewhere."""
+    """Compare the chosen model with its float32 copy. Loading errors are reported elsewhere."""
     try:
         loaded = get_model(str(model))
     except ValueError:
@@ -42,7 +42,7 @@ def measure(session: Session, model: object) -> None:
 
 
 def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
-    """The measured error, or why it cannot be measured; None for a float32 model."""
+    """Return the measured error, or the reason why it cannot be measured; None for a float32 model."""
     if loaded.precision == "fp32":
         return None
     try:
@@ -52,7 +52,7 @@ def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
 
 
 def precision_sentence(loaded: LoadedModel, error: PrecisionError | ValueError | None, language: Language) -> str:
-    """The error as a sentence; "" for a float32 model."""
+    """Return a sentence about the error; "" for a float32 model."""
     if error is None:
         return ""
     precision = loaded.weight_format

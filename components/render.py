@@ -1,8 +1,8 @@
-"""Rendering: views whose inputs changed are drawn, and sent to the browser as one frame.
+"""Rendering: draws the views whose inputs changed and sends them to the browser as one frame.
 
 A View fills a browser widget; a Control sets properties of a gradio component. Both are pure functions of a Snapshot
 with explicit inputs, so opening a tab, changing the language or a selection, and generating a token are the same
-operation. A frame holds the changes of both; the page applies those of components in an event that runs only in the
+operation. A frame contains the changes of both; the page applies component updates in an event that runs only in the
 browser, see `Events.wire_controls`.
 """
 
@@ -26,13 +26,16 @@ from components.state.snapshot import Snapshot
 
 
 class Lines(list[str]):
-    """A field that grows at its end, such as the tokens of a text: only the new lines are sent."""
+    """A field that grows at its end, such as the tokens of a text. Only new lines are sent."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The data of a widget. name: also the widget's; inputs: everything `draw` depends on, compared by ==; draw: the
-    fields of the widget's data, JSON-compatible. Neither runs the model."""
+    """The data of a widget.
+
+    name: shared with the widget; inputs: everything `draw` depends on, compared by ==; draw: returns the
+    JSON-compatible fields of the widget's data. Neither runs the model.
+    """
 
     name: str
     inputs: Callable[[Snapshot], Hashable]
@@ -41,8 +44,10 @@ class View:
 
 @dataclass(frozen=True)
 class Signal:
-    """A value for the page's script, as a View has fields for a widget. is_shared: whether pages that follow this one
-    get it too."""
+    """A value for the page's script, like a View's fields for a widget.
+
+    is_shared: whether it is also sent to following pages.
+    """
 
     name: str
     inputs: Callable[[Snapshot], Hashable]
@@ -52,8 +57,11 @@ class Signal:
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """A gradio component that the server changes. draw: its new properties, with values in the browser's form; with
-    "at", they are for a page on which no tab has been clicked since that time."""
+    """A gradio component that the server changes.
+
+    draw: returns its new properties, with values in the browser's form. If they contain "at", they apply only if no tab
+    has been clicked since that time.
+    """
 
     component: Block
     inputs: Callable[[Snapshot], Hashable]
@@ -62,8 +70,10 @@ class Control:
 
 @dataclass(frozen=True)
 class Analysis:
-    """A computation with the model that the views of a tab need. wanted: identifies what is missing, None if nothing
-    is; run: computes it and changes the session, yielding for each update."""
+    """A computation with the model that the views of a tab need.
+
+    wanted: identifies what is missing, or None; run: computes it and changes the session, yielding for each update.
+    """
 
     wanted: Callable[[Snapshot], Hashable]
     run: Callable[[Session], Iterator[None]]
@@ -71,8 +81,10 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Sent:
-    """What was sent of a view: its inputs, a digest of each field, and the growing fields. frame: of a control, the
-    number of the frame; 0 for what the browser has by itself."""
+    """What the browser has received for a view: the inputs, a digest of each field, and the growing fields.
+
+    frame: number of the frame, for a control; 0 if the browser has the value by itself.
+    """
 
     inputs: Hashable
     digests: dict[str, int] = field(default_factory=dict)
@@ -81,7 +93,7 @@ class Sent:
 
 
 class Page(Protocol):
-    """What frames are drawn of: a session, or one as pages see it that follow it (`is_mirror`)."""
+    """The source of frames: a session, or a session as its followers see it (`is_mirror`)."""
 
     language: Language
     numbers: bool
@@ -98,7 +110,7 @@ class Page(Protocol):
 
 
 class Renderer:
-    """Views and controls by tab, with "" for those of every tab, and signals."""
+    """Views and controls by tab, with "" for every tab, and signals."""
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
@@ -124,17 +136,23 @@ class Renderer:
             self.analyses.setdefault(tab, []).append(analysis)
 
     def components(self, tab: str) -> list[Block]:
-        """The components of the tab's controls without duplicates; frames refer to them by index."""
+        """Return the components of the tab's controls without duplicates; frames refer to them by index."""
         return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
     def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:
-        """The open tab, and what each of its analyses is missing; None if nothing is. The page raises `tick` for it."""
+        """Return the open tab and what each of its analyses is missing, or None if nothing is.
+
+        If something is missing, the page raises `tick`.
+        """
         missing = tuple(analysis.wanted(s) for analysis in self.analyses.get(s.tab, ()))
         return s.tab, None if all(each is None for each in missing) else missing
 
     def build(self, session: Session) -> str:
-        """The frame that is part of the page's HTML, from the initial session. Controls are built with this session's
-        values, so a page that has just loaded does not overwrite what a person has typed or clicked."""
+        """Return the frame that is part of the page's HTML, drawn from the initial session.
+
+        Controls are built with this session's values, so a newly loaded page does not overwrite what a person has typed
+        or clicked.
+        """
         snapshot = session.snapshot()
         controls = [control for tab in self.controls.values() for control in tab]
         session.sent, session.frame_number = {control: Sent(control.inputs(snapshot)) for control in controls}, 0
@@ -143,18 +161,18 @@ class Renderer:
         return frame or ""
 
     def start(self, session: Session) -> None:
-        """Reset to the state after `build`: the browser has loaded the page anew."""
+        """Reset to the state after `build`, because the browser has reloaded the page."""
         session.sent, session.frame_number = dict(self._initial), 1
         session.handled.clear()
 
     def frame(self, session: Page, edited: Iterable[Block] = ()) -> str | None:
-        """The views and controls of the open tab that changed since the last frame, as JSON; None if none did.
+        """Return what changed in the open tab since the last frame, as JSON; None if nothing did.
 
-        If the browser missed a frame, see `session.seen_frame`, all views, and the controls of the missed frames only:
-        a person may be editing the others. `set_in` then has the frame that first set each property: the browser may
-        have asked twice, and drops what it has set before.
+        If the browser missed a frame (`session.seen_frame`), all views are included, but only the controls of the
+        missed frames: a person may be editing the others. `set_in` then contains the frame that first set each
+        property, because the browser may have asked twice and ignores what it has already set.
 
-        edited: components that the person is editing, which are not set.
+        edited: components that the person is editing; they are not set.
         """
         try:
             with speaking(session.language, exact=session.numbers):
@@ -203,7 +221,7 @@ class Renderer:
     def _updates(
         self, tab: str, snapshot: Snapshot, session: Page, edited: Iterable[Block], missed: Mapping[Control, Sent]
     ) -> Iterator[tuple[int, dict[str, Any], int]]:
-        """(index of the component in `components`, its new properties, number of the frame that first has them)."""
+        """Yield (index in `components`, new properties, first frame with them) for each changed component."""
         components = self.components(tab)
         for control in self.controls.get(tab, ()):
             inputs, before = control.inputs(snapshot), session.sent.get(control)
@@ -217,7 +235,7 @@ class Renderer:
 
 
 def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:
-    """The properties, with choices as (label, value) pairs."""
+    """Return the properties with choices as (label, value) pairs."""
     if "choices" not in properties:
         return properties
     pairs = [each if isinstance(each, tuple) else (str(each), each) for each in properties["choices"]]
@@ -225,7 +243,7 @@ def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> tuple[dict[str, str], Sent]:
-    """The fields that differ from those sent before, as JSON, and the new record of what was sent."""
+    """Return the fields that differ from the last ones sent, as JSON, and the new record of what was sent."""
     fields, sent = {}, Sent(inputs)
     for name, value in data.items():
         if isinstance(value, Lines):
@@ -243,7 +261,7 @@ def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> 
 
 
 def _signal(signal: Signal, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | None:
-    """The value of a signal as JSON; None if it was sent already."""
+    """Return the value of a signal as JSON; None if it was already sent."""
     inputs, before = signal.inputs(snapshot), sent.get(signal.name)
     if before is not None and before.inputs == inputs:
         return None
@@ -252,7 +270,7 @@ def _signal(signal: Signal, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | 
 
 
 def _common(before: Lines | None, after: Lines) -> int:
-    """The number of equal lines at the beginning."""
+    """Return the number of equal lines at the beginning."""
     if before is None:
         return 0
     return next(
@@ -261,7 +279,7 @@ def _common(before: Lines | None, after: Lines) -> int:
 
 
 def _json(value: Any) -> str:
-    """Compact JSON without `<`, safe inside HTML."""
+    """Return compact JSON without `<`, which is safe inside HTML."""
     return json.dumps(value, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -271,5 +289,5 @@ def _encode(number: int, base: int | None, views: Mapping[str, Mapping[str, str]
 
 
 def _object(fields: Mapping[str, str]) -> str:
-    """A JSON object from values that are already JSON."""
+    """Build a JSON object from values that are already JSON."""
     return f"{{{','.join(f'{_json(name)}:{text}' for name, text in fields.items())}}}"

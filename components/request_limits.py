@@ -1,7 +1,7 @@
 """Checks of requests before gradio reads them: ASGI middleware for `launch(app_kwargs={"middleware": [...]})`.
 
-Without it gradio answers a call that it cannot make with status 500 and a traceback in the log, fetches addresses that
-a visitor names (`file=http://...`, `proxy=`), and keeps what anybody sends it.
+Without these checks, gradio answers an impossible call with status 500 and logs a traceback, fetches addresses named by
+visitors (`file=http://...`, `proxy=`), and keeps everything that anybody sends.
 """
 
 from __future__ import annotations
@@ -27,21 +27,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
 from components.monitoring import count_refusal
 
-MAX_NAME_CHARS = 50  # of an unknown name in an error message
+MAX_NAME_CHARS = 50  # longest part of an unknown name in an error message
 _PREFIX = "/gradio_api/"
 _NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
 _CALLS = (_NAMED, "call", "run", "api")  # the last three take all values as a list
-# The first part of the routes that the page, gradio_client and MCP use; every other one is closed.
+# First parts of the routes used by the page, gradio_client and MCP; all other routes are closed.
 _OPEN = {
     *("queue", "call", "run", "api", "cancel", "reset", "heartbeat", "startup-events", "theme.css"),
     *("info", "openapi.json", "app_id", "user", "login_check", "upload", "upload_progress", "mcp"),
 }
-_UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's answer with status 200
+_UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's answer, with status 200
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The answer to a request, with a status from 400: {"error": sentence}, or the sentence, which the page shows."""
+    """The answer to a refused request, with a status from 400.
+
+    It is {"error": sentence}, or the bare sentence, which the page shows.
+    """
 
     status: int
     sentence: str
@@ -55,11 +58,12 @@ class Refusal:
 
 
 class RequestLimits:
-    """Closes the routes that the page does not use; rejects calls with too large a body, and calls of what does not
-    exist or with other arguments. Further calls of agents than MAX_AGENT_CALLS wait.
+    """Closes unused routes, and rejects calls that are too large, name unknown functions or have wrong arguments.
 
-    uploads: whether files of any size and number may be uploaded; otherwise texts, within limits. api_key: without the
-    header "Authorization: Bearer KEY", calls of endpoints and of agents are refused; the page needs none.
+    Agents' calls beyond MAX_AGENT_CALLS wait.
+
+    uploads: whether files of any size and number may be uploaded; otherwise only texts, within limits. api_key:
+    required from calls of endpoints and agents, in the header "Authorization: Bearer KEY"; the page itself needs none.
     """
 
     def __init__(self, app: ASGIApp, *, uploads: bool = False, api_key: str | None = None) -> None:
@@ -105,7 +109,7 @@ class RequestLimits:
         return hmac.compare_digest(given, self._key or b"")
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on an upload within the limits, if there is room for it."""
+        """Pass on an upload that is within the limits and for which there is room."""
         if not self.uploads:
             body = await _read(receive, MAX_UPLOAD_BYTES)
             if body is None:
@@ -141,7 +145,7 @@ class RequestLimits:
 
         try:
             await self.app(scope, receive, checked)
-        except RuntimeError as problem:  # by starlette, as gradio raises after its answer has begun
+        except RuntimeError as problem:  # from starlette, because gradio fails after its answer has begun
             if not isinstance(problem.__cause__, HTTPException):
                 raise
             if not unknown:
@@ -151,7 +155,7 @@ class RequestLimits:
 
 
 def _is_call(scope: Scope, route: str, body: bytes) -> bool:
-    """Whether a request calls an endpoint or a tool; otherwise it is an event of the page."""
+    """Return whether a request calls an endpoint or a tool rather than being an event of the page."""
     if route != _JOIN:
         return True
     try:
@@ -162,13 +166,17 @@ def _is_call(scope: Scope, route: str, body: bytes) -> bool:
 
 
 def _is_open(path: str) -> bool:
-    """Whether a route is one of _OPEN, but MCP's older transport, or a file of this computer, which gradio checks."""
+    """Return whether a route is open.
+
+    The routes in _OPEN are open, except MCP's older transport. So are files of this computer, which gradio checks
+    itself.
+    """
     first, _, rest = path.partition("=")
     return (path.partition("/")[0] in _OPEN and path != "mcp/sse") or (first == "file" and "://" not in rest)
 
 
 async def _read(receive: Receive, limit: int) -> bytes | None:
-    """The body of a request; None if it has more than `limit` bytes. What follows is not read."""
+    """Read the body of a request; return None if it exceeds `limit` bytes, without reading the rest."""
     body, more = bytearray(), True
     while more and len(body) <= limit:
         message = await receive()
@@ -180,7 +188,7 @@ async def _read(receive: Receive, limit: int) -> bytes | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """A `receive` that gives a body that was read already."""
+    """Return a `receive` that provides a body that was already read."""
     unread = [body]
 
     async def replay() -> Message:
@@ -190,7 +198,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def without_surrogates(body: bytes) -> bytes:
-    """A JSON text with U+FFFD for each half of a surrogate pair, with which gradio fails."""
+    """Replace each half of a surrogate pair in a JSON text by U+FFFD; gradio fails on them."""
     if b"\\ud" not in body.lower():
         return body
     text = json.dumps(json.loads(body), ensure_ascii=False)
@@ -198,7 +206,7 @@ def without_surrogates(body: bytes) -> bytes:
 
 
 def delete_oldest(files: set[str], limit: int) -> None:
-    """Delete the oldest of these files until the others have at most `limit` bytes in all."""
+    """Delete the oldest of these files until the remaining ones total at most `limit` bytes."""
     found = []
     for file in list(files):
         with suppress(OSError):
@@ -214,7 +222,7 @@ def delete_oldest(files: set[str], limit: int) -> None:
 
 
 def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | None:
-    """Why a call cannot be made; None if it can."""
+    """Return why a call cannot be made; None if it can."""
     try:
         given = json.loads(body)
     except ValueError:
@@ -226,7 +234,7 @@ def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | No
     functions = blocks.fns
     endpoints = {str(each.api_name): each for each in functions.values() if each.api_visibility == "public"}
     index = given.get("fn_index") if isinstance(given, dict) and route != _NAMED else None
-    if route == _JOIN:  # an event of the page, or gradio_client
+    if route == _JOIN:  # from the page or gradio_client
         if type(index) is not int or index not in functions or functions[index].fn is None:
             return Refusal(404, f"there is no event with fn_index {str(index)[:20]}")
         name = str(functions[index].api_name)
@@ -252,7 +260,7 @@ def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | No
 
 
 def _body_problem(given: object) -> str:
-    """What is wrong with the body of a call as gradio reads it; "" if nothing is."""
+    """Return what makes the body of a call invalid for gradio; "" if nothing does."""
     try:
         body = PredictBody.model_validate(given)
     except ValidationError as error:
@@ -264,7 +272,7 @@ def _body_problem(given: object) -> str:
 
 
 def _page_problem(function: BlockFunction, given: Mapping[str, Any], uploaded: set[str]) -> str:
-    """What is wrong with the values of an event of the page; "" if nothing is."""
+    """Return what is wrong with the values of a page event; "" if nothing is."""
     values = given["data"]
     if len(values) != len(function.inputs):
         return f"{len(function.inputs)} values are needed, not {len(values)}"
@@ -277,20 +285,23 @@ def _page_problem(function: BlockFunction, given: Mapping[str, Any], uploaded: s
 
 
 def _takes(component: Block, value: object) -> bool:
-    """Whether gradio can give a value of a component to a handler."""
+    """Return whether gradio can pass a component's value to a handler."""
     model = getattr(component, "data_model", None)
     try:
         if model is None:
             component.preprocess(value)  # type: ignore[attr-defined]
         elif value is not None:
             model.model_validate(value)
-    except Exception:  # it raises whatever the value leads to
+    except Exception:  # any exception type, depending on the value
         return False
     return True
 
 
 def _file_problem(value: object, uploaded: set[str]) -> str:
-    """gradio copies, or fetches, each file that a value names: it must have been uploaded. "" if all were."""
+    """Return why a value contains a file that was not uploaded; "" if all were.
+
+    Gradio copies or fetches each file that a value names, so only uploaded files are allowed.
+    """
     if isinstance(value, list):
         return next(filter(None, (_file_problem(each, uploaded) for each in value)), "")
     if not isinstance(value, dict):
@@ -301,7 +312,7 @@ def _file_problem(value: object, uploaded: set[str]) -> str:
 
 
 def _named_problem(given: object, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """What is wrong with the arguments of a call by name; "" if nothing is."""
+    """Return what is wrong with the named arguments of a call; "" if nothing is."""
     if not isinstance(given, dict):
         return "the arguments come as one JSON object"
     for name in given:
@@ -314,7 +325,7 @@ def _named_problem(given: object, parameters: Mapping[str, inspect.Parameter]) -
 
 
 def _ordered_problem(given: object, expected: int) -> str:
-    """What is wrong with the values of a call in order; "" if nothing is."""
+    """Return what is wrong with the positional values of a call; "" if nothing is."""
     if not isinstance(given, dict) or not isinstance(given.get("data"), list):
         return 'the values come as {"data": [...]}'
     if len(given["data"]) != expected:

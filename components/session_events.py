@@ -1,4 +1,4 @@
-"""Events of the whole session: page load, language, missed frame."""
+"""Events of the whole session: loading the page, changing the language, missing a frame."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from components.state.store import is_session_id
 
 
 def voice(s: Snapshot) -> dict[str, Any]:
-    """How the browser writes numbers, see `numbers.js`."""
+    """Return how the browser should format numbers, see `numbers.js`."""
     return {"exact": s.numbers, **{name: t(f"number.{name}", s.language) for name in ("under", "over")}}
 
 
 def saved_inputs(s: Snapshot) -> Any:
-    """Inputs of the saved session; constant while a text is generated."""
+    """Return the inputs of the saved session, which stay constant while a text is generated."""
     return (
         "generating"
         if s.generating
@@ -38,7 +38,10 @@ def saved_inputs(s: Snapshot) -> Any:
 
 
 def to_save(s: Snapshot) -> dict[str, Any] | None:
-    """What the page saves. The initial session is no visitor's: it must not replace what the browser has saved."""
+    """Return what the page saves.
+
+    The initial session belongs to no visitor, so it must not replace what the browser has saved.
+    """
     return None if s.generating or not s.id else saved_session(s)
 
 
@@ -58,9 +61,9 @@ def wire_session(
     openings: Mapping[Language, Session],
     places: Places,
 ) -> Any:
-    """Wire these events; returns the event after which the page shows the content of its link.
+    """Wire these events and return the event after which the page shows the content of its link.
 
-    openings: what visitors begin with, by their language.
+    openings: the sessions that visitors start with, by language.
     """
     events.renderer.signals.extend((*SIGNALS, address_view(places)))
     events.renderer.add("", controls=frame.controls())
@@ -106,11 +109,11 @@ def wire_session(
     return opened
 
 
-_QUERY = "() => [glassbox.query()]"  # the query of the address; "" on a reload
+_QUERY = "() => [glassbox.query()]"  # the query of the address; "" after a reload
 
 
 def network(host: str) -> str:
-    """The address of a client; of IPv6 the first 64 bits, as one person has all the others."""
+    """Return the address of a client; for IPv6 only the first 64 bits, because one person controls the rest."""
     try:
         return str(ip_network(f"{host}/64", strict=False)) if ":" in host else host
     except ValueError:
@@ -118,18 +121,18 @@ def network(host: str) -> str:
 
 
 def choose_language(session: Session, language: object) -> None:
-    """Set the language. language: from the browser, may be anything."""
+    """Set the language. language: from the browser, unchecked."""
     if isinstance(language, str) and language in LANGUAGES:
         session.language = language
 
 
 def choose_numbers(session: Session, on: object) -> None:
-    """Show all digits, or plain numbers. on: from the browser, may be anything."""
+    """Show all digits or plain numbers. on: from the browser, unchecked."""
     session.numbers = on is True
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
-    """Run the analyses of the open tab until nothing is missing. One event of a session does so at a time."""
+    """Run the analyses of the open tab until nothing is missing, in at most one event of a session at a time."""
     done: tuple[str, tuple[Hashable, ...]] | None = None
     while session.analysing.acquire(blocking=False):
         try:
@@ -141,18 +144,21 @@ def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
                         yield
         finally:
             session.analysing.release()
-        if _missing(renderer, session) in (None, done):  # otherwise another event was rejected in the meantime
+        if _missing(renderer, session) in (None, done):  # if not, an event arrived and was rejected meanwhile
             return
 
 
 def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable, ...]] | None:
-    """The open tab and what each of its analyses is missing; None if nothing is."""
+    """Return the open tab and what each of its analyses is missing; None if nothing is."""
     with session.lock.reading():
         tab, wanted = renderer.wanted(session.snapshot())
     return None if wanted is None else (tab, wanted)
 
 
 def miss_frame(session: Session, sent: dict[str, Any]) -> None:
-    """Let the next frame contain all views: the browser missed one. sent: "seen", the number of the last it has."""
+    """Make the next frame contain all views, because the browser missed one.
+
+    sent: "seen", the number of the last frame that the browser has.
+    """
     seen = sent.get("seen")
     session.seen_frame = seen if type(seen) is int and 0 <= seen <= session.frame_number else 0

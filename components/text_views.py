@@ -23,14 +23,14 @@ from gpt import Generation, SamplingParams, distribution
 from gpt.analysis.predictions import TokenStatistics
 from gpt.tokenizer import IncrementalDecoder, Vocabulary
 
-AVERAGE = -1  # the choice of a head picker for the average of all heads
+AVERAGE = -1  # the head picker's value for the average of all heads
 MAX_BARS = 20
 HEATMAP_WINDOW = 128  # positions in a heatmap
 STRIP_LABELS = ("name", "token", "id", "probability", "rank", "attention", "marks")
 
 
 def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
-    """The whole text as lines of a token strip, with the statistics of each token."""
+    """Return the whole text as lines of a token strip, with the statistics of each token."""
     tokenizer, n_prompt = document.loaded.tokenizer, document.n_prompt
     decoder, lines = IncrementalDecoder(), Lines()
     for position, measured in enumerate((statistics or TokenStatisticsCache()).of(document)):
@@ -45,8 +45,10 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
 def token_lines(
     tokenizer: Vocabulary, ids: Sequence[int], measurements: Sequence[tuple[float | None, int | None]], n_prompt: int
 ) -> Lines:
-    """Lines of a token strip: each token with the characters that it completes, and its (probability, rank) where
-    known. The first n_prompt tokens are shown as prompt."""
+    """Return lines of a token strip, with the (probability, rank) of each token if known.
+
+    A line contains the characters that its token completes. The first n_prompt tokens are shown as prompt.
+    """
     decoder, lines = IncrementalDecoder(), Lines()
     for position, (token_id, statistics) in enumerate(zip(ids, measurements, strict=True)):
         text = decoder.feed(tokenizer.token_bytes(token_id))
@@ -55,12 +57,12 @@ def token_lines(
 
 
 def prompt_lines(tokenizer: Vocabulary, ids: Sequence[int]) -> Lines:
-    """Lines of a prompt without statistics."""
+    """Return the lines of a prompt without statistics."""
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
 
 
 def strip_labels(language: Language, empty: str = "") -> dict[str, str]:
-    """Labels of a token strip. empty: shown before the first token."""
+    """Return the labels of a token strip. empty: shown before the first token."""
     return {key: t(f"strip.{key}", language) for key in STRIP_LABELS} | {"empty": empty}
 
 
@@ -81,18 +83,18 @@ def _line(
     kind: Kind,
     entropy: float | None = None,
 ) -> str:
-    """The line of a token: the characters that it completes, and the bytes of an unfinished one."""
+    """Return the strip's line for one token: the characters that it completes, and the bytes of an unfinished one."""
     data = tokenizer.token_bytes(token_id)
     if token_id in tokenizer.special_ids:
         text = "" if ends_text(tokenizer, token_id) and not is_exact() else token_text(tokenizer, token_id)
         data = b"" if not text else data
-    if "\ufffd" in text:  # the bytes before it are invalid; this token may still be whole characters
+    if "\ufffd" in text:  # the bytes before it are invalid, but this token may still consist of whole characters
         text = data.decode("utf-8", "ignore") if _whole(data) else ""
     return token_line(token_id, text, probability, rank, kind, unfinished_character(data) if text else data, entropy)
 
 
 def unfinished_character(data: bytes) -> bytes:
-    """The bytes of an incomplete character at the end of the data; b"" if there is none."""
+    """Return the bytes of an incomplete character at the end of the data; b"" if there is none."""
     decoder = getincrementaldecoder("utf-8")("replace")
     decoder.decode(data)
     return decoder.getstate()[0]
@@ -107,7 +109,10 @@ def _whole(data: bytes) -> bool:
 
 
 def attention_shade(text: Text, selection: Selection) -> str:
-    """Shades of the strip: the attention weights of the selected position; "" if another quantity shades it."""
+    """Return the attention weights of the selected position as shades of the strip.
+
+    The result is "" if another quantity shades the strip.
+    """
     if selection.shading != "attention" or text.n_read == 0:
         return ""
     position = text.at(selection)
@@ -116,7 +121,7 @@ def attention_shade(text: Text, selection: Selection) -> str:
 
 
 def next_token_bars(document: Generation, position: int, params: SamplingParams, language: Language) -> dict[str, Any]:
-    """The distribution after a position from its stored state, without running the model."""
+    """Return the distribution after a position, from its stored state and without running the model."""
     tokenizer = document.loaded.tokenizer
     stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
     raw, final, kept = stages.raw.cpu().numpy(), stages.final.cpu().numpy(), stages.kept.cpu().numpy()
@@ -149,25 +154,25 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
 
 
 def place_after(document: Generation, position: int) -> dict[str, Any]:
-    """Where to insert a chosen token: after this token of this document, even if the selection changes."""
+    """Return where to insert a chosen token: after this token of this document, even if the selection changes."""
     return {"document": str(document.key), "behind": document.path[position]}
 
 
 def heatmap_window(text: Text, position: int) -> tuple[int, int]:
-    """Start and end of the heatmap's positions: the whole of a short text, else a window around the position."""
+    """Return start and end of the heatmap's positions: all of a short text, or else a window around the position."""
     end = min(text.n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
     return max(0, end - HEATMAP_WINDOW), end
 
 
 def attention_heatmap(text: Text, selection: Selection, language: Language) -> dict[str, Any]:
-    """Attention weights of the selected head around the selected position."""
+    """Draw the attention weights of the selected head around the selected position."""
     tokenizer, position = text.tokenizer, text.at(selection)
     start, end = heatmap_window(text, position)
     weights = text.document.attn_weights(selection.layer, selection.head)[:end, :end].float().cpu().numpy()
     labels = [token_text(tokenizer, i) for i in text.ids[start:end]]
     shown, window = weights[start:end, start:end], text.config.window_of(selection.layer)
     if window is not None:
-        shown = np.where(np.tri(len(shown), k=-window, dtype=bool), np.nan, shown)  # out of sight
+        shown = np.where(np.tri(len(shown), k=-window, dtype=bool), np.nan, shown)  # beyond the attention window
     figure = maps.attention_heatmap(
         shown,
         labels,
@@ -196,17 +201,17 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
 
 
 def head_name(head: int | None, language: Language) -> str:
-    """A head inside a sentence; None stands for the average."""
+    """Name a head inside a sentence; None stands for the average."""
     return t("attention.average", language) if head is None else t("attention.head.n", language, n=head)
 
 
 def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
-    """(label, value) of each head."""
+    """Return (label, value) of each head."""
     return [(t("attention.all", language), AVERAGE), *((str(head), head) for head in range(n_head))]
 
 
 def count_sentence(n: int, limit: int, language: Language) -> str:
-    """The number of tokens of the prompt, or why it cannot be used."""
+    """Return the number of tokens of the prompt, or the reason why it cannot be used."""
     if n == 0:
         return t("prompt.empty", language)
     if n > limit:

@@ -1,4 +1,4 @@
-"""The words of a text: what a person hides as a whole, and what a sentence names."""
+"""The words of a text, which a person hides and sentences name as a whole."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _APOSTROPHES = "'’"
 
 
 def words_of(tokenizer: Vocabulary, ids: Sequence[int]) -> list[range]:
-    """The positions of each word, without control tokens. The tokens of one character belong together."""
+    """Return the positions of each word, without control tokens. The tokens of one character belong together."""
     words: list[range] = []
-    before = ""  # what the word can go on after; "" after a control token
+    before = ""  # text of the previous token; "" after a control token
     for position, text in enumerate(shown_tokens(tokenizer, ids)):
         if ids[position] in tokenizer.special_ids:
             before = ""
@@ -28,23 +28,23 @@ def words_of(tokenizer: Vocabulary, ids: Sequence[int]) -> list[range]:
     return words
 
 
-_PART = "\ufffd"  # stands for the part of a character
+_PART = "\ufffd"  # stands for a part of a character
 
 
 def _goes_on(before: str, text: str) -> bool:
-    """Whether a token goes on with the word of the one before it."""
+    """Return whether a token continues the word of the previous token."""
     first, last = text[:1], before[-1]
     inside = last.isalnum() or last in _APOSTROPHES
     return inside and not _is_cjk(first) and (first.isalnum() or (first in _APOSTROPHES and text[1:2].isalpha()))
 
 
 def _is_cjk(character: str) -> bool:
-    """Whether the character is a word by itself."""
+    """Return whether the character is a word by itself."""
     return "\u2e80" <= character <= "\u9fff"
 
 
 def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int], language: Language) -> str:
-    """A word of the text inside a sentence; with its number among its likes where the text has it twice."""
+    """Name a word inside a sentence. If the text repeats it, the name includes which occurrence it is."""
     texts = shown_tokens(tokenizer, ids)
 
     def text_of(positions: Sequence[int]) -> str:

@@ -43,20 +43,20 @@ from gpt.experiments.text_loss import score_text
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import prompt_ids
 
-MAX_PATCHED_TOKENS = 64  # of each text: a sweep makes a pass for each layer and position
+MAX_PATCHED_TOKENS = 64  # per text; a sweep runs one pass per layer and position
 
 
 class AnalysisEndpoints(Endpoints):
-    """Each runs one or two forward passes over the whole text; the loss of a long text takes several."""
+    """Each endpoint runs one or two forward passes over the whole text; the loss of a long text takes several."""
 
     def attention(self, prompt: str, layer: int, head: int, model: str = "") -> HeadWeights:
-        """The attention weights of one head. Prompt, layer and head are required.
+        """Get the attention weights of one head. Prompt, layer and head are required.
 
         Parameters:
-            prompt: text to read; an empty one is the token that stands before every text
-            layer: counts from 0
-            head: counts from 0
-            model: a name of the page's list; "" is the model that the app was started with
+            prompt: text to read; if empty, the model sees only the start-of-text token
+            layer: counted from 0
+            head: counted from 0
+            model: name from the page's list; "" is the model the app was started with
         Returns:
             tokens, and weights[query][key], where each row sums to 1
         """
@@ -71,15 +71,15 @@ class AnalysisEndpoints(Endpoints):
         }
 
     def logit_lens(self, prompt: str, position: int = -1, token_id: int | None = None, model: str = "") -> LogitLens:
-        """What each layer would predict if the model ended there: the logit lens. Only the prompt is required.
+        """Apply the logit lens: what the model would predict if it ended at each layer. Only the prompt is required.
 
         Parameters:
-            prompt: text to read; an empty one is the token that stands before every text
-            position: of the last token that the prediction sees, from 0; -1 is the last one of the prompt
-            token_id: the token to follow, an id of next_token or tokenize; null is the one that the model predicts
-            model: a name of the page's list; "" is the model that the app was started with
+            prompt: text to read; if empty, the model sees only the start-of-text token
+            position: the last token that the prediction sees, counted from 0; -1 is the last token of the prompt
+            token_id: the token to follow, an id from next_token or tokenize; null is the predicted token
+            model: name from the page's list; "" is the model the app was started with
         Returns:
-            chosen, the token followed; rows: two per layer, the best token there and how probable chosen is
+            chosen: the followed token; rows: two per layer, with the best token there and the probability of chosen
         """
         loaded, trace = self._trace(prompt, position, model)
         with _threads(loaded):
@@ -115,16 +115,16 @@ class AnalysisEndpoints(Endpoints):
         against: int | None = None,
         model: str = "",
     ) -> Contributions:
-        """What each head and feed-forward part adds to a logit: direct logit attribution. Only the prompt is required.
+        """Get what each head and feed-forward part adds to a logit (direct logit attribution). Only prompt is required.
 
         Parameters:
-            prompt: text to read; an empty one is the token that stands before every text
-            position: of the last token that the prediction sees, from 0; -1 is the last one of the prompt
-            token_id: the token whose logit is taken apart, an id of next_token or tokenize; null is the predicted one
-            against: the id of a token whose logit is subtracted, for the difference of the two; null is none
-            model: a name of the page's list; "" is the model that the app was started with
+            prompt: text to read; if empty, the model sees only the start-of-text token
+            position: the last token that the prediction sees, counted from 0; -1 is the last token of the prompt
+            token_id: the token whose logit is decomposed, an id from next_token or tokenize; null: the predicted token
+            against: id of a second token whose logit is subtracted; null subtracts nothing
+            model: name from the page's list; "" is the model the app was started with
         Returns:
-            logit, before a cap, and its parts, which sum to it: heads[layer][head], mlp[layer], embeddings and biases
+            the logit before a cap, and the parts that sum to it: heads[layer][head], mlp[layer], embeddings and biases
         """
         loaded, trace = self._trace(prompt, position, model)
         other = None if against is None else checked_token_id("against", against, loaded)
@@ -152,17 +152,17 @@ class AnalysisEndpoints(Endpoints):
         k: int = 20,
         model: str = "",
     ) -> Ablation:
-        """The next tokens before and after heads or layers are switched off. The prompt and one part are required.
+        """Compare the next tokens before and after switching off heads or layers. Prompt and one part are required.
 
         Parameters:
-            prompt: text before the token; an empty one is the token that stands before every text
-            heads: the heads to switch off, each as [layer, head], both from 0: [[6, 0], [4, 1]]
-            attn_layers: the layers, from 0, whose attention is switched off
-            mlp_layers: the layers, from 0, whose feed-forward part is switched off; list one in both for all of it
-            k: how many of the best tokens before and how many of the best after
-            model: a name of the page's list; "" is the model that the app was started with
+            prompt: text before the predicted token; if empty, the model sees only the start-of-text token
+            heads: heads to switch off, each as [layer, head], counted from 0: [[6, 0], [4, 1]]
+            attn_layers: layers whose attention is switched off, counted from 0
+            mlp_layers: layers whose feed-forward part is switched off; list a layer in both to skip it entirely
+            k: number of best tokens, before and after
+            model: name from the page's list; "" is the model the app was started with
         Returns:
-            tokens, best first: probability before and after; kl_bits: how far the predictions lie apart
+            tokens, best first, with the probability before and after; kl_bits: divergence of the two predictions
         """
         loaded = self.find_model(model)
         count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
@@ -192,19 +192,19 @@ class AnalysisEndpoints(Endpoints):
         k: int = 20,
         model: str = "",
     ) -> Steered:
-        """Turn a concept up: the next tokens and a continuation with and without it. Prompt and concept are required.
+        """Turn a concept up and compare predictions and continuations. Prompt and concept are required.
 
         Parameters:
-            prompt: text to continue; an empty one is the token that stands before every text
-            concept: a word such as "dog", whose first concept is taken, or a feature after a layer, as in "5.1553"
-            strength: a multiple of its natural strength, -10 to 10; null is the usual one of the page
-            max_new_tokens: length of both continuations; 0 is none
-            temperature: of both; 0 always takes the best token
-            seed: of both
-            k: how many of the best tokens before and how many of the best after
-            model: a name of the page's list; "" is the model that the app was started with
+            prompt: text to continue; if empty, the model sees only the start-of-text token
+            concept: a word such as "dog", for its first concept, or layer and feature, as in "5.1553"
+            strength: multiple of the natural strength, -10 to 10; null uses the page's default
+            max_new_tokens: length of both continuations; 0 generates none
+            temperature: of both continuations; 0 always takes the most probable token
+            seed: of both continuations
+            k: number of best tokens, before and after
+            model: name from the page's list; "" is the model the app was started with
         Returns:
-            the concept; tokens, best first: probability before and after; the continuations without and steered
+            the concept; tokens, best first, with the probability before and after; both continuations
         """
         loaded = self.find_model(model)
         count = int(checked_number("k", k, 1, loaded.tokenizer.n_vocab))
@@ -233,14 +233,14 @@ class AnalysisEndpoints(Endpoints):
     def hidden_state(
         self, prompt: str, layer: int, position: int = -1, name: str = "resid_post", model: str = ""
     ) -> HiddenState:
-        """The residual stream, or what is added to it, at one position. Prompt and layer are required.
+        """Get the residual stream, or what a layer adds to it, at one position. Prompt and layer are required.
 
         Parameters:
-            prompt: text to read; an empty one is the token that stands before every text
-            layer: counts from 0
-            position: of the token, from 0; -1 is the last one of the prompt
+            prompt: text to read; if empty, the model sees only the start-of-text token
+            layer: counted from 0
+            position: of the token, counted from 0; -1 is the last token of the prompt
             name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
-            model: a name of the page's list; "" is the model that the app was started with
+            model: name from the page's list; "" is the model the app was started with
         Returns:
             token, and values: n_embd numbers
         """
@@ -265,17 +265,17 @@ class AnalysisEndpoints(Endpoints):
         name: str = "resid_pre",
         model: str = "",
     ) -> PatchedLogits:
-        """Which activations of one text bring its prediction back in another: activation patching. Both are required.
+        """Find which activations of one text restore its prediction in another (activation patching). Both required.
 
         Parameters:
-            clean: a text
-            corrupted: a text of as many tokens, with another prediction
-            answer: the id of the token that follows the clean text; null is the one that the model predicts
-            other: the id of the token that follows the corrupted text; null is the one that the model predicts
+            clean: the original text
+            corrupted: a text of the same number of tokens with another prediction
+            answer: id of the token that follows the clean text; null is the predicted token
+            other: id of the token that follows the corrupted text; null is the predicted token
             name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
-            model: a name of the page's list; "" is the model that the app was started with
+            model: name from the page's list; "" is the model the app was started with
         Returns:
-            recovered[layer][position], 0 as corrupted and 1 as clean; both logit differences, tokens and texts
+            recovered[layer][position], from 0 (corrupted) to 1 (clean); both logit differences, tokens and texts
         """
         loaded = self.find_model(model)
         texts = [encode_prompt(loaded, checked_text(*each)) for each in (("clean", clean), ("corrupted", corrupted))]
@@ -299,13 +299,13 @@ class AnalysisEndpoints(Endpoints):
         }
 
     def loss(self, text: str, model: str = "") -> TextLoss:
-        """How well a model predicts a text: loss, perplexity, bits per byte. Only the text is required.
+        """Measure how well a model predicts a text: loss, perplexity, bits per byte. Only the text is required.
 
         Parameters:
-            text: 2 to 4,096 tokens; one longer than the context is read in windows that overlap by half
-            model: a name of the page's list; "" is the model that the app was started with
+            text: 2 to 4,096 tokens; a text longer than the context is read in windows that overlap by half
+            model: name from the page's list; "" is the model the app was started with
         Returns:
-            loss in nats per token, perplexity, bits_per_byte, and tokens: each after the first with its surprisal
+            loss in nats per token, perplexity, bits_per_byte, and tokens: all but the first, with their surprisal
         """
         loaded = self.find_model(model)
         ids = prompt_ids(loaded.tokenizer, checked_text("text", text))
@@ -331,7 +331,7 @@ class AnalysisEndpoints(Endpoints):
         }
 
     def _trace(self, prompt: object, position: object, model: object) -> tuple[LoadedModel, Trace]:
-        """The model, and the trace of one position of the prompt."""
+        """Return the model and the trace of one position of the prompt."""
         loaded = self.find_model(model)
         ids = encode_prompt(loaded, checked_text("prompt", prompt))
         place = checked_position(position, len(ids))
@@ -340,7 +340,7 @@ class AnalysisEndpoints(Endpoints):
 
 
 def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:
-    """The `count` best next tokens of each of two documents."""
+    """Return the `count` best next tokens of each of two documents."""
     before, after = (each.logits(each.n_read - 1).softmax(dim=0).numpy() for each in (original, edited))
     shown = dict.fromkeys([*best(after, before, count).tolist(), *best(before, after, count).tolist()])
     return [
@@ -350,7 +350,7 @@ def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generat
 
 
 def _chosen(loaded: LoadedModel, trace: Trace, token_id: object) -> int:
-    """The checked id; for None the most probable token after the traced position."""
+    """Return the checked id; for None, the most probable token after the traced position."""
     if token_id is None:
         return int(lens_top_tokens(loaded.model, trace, len(trace.layers) - 1, LENS_POINTS[-1], 0, k=1).token)
     return checked_token_id("token_id", token_id, loaded)

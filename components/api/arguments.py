@@ -1,4 +1,7 @@
-"""Checks of arguments, shared by the page and the endpoints. Each raises a ValueError that names the argument."""
+"""Checks of arguments, shared by the page and the endpoints.
+
+Each raises a ValueError that names the argument.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,25 @@ MAX_SCORED_TOKENS = 4096
 
 
 class Endpoints:
-    """Endpoints that take the name of a model; "" stands for the one the app was started with."""
+    """Endpoints that take the name of a model; "" is the model the app was started with."""
 
     def __init__(self, default_model: str) -> None:
         self.default_model = default_model
 
     def find_model(self, name: object) -> LoadedModel:
-        """The shared model of that name, including models trained by visitors."""
+        """Return the shared model with that name, including models trained by visitors."""
         return get_model(str(name) or self.default_model)
 
 
 def read(loaded: LoadedModel, prompt: object) -> Generation:
-    """A document of the prompt, read by the model."""
+    """Return a document of the prompt, read by the model."""
     document = Generation(loaded, checked_text("prompt", prompt))
     document.read()
     return document
 
 
 def checked_text(name: str, value: object) -> str:
-    """The checked text. Raises ValueError if it is not a string or too long."""
+    """Return the checked text. Raises ValueError if it is not a string or too long."""
     if not isinstance(value, str):
         raise PageError("error.not_text", name=name, type=type(value))
     if len(value) > MAX_CHARACTERS:
@@ -43,7 +46,11 @@ def checked_text(name: str, value: object) -> str:
 
 
 def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str]]:
-    """The checked messages of a chat. Raises ValueError for another form, too much text, and a prompt beside them."""
+    """Return the checked messages of a chat.
+
+    Raises:
+        ValueError: For malformed messages, too much text, or an additional prompt.
+    """
     messages = prompts.checked_messages(value)
     if prompt:
         raise PageError("error.prompt_and_messages")
@@ -52,12 +59,12 @@ def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str
 
 
 def checked_texts(name: str, value: object) -> list[str]:
-    """The texts of a list without empty ones, None for none. Raises ValueError for anything else."""
+    """Return the non-empty texts of a list; None means no texts. Raises ValueError for anything else."""
     return [text for each in _checked_list(name, value) if (text := checked_text(name, each))]
 
 
 def check_scored_length(n: int) -> None:
-    """Raise ValueError for too few or too many tokens to score."""
+    """Raise ValueError if there are too few or too many tokens to score."""
     if n < 2:
         raise PageError("loss.error.one" if n else "loss.error.empty")
     if n > MAX_SCORED_TOKENS:
@@ -65,17 +72,20 @@ def check_scored_length(n: int) -> None:
 
 
 def checked_position(value: object, n: int) -> int:
-    """A position among n; negative ones count from the end, as in a list."""
+    """Return a position among n tokens; negative positions count from the end, as in a list."""
     return int(checked_number("position", value, -n, n - 1)) % n
 
 
 def checked_token_id(name: str, value: object, loaded: LoadedModel) -> int:
-    """The id of a token of the vocabulary."""
+    """Return the token id after checking that the vocabulary has it."""
     return int(checked_number(name, value, 0, loaded.model.config.vocab_size - 1))
 
 
 def checked_heads(value: object) -> list[tuple[int, int]]:
-    """Pairs (layer, head) from a list of lists, None for none; whether a model has them is not checked."""
+    """Return (layer, head) pairs from a list of lists; None means no heads.
+
+    Does not check whether a model has these heads.
+    """
     heads: list[Any] = []
     for head in _checked_list("heads", value):
         pair = tuple(head) if isinstance(head, list) else head
@@ -85,7 +95,7 @@ def checked_heads(value: object) -> list[tuple[int, int]]:
 
 
 def checked_layers(name: str, value: object) -> list[int]:
-    """Numbers of layers from a list, None for none; whether a model has them is not checked."""
+    """Return the layer numbers of a list; None means no layers. Does not check whether a model has them."""
     layers = _checked_list(name, value)
     for layer in layers:
         check_layer_name(layer)

@@ -1,4 +1,4 @@
-"""Registration of the endpoints under their names, with what their docstrings say of arguments and results."""
+"""Registers the endpoints under their names and documents them with their docstrings."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from components.parts import Queue
 
 
 def register_endpoints(app: gr.Blocks, default_model: str) -> None:
-    """Register each endpoint under the name of its function; call inside the context of the app.
+    """Register each endpoint under the name of its function. Call this inside the app's context.
 
-    The MCP server of gradio offers the same functions as tools.
+    Gradio's MCP server offers the same functions as tools.
     """
     text, analysis = TextEndpoints(default_model), AnalysisEndpoints(default_model)
     functions: dict[Callable[..., Any], Queue] = {
@@ -45,7 +45,7 @@ def register_endpoints(app: gr.Blocks, default_model: str) -> None:
 
 
 def _describe(endpoint: BlockFunction) -> None:
-    """Show what the docstring says of parameters and returned values in the API page, and the type of the values."""
+    """Show the docstring's parameters and return values, with their types, on the API page."""
     function = endpoint.fn
     assert function is not None
     _, parameters, returns = get_function_description(function)
@@ -54,7 +54,7 @@ def _describe(endpoint: BlockFunction) -> None:
         component.api_info()["additional_description"] = description
     hint = get_type_hints(function)["return"]
     schema = python_type_to_json_schema(get_args(hint)[0] if inspect.isgeneratorfunction(function) else hint)
-    returns = returns or [""]  # without docstrings, under python -OO
+    returns = returns or [""]  # python -OO removes docstrings
     for component, description in zip(_components(endpoint.outputs), returns, strict=True):
         component.label = description
         component.api_info().update(schema, description=description)
@@ -65,7 +65,7 @@ def _components(blocks: Sequence[Block]) -> Iterator[Component]:
 
 
 def _with_sentences(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The endpoint with its errors as messages that reach the caller."""
+    """Wrap an endpoint so that its errors reach the caller as messages."""
     if inspect.isgeneratorfunction(function):
 
         @wraps(function)

@@ -1,4 +1,4 @@
-"""Types of what the endpoints return. A token's text has bytes that are no character as \\xNN."""
+"""Types of the endpoints' results. In a token's text, bytes that form no character are written as \\xNN."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import TypedDict
 
 
 class ListedModel(TypedDict):
-    """A model of the page's list. title: for people; is_default: whether "" stands for it; is_loaded: in memory."""
+    """A model of the page's list.
+
+    title: shown to people; is_default: whether "" selects it; is_loaded: whether it is in memory.
+    """
 
     name: str
     title: str
@@ -15,15 +18,18 @@ class ListedModel(TypedDict):
 
 
 class HiddenState(TypedDict):
-    """An activation of the residual stream at one position, n_embd numbers."""
+    """An activation of the residual stream at one position: n_embd numbers."""
 
     token: str
     values: list[float]
 
 
 class PatchedLogits(TypedDict):
-    """recovered[layer][position]: share of the logit difference, answer minus other, that one clean activation brings
-    back to the corrupted text; 0 as corrupted, 1 as clean. clean, corrupted: the differences."""
+    """The result of activation patching.
+
+    recovered[layer][position]: share of the logit difference (answer minus other) that one clean activation restores in
+    the corrupted text; 0 as corrupted, 1 as clean. clean, corrupted: the logit differences.
+    """
 
     clean_tokens: list[str]
     corrupted_tokens: list[str]
@@ -35,14 +41,14 @@ class PatchedLogits(TypedDict):
 
 
 class Tokens(TypedDict):
-    """A text as token ids, and the text of each."""
+    """The token ids of a text and the text of each token."""
 
     ids: list[int]
     tokens: list[str]
 
 
 class NextToken(TypedDict):
-    """A token with its probability after the settings and before them, and the natural logarithm of the latter."""
+    """A token with its probability after and before the settings, and the natural logarithm of the latter."""
 
     token_id: int
     token: str
@@ -52,15 +58,18 @@ class NextToken(TypedDict):
 
 
 class HeadWeights(TypedDict):
-    """weights[query][key] of a head over these tokens."""
+    """The attention weights of a head over these tokens: weights[query][key]."""
 
     tokens: list[str]
     weights: list[list[float]]
 
 
 class LensRow(TypedDict):
-    """The most probable token where a layer is left, at resid_mid (after its attention) or resid_post (after its
-    feed-forward part). entropy: bits. chosen_rank: 1 is the best."""
+    """The most probable token at one point of a layer.
+
+    point: resid_mid (after the attention) or resid_post (after the feed-forward part). entropy: bits. chosen_rank: 1 is
+    the best.
+    """
 
     layer: int
     point: str
@@ -73,7 +82,7 @@ class LensRow(TypedDict):
 
 
 class LogitLens(TypedDict):
-    """The chosen token, and two rows for each layer, from the first to the last."""
+    """The chosen token and two rows per layer, from the first layer to the last."""
 
     chosen_id: int
     chosen: str
@@ -81,7 +90,7 @@ class LogitLens(TypedDict):
 
 
 class Contributions(TypedDict):
-    """Parts of a logit, which sum to it: heads[layer][head], attn_bias[layer], mlp[layer], and the others."""
+    """The parts that sum to a logit: heads[layer][head], attn_bias[layer], mlp[layer], and the others."""
 
     token_id: int
     token: str
@@ -95,7 +104,7 @@ class Contributions(TypedDict):
 
 
 class AblatedToken(TypedDict):
-    """A token with its probability before and after parts of the model are switched off."""
+    """A token with its probability before and after switching off parts of the model."""
 
     token_id: int
     token: str
@@ -104,15 +113,14 @@ class AblatedToken(TypedDict):
 
 
 class Ablation(TypedDict):
-    """The next tokens, and the Kullback-Leibler divergence of the prediction after from the one before, in bits."""
+    """The next tokens, and the Kullback-Leibler divergence of the new prediction from the original one, in bits."""
 
     tokens: list[AblatedToken]
     kl_bits: float
 
 
 class Steered(TypedDict):
-    """A feature after a layer that is turned up: the next tokens before and after, and continuations without and with
-    it."""
+    """The effect of turning up a feature after a layer: next tokens before and after, and both continuations."""
 
     layer: int
     feature: int
@@ -124,8 +132,10 @@ class Steered(TypedDict):
 
 
 class ScoredToken(TypedDict):
-    """A token of a text by the prediction before it. rank: 1 is the best; surprisal, entropy: bits; log_probability:
-    nats."""
+    """A token of a text, scored by the prediction before it.
+
+    rank: 1 is the best; surprisal, entropy: bits; log_probability: nats.
+    """
 
     token_id: int
     token: str
@@ -137,7 +147,10 @@ class ScoredToken(TypedDict):
 
 
 class TextLoss(TypedDict):
-    """loss: mean cross-entropy in nats per token; perplexity: its exponential; tokens: all but the first."""
+    """The loss of a text.
+
+    loss: mean cross-entropy in nats per token; perplexity: its exponential; tokens: all but the first.
+    """
 
     loss: float
     perplexity: float

@@ -1,4 +1,4 @@
-"""Endpoints that write a text, predict a token, and tokenize."""
+"""Endpoints that generate text, predict tokens, and tokenize."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.tokenizer import prompt_ids
 
 
 class TextEndpoints(Endpoints):
-    """Generation waits in the admission queue of its model, as on the page."""
+    """Text endpoints. Generation waits in the admission queue of its model, as on the page."""
 
     def generate(
         self,
@@ -36,24 +36,24 @@ class TextEndpoints(Endpoints):
         stop: list[str] | None = None,
         delta: bool = False,
     ) -> Iterator[str]:
-        """Continue a prompt, or answer in a chat, token by token. Only one of the two is required.
+        """Continue a prompt or a chat, token by token. Only one of the two is required.
 
         Parameters:
-            prompt: text to continue; an empty one starts from the token that stands before every text
-            max_new_tokens: 1 up to the context of the model, twice that with on_full="crop"; the text may end before
+            prompt: text to continue; if empty, generation starts from the start-of-text token
+            max_new_tokens: 1 up to the model's context, or twice that with on_full="crop"; the text may end earlier
             temperature: 0 to 2; 0 always takes the most probable token
             top_k: keep the k most probable tokens; 0 keeps all
-            top_p: keep the most probable tokens that total this probability; 1 keeps all
-            min_p: keep tokens of at least this share of the best one's probability; 0 keeps all
-            repetition_penalty: above 1 lowers the tokens of the text; 1 is off
-            seed: a whole number of at least 0, the default; the same seed writes the same text; null draws one
-            model: a name of the page's list; "" is the model that the app was started with
-            on_full: "stop" ends where the context is full; "crop" goes on from the newest tokens that fit in it
-            messages: of a chat, instead of a prompt, each {"role", "content"}; for models with a chat template
-            stop: the text ends before the first of these texts
-            delta: send only what is new since the last update, instead of the whole new text
+            top_p: keep the most probable tokens that together reach this probability; 1 keeps all
+            min_p: keep tokens with at least this share of the best token's probability; 0 keeps all
+            repetition_penalty: above 1 makes tokens of the text less likely; 1 has no effect
+            seed: integer of at least 0; the same seed gives the same text; null draws a random one
+            model: name from the page's list; "" is the model the app was started with
+            on_full: "stop" ends when the context is full; "crop" continues from the newest tokens that fit
+            messages: of a chat, instead of a prompt, each {"role", "content"}; requires a model with a chat template
+            stop: list of texts; generation ends before the first one that occurs
+            delta: send only the characters added since the last update, instead of the whole new text
         Returns:
-            the new text so far: first "", then once for each token, or for several at once under load
+            the new text so far: first "", then after each token, or after several at once under load
         """
         loaded = self.find_model(model)
         params = sampling_params(
@@ -94,7 +94,7 @@ class TextEndpoints(Endpoints):
             yield text[len(sent) if delta else 0 :]
 
     def list_models(self) -> list[ListedModel]:
-        """The models that the other endpoints take by their names.
+        """List the models that the other endpoints take by name.
 
         Returns:
             a list of name, title, is_default and is_loaded
@@ -115,18 +115,18 @@ class TextEndpoints(Endpoints):
         min_p: float = 0.0,
         model: str = "",
     ) -> list[NextToken]:
-        """The most probable next tokens. Only the prompt is required.
+        """Get the most probable next tokens. Only the prompt is required.
 
         Parameters:
-            prompt: text before the token; an empty one is the token that stands before every text
-            k: how many tokens
-            temperature: 0 to 2; 0 gives the most probable token probability 1
+            prompt: text before the predicted token; if empty, the model sees only the start-of-text token
+            k: number of tokens
+            temperature: 0 to 2; at 0 the most probable token gets probability 1
             top_k: keep the k most probable tokens; 0 keeps all
-            top_p: keep the most probable tokens that total this probability; 1 keeps all
-            min_p: keep tokens of at least this share of the best one's probability; 0 keeps all
-            model: a name of the page's list; "" is the model that the app was started with
+            top_p: keep the most probable tokens that together reach this probability; 1 keeps all
+            min_p: keep tokens with at least this share of the best token's probability; 0 keeps all
+            model: name from the page's list; "" is the model the app was started with
         Returns:
-            a list, best first: token_id, token, probability with these settings, raw_probability and its log without
+            a list, best first: token_id, token, probability with these settings, raw_probability and its logarithm
         """
         loaded = self.find_model(model)
         params = sampling_params(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p)
@@ -147,13 +147,13 @@ class TextEndpoints(Endpoints):
         ]
 
     def tokenize(self, text: str, model: str = "") -> Tokens:
-        r"""The tokens of a text, after the control token that some models expect first. Only the text is required.
+        r"""Split a text into tokens, including the control token that some models expect first. Only text is required.
 
         Parameters:
             text: any text
-            model: a name of the page's list; "" is the model that the app was started with
+            model: name from the page's list; "" is the model the app was started with
         Returns:
-            ids, and tokens: the text of each, bytes that are no character as \xNN
+            ids, and tokens: the text of each token, with bytes that form no character as \xNN
         """
         tokenizer = self.find_model(model).tokenizer
         ids = prompt_ids(tokenizer, checked_text("text", text))
@@ -161,5 +161,5 @@ class TextEndpoints(Endpoints):
 
 
 def held_back(text: str, stops: list[str]) -> int:
-    """How many characters at the end of a text may begin one of the texts at which it ends."""
+    """Return how many characters at the end of a text may be the beginning of a stop text."""
     return max((n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n])), default=0)

@@ -1,38 +1,39 @@
-// A card: builds its parts once from the layout that the server describes, and sets what changes. What a person does is
-// kept until the server has handled it, and until then the server's older value of a control is not shown.
+// Builds the parts of a card once, from the layout that the server describes, and then sets only what changes. A
+// person's actions are kept until the server has handled them; until then, older values of the same control are
+// ignored.
 
 import { make, makeButton, setText } from "../widgets/dom.js";
 import { setWords } from "../widgets/glossary.js";
 import { defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
 
 /**
- * @typedef {Record<string, any>} Properties  of a part: the fixed ones, its words, and what is live
- * @typedef {object} Node  as `described` in parts.py
+ * @typedef {Record<string, any>} Properties  of a part: fixed properties, words and live properties
+ * @typedef {object} Node  as returned by `described` in parts.py
  * @property {string} kind  one of `BUILDERS`
- * @property {string} [name]  id of the element, and of the part in what is sent
+ * @property {string} [name]  id of the element, and of the part in messages to the server
  * @property {Record<string, string>} [words]  keys of the catalogue, by property
- * @property {boolean} [live]  whether it has properties that the server sends; none come while it is in something hidden
- * @property {Record<string, [queue: string, latest: boolean]>} [actions]  by event; latest: only the newest counts
+ * @property {boolean} [live]  whether the server sends properties for it; it sends none while the part is inside a hidden one
+ * @property {Record<string, [queue: string, latest: boolean]>} [actions]  by event; latest: only the newest action counts
  * @property {Node[]} [children]
  *
  * @typedef {object} Built
  * @property {HTMLElement} element
- * @property {(properties: Properties) => void} [set]  shows what has changed; called with all properties
+ * @property {(properties: Properties) => void} [set]  shows changes; called with all properties
  *
- * @typedef {object} Card  what a builder knows of its card
- * @property {(value: any, event?: string) => void} act  tells the server
+ * @typedef {object} Card  what a card gives its builders
+ * @property {(value: any, event?: string) => void} act  sends an action to the server
  * @property {(node: Node) => HTMLElement} build
- * @property {(element: Element) => void} forget  the parts in it leave the page
+ * @property {(element: Element) => void} forget  called when the parts inside it leave the page
  *
  * @typedef {(node: Node & Properties, card: Card) => Built} Builder
  * @typedef {[label: string, value: any][]} Choices
- * @typedef {[number: number, action: string, value: any]} Action  one that the server has not handled yet
- * @typedef {{ name: string, events: Record<string, string> }} Call  events: of the gr.HTML, by queue
+ * @typedef {[number: number, action: string, value: any]} Action  an action that the server has not handled yet
+ * @typedef {{ name: string, events: Record<string, string> }} Call  events: the events of the gr.HTML, by queue
  */
 
 let count = 0;
 
-/** A control with its label before it and the sentence after it. @param {string} kind @param {...HTMLElement} controls the first has the label */
+/** A control with its label before it and its sentence after it. @param {string} kind @param {...HTMLElement} controls the label belongs to the first */
 function labelled(kind, ...controls) {
   const element = make("div", `gb-field gb-${kind}`);
   const [label, info] = [make("label", "gb-label"), make("p", "gb-info")];
@@ -103,7 +104,7 @@ const BUILDERS = {
 
   widget: ({ widget, view, options, template, classes, name = "" }, { act }) => {
     const element = make("div", classes);
-    element.innerHTML = template; // ours, from the module in `components/widgets`
+    element.innerHTML = template; // our own, from the module in `components/widgets`
     requestAnimationFrame(() => {
       if (element.parentElement) mountIn(element, element.parentElement, { widget, view, id: name, options }, act);
     });
@@ -125,7 +126,7 @@ const BUILDERS = {
   code_text: () => {
     const element = make("div", "gb-field gb-code-text");
     const [head, label, copy, text] = [make("div", "gb-row"), make("span", "gb-label"), makeButton("gb-button"), make("pre")];
-    text.tabIndex = 0; // to scroll by keys
+    text.tabIndex = 0; // allows scrolling with the keyboard
     copy.addEventListener("click", () => navigator.clipboard?.writeText(text.textContent ?? ""));
     head.append(label, copy);
     element.append(head, text);
@@ -168,8 +169,8 @@ const BUILDERS = {
     range.addEventListener("input", () => follow(range, box));
     box.addEventListener("input", () => box.value && box.validity.valid && follow(box, range));
     box.addEventListener("change", () => {
-      if (box.validity.valid && box.value) return; // sent while it was typed
-      if (box.value) range.value = box.value; // a range keeps to its ends and steps
+      if (box.validity.valid && box.value) return; // already sent while typing
+      if (box.value) range.value = box.value; // a range input clamps to its ends and steps
       follow(range, box);
     });
     return {
@@ -324,7 +325,7 @@ const BUILDERS = {
       element,
       set: (properties) => {
         say(properties);
-        if (document.activeElement !== box) box.value = properties.value; // what cannot be used stays while it is typed
+        if (document.activeElement !== box) box.value = properties.value; // keeps an unusable text while it is being typed
       },
     };
   },
@@ -352,7 +353,7 @@ export function card(element, trigger, props, call) {
   /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
-  /** The value of the gr.HTML, which each event sends, has them too. @param {string} queue @param {Action[]} actions */
+  /** Keeps the pending actions, also in the value of the gr.HTML, which every event sends. @param {string} queue @param {Action[]} actions */
   function setPending(queue, actions) {
     pending[queue] = actions;
     const { interactive = [] } = pending;
@@ -384,7 +385,7 @@ export function card(element, trigger, props, call) {
     return made.element;
   }
 
-  /** @param {Record<string, any>} data  layout, words, seen, and "live.<name>" of each part that has something live */
+  /** @param {Record<string, any>} data  layout, words, seen, and "live.<name>" for each part with live properties */
   function draw({ layout, words, seen, ...live }) {
     if (!layout) return;
     for (const [queue, actions] of Object.entries(pending)) {
@@ -406,7 +407,7 @@ export function card(element, trigger, props, call) {
     }
   }
 
-  /** The value that a person has set and the server has not handled yet: it is newer than the server's. @param {Node} node @returns {Properties} */
+  /** The value that a person has set but the server has not handled yet; it overrides the server's. @param {Node} node @returns {Properties} */
   function unhandled(node) {
     const [queue] = node.actions?.act ?? [""];
     const [, , value] = (pending[queue] ?? []).findLast(([, name]) => name === `${node.name}:act`) ?? [];

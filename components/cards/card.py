@@ -1,4 +1,4 @@
-"""A card: one gr.HTML whose content and controls are drawn from parts, and the events of all cards of a tab."""
+"""Cards: one gr.HTML each, with content and controls drawn from parts, and the events of all cards of a tab."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ SHORT = ("interactive", "stop")  # queues whose handlers do not yield
 
 
 class Card:
-    """One gr.HTML with these parts.
+    """A gr.HTML built from parts.
 
-    name: of its view, `card.<name>`; the id on the page is `card-<name>`. html: the component. It raises an event of
-    EVENTS for each queue, and its value is, by event, what was done and not handled yet, in that queue and before it in
-    the interactive one: {queue: [[number, action, what was sent], ...]}.
+    name: its view is named `card.<name>`, its element on the page `card-<name>`. html: the component. It raises one
+    event of EVENTS per queue. The value, by event, contains the actions that are not handled yet in that queue,
+    preceded by those in the interactive queue: {queue: [[number, action, what was sent], ...]}.
     """
 
     def __init__(self, name: str, *parts: Part, classes: str = "gb-card") -> None:
         self.name = name
         self.root = Part("box", fixed={"classes": f"gb-stack {classes}".strip()}, children=parts)
         self.layout = self.root.described()
-        self.words: dict[str, Mapping[str, object]] = {}  # values of the placeholders, by key of the catalogue
-        self.actions: dict[str, Action] = {}  # by name of the part and event, as in "lesson-head:input"
+        self.words: dict[str, Mapping[str, object]] = {}  # placeholder values, by key of the catalogue
+        self.actions: dict[str, Action] = {}  # by part name and event, as in "lesson-head:input"
         for part in self.root.everything():
             self.words |= dict(part.words.values())
             for event, action in part.actions.items():
@@ -53,7 +53,7 @@ class Card:
             elem_classes=[
                 "gb-widget",
                 "gb-holder",
-            ],  # on an inner element too, so none that draws a border or a padding
+            ],  # gradio repeats these on an inner element, so none may draw a border or a padding
         )
         self.view = View(f"card.{name}", self._inputs, self._draw)
 
@@ -61,8 +61,11 @@ class Card:
         return s.language, json.dumps(s.cached(self._live)), self._seen(s)
 
     def _draw(self, s: Snapshot) -> dict[str, Any]:
-        """layout: the tree of the parts, which never changes. words: by key. seen: the number of the newest handled
-        action, by queue. live.<name>: the live properties of a part."""
+        """Return the data of the card.
+
+        layout: the tree of parts, which never changes. words: by key. seen: the number of the newest handled action, by
+        queue. live.<name>: the live properties of a part.
+        """
         texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
         return {"layout": self.layout, "words": texts, "seen": self._seen(s), **s.cached(self._live)}
 
@@ -80,11 +83,13 @@ class Card:
 def add_cards(
     events: Events, tab: str, cards: Sequence[Card], views: Sequence[View] = (), analysis: Analysis | None = None
 ) -> dict[Queue, Any]:
-    """Show cards in a tab, and wire one event of the tab for each queue, which are returned. views: of the pictures in
-    the cards."""
+    """Show cards in a tab and wire one event of the tab for each queue; return these events.
+
+    views: the views of the pictures in the cards.
+    """
     events.renderer.add(tab, [*(card.view for card in cards), *views], analysis)
     wired: dict[Queue, Any] = {}
-    for queue, event in EVENTS.items():  # "stop" is the last
+    for queue, event in EVENTS.items():  # "stop" comes last
         able = [card for card in cards if queue in card.queues]
         if not able:
             continue
@@ -100,13 +105,13 @@ def add_cards(
 
 
 def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> None:
-    """Handle what was done in these cards and is not handled yet, in order."""
+    """Handle the pending actions of these cards in order."""
     for handler, value in _pending(cards, queue, session, sent):
         handler(session, value)
 
 
 def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> Iterator[None]:
-    """As `act`, for handlers that may yield. The first yield tells the page that an action has arrived."""
+    """Handle actions like `act`, for handlers that may yield. The first yield confirms that an action has arrived."""
     for handler, value in _pending(cards, queue, session, sent):
         yield
         made = handler(session, value)
@@ -117,8 +122,10 @@ def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: d
 def _pending(
     cards: Sequence[Card], queue: Queue, session: Session, sent: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[Handler, Any]]:
-    """The handlers to call, with what each gets: first what was typed and chosen before, then what is in the queue.
-    sent: of each card, by queue, of unchecked content."""
+    """Yield the handlers to call, each with its value: first pending input and choices, then the actions of the queue.
+
+    sent: the value of each card, by queue, unchecked.
+    """
     for card, value in zip(cards, sent, strict=True):
         for each in dict.fromkeys(("interactive", queue)):
             found = value.get(each)

@@ -1,4 +1,4 @@
-"""A class: a page that others follow, a sequence of stops, short links with a QR code, and progress as a code.
+"""Teaching a class: pages that follow another page, sequences of stops, short links with a QR code, and progress codes.
 
-The scripts in this folder load only once one of these is used.
+The scripts in this folder load only when one of these is used.
 """

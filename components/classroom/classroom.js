@@ -1,4 +1,4 @@
-// A class on the page: the bar of the stops, a page that is followed, and the dialog with links, codes and progress.
+// The class on the page: the bar with the stops, following another page, and the dialog with links, codes and progress.
 
 import { register } from "../class_loader.js";
 import { make, makeButton } from "../widgets/dom.js";
@@ -9,15 +9,15 @@ import { createFollower } from "./follower.js";
 
 /**
  * @typedef {object} Shown  the signal "class"
- * @property {{ at: number, n: number, title: string } | null} stop  the open one of a sequence
+ * @property {{ at: number, n: number, title: string } | null} stop  the open stop of a sequence
  * @property {import("./dialog.js").Answer | null} answer
- * @property {string} code  of the class that this page followed last
+ * @property {string} code  the class that this page followed last
  * @property {Record<string, string>} words
  */
 
 document.head.append(make("link", "", "", { rel: "stylesheet", href: new URL("class.css", import.meta.url).href }));
 
-const LOST_MS = 2000; // after which a stop that was asked for counts as lost
+const LOST_MS = 2000; // a requested stop counts as lost after this time
 
 /** @type {Shown | null} */ let shown = null;
 let waitsUntil = 0;
@@ -28,14 +28,14 @@ document.body.prepend(bar);
 const follower = createFollower(draw);
 const dialog = createDialog();
 
-/** @param {string} text @param {() => void} act @param {string} [name] of a button without words @param {string} [style] */
+/** @param {string} text @param {() => void} act @param {string} [name] for a button without text @param {string} [style] */
 function button(text, act, name, style = "") {
   const made = makeButton(style, text, name ? { "aria-label": name, title: name } : {});
   made.addEventListener("click", act);
   return made;
 }
 
-/** Shows another stop; returns whether there is one. One that is still to come is waited for. @param {number} by */
+/** Shows another stop and returns whether there is one. Waits for a stop that was already requested. @param {number} by */
 function step(by) {
   const stop = shown?.stop;
   if (stop && performance.now() < waitsUntil) return true;
@@ -61,7 +61,7 @@ function parts() {
   return [...ended, back, next, ...place, ...again, whole, button("×", () => askClass({ do: "end" }), words.close)];
 }
 
-const measure = () => document.body.style.setProperty("--gb-bar", `${bar.offsetHeight}px`); // what is sticky stands below it
+const measure = () => document.body.style.setProperty("--gb-bar", `${bar.offsetHeight}px`); // sticky elements stay below the bar
 
 function draw() {
   const words = shown?.words ?? {};

@@ -1,4 +1,4 @@
-// The dialog of a class: links and their codes, the stops of a sequence, pages that follow, progress.
+// The dialog of a class: links and their codes, the stops of a sequence, following pages, and progress.
 
 import { make, makeButton, makeShape, setText } from "../widgets/dom.js";
 import { fill } from "../widgets/text.js";
@@ -9,19 +9,19 @@ import { encodeProgress, readCodes } from "./progress_code.js";
 /**
  * @typedef {{ url: string, qr: { size: number, path: string }, query?: string, code?: string }} Link
  *
- * @typedef {object} Answer  to a request of the dialog
+ * @typedef {object} Answer  the answer to a request of the dialog
  * @property {number} n  unique
- * @property {boolean} open  whether pages may be followed
- * @property {string} problem  why there is no link
+ * @property {boolean} open  whether other pages may follow this one
+ * @property {string} problem  reason why there is no link
  * @property {Link} [page]
  * @property {Link} [stops]
  * @property {Link} [room]
- * @property {string[]} sequences  as lines
+ * @property {string[]} sequences  sequences, as lines
  * @property {{ lesson: [string, string][], challenge: [string, string][] }} items  key and title
  */
 
-const COUNT_MS = 2000; // between two looks at how many follow
-const STOPS = "glassbox-stops"; // where the browser keeps the lines of a sequence
+const COUNT_MS = 2000; // interval for counting the following pages
+const STOPS = "glassbox-stops"; // where the browser stores the lines of a sequence
 
 export function createDialog() {
   const root = make("dialog", "", "", { id: "class-dialog", "aria-labelledby": "class-title" });
@@ -29,7 +29,7 @@ export function createDialog() {
   const title = make("h2", "", "", { id: "class-title" });
   const close = makeButton("gb-class-close", "×");
   const problem = make("p", "", "", { role: "status" });
-  const large = make("div", "gb-class-large"); // a code for the whole class to see
+  const large = make("div", "gb-class-large"); // a code large enough for the whole class
   large.hidden = true;
   const [page, stops, room, progress] = [makeLink(), makeLink(), makeLink(), make("output")];
   const lines = make("textarea", "", "", { rows: "9", spellcheck: "false", wrap: "off" });
@@ -48,7 +48,7 @@ export function createDialog() {
 
   /** @type {Answer | null} */ let answer = null;
   /** @type {Record<string, string>} */ let words = {};
-  let asks = false; // whether the answer opens it
+  let asks = false; // whether the answer opens the dialog
   let handled = 0; // number of the last answer
   /** @type {ReturnType<typeof setInterval> | undefined} */ let counting;
 
@@ -66,7 +66,7 @@ export function createDialog() {
     return { element, summary, says };
   }
 
-  /** A link to read and copy, and its code. */
+  /** A link to read and copy, with its code. */
   function makeLink() {
     const [element, field, copy, code] = [make("div", "gb-class-link"), make("input", "", "", { readonly: "" }), makeButton(""), makeButton("gb-class-qr")];
     element.append(row(field, copy), code);
@@ -98,13 +98,13 @@ export function createDialog() {
       await navigator.clipboard.writeText(text);
       setText(button, words.copied);
     } catch {
-      prompt(words.copy, text); // without the right to use the clipboard
+      prompt(words.copy, text); // fallback without permission to use the clipboard
     }
   }
 
   const base = () => `${location.origin}${location.pathname.replace(/\/?$/, "/")}`;
 
-  /** Asks for links, with the sequence where one is written. @param {Record<string, any>} more */
+  /** Requests links, including the sequence if one has been typed. @param {Record<string, any>} more */
   function ask(more = {}) {
     const text = lines.value.trim() ? { text: lines.value } : {};
     askClass({ do: "links", base: base(), ...text, ...more });
@@ -118,7 +118,7 @@ export function createDialog() {
     return [...lesson.map(([key]) => ofLessons[key] ?? 0), ...challenge.map(([key]) => ofChallenges[key] ?? 0)];
   }
 
-  /** What was handed in: a row for each student, and what is left to do. */
+  /** Draws the submitted codes: a row for each student, with what is left to do. */
   function drawTable() {
     const { lesson = [], challenge = [] } = answer?.items ?? {};
     const titles = [...lesson, ...challenge].map(([, each]) => each);
@@ -166,7 +166,7 @@ export function createDialog() {
 
   close.addEventListener("click", () => root.close());
   root.addEventListener("close", () => clearInterval(counting));
-  root.addEventListener("click", ({ target }) => target === root && root.close()); // beside it
+  root.addEventListener("click", ({ target }) => target === root && root.close()); // a click outside the dialog
   large.addEventListener("click", () => (large.hidden = true));
   root.addEventListener("cancel", (event) => {
     if (large.hidden) return;

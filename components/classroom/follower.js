@@ -1,23 +1,23 @@
-// Follows another page: shows its frames, and lets nothing through to the own session until it is left.
+// Follows another page: shows its frames, and blocks the visitor's own session until it is left.
 
 import { session } from "../arrival.js";
 import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
 
-const RETRY_MS = 2000; // after a server that did not answer
-const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // what is the page's own
+const RETRY_MS = 2000; // delay after a failed request
+const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // parts of the page that stay usable
 const SCROLLS = ["Tab", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End", "Escape"];
 
 /** @param {number} ms */
 const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** @param {() => void} onChange called when the page follows, or does no more */
+/** @param {() => void} onChange called when following starts or ends */
 export function createFollower(onChange) {
   const page = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  let code = ""; // of the class that is followed
-  let ended = ""; // why it is followed no more, unless by a click: "over", or "busy" where it is full
+  let code = ""; // the followed class
+  let ended = ""; // why following ended, unless by a click: "over", or "busy" if the class is full
   let running = new AbortController();
 
-  /** The address says whom the page follows: loading it again follows again. @param {string} value */
+  /** Puts the followed class into the address, so that a reload follows it again. @param {string} value */
   function name(value) {
     const parameters = new URLSearchParams(location.search);
     if (value) parameters.set("follow", value);
@@ -25,9 +25,9 @@ export function createFollower(onChange) {
     history.replaceState(null, "", `${location.pathname}${`${parameters}` ? `?${parameters}` : ""}${location.hash}`);
   }
 
-  /** Asks for frames, again and again. @param {AbortSignal} signal */
+  /** Requests frames in a loop. @param {AbortSignal} signal */
   async function listen(signal) {
-    await session(); // which knows the language
+    await session(); // the session knows the language
     let seen = "";
     while (!signal.aborted) {
       const numbers = document.body.hasAttribute("data-numbers") ? "1" : "";
@@ -71,7 +71,7 @@ export function createFollower(onChange) {
     onChange();
   }
 
-  /** What a person does is not done: the bar says how to. @param {Event} event */
+  /** Ignores a person's actions; the bar explains how to leave. @param {Event} event */
   function hold(event) {
     if (!code || !event.isTrusted || !(event.target instanceof Element) || event.target.closest(OPEN)) return;
     if (event instanceof KeyboardEvent && (SCROLLS.includes(event.key) || event.ctrlKey || event.metaKey)) {
@@ -79,17 +79,17 @@ export function createFollower(onChange) {
       return;
     }
     event.stopImmediatePropagation();
-    if (event.type !== "pointerdown") event.preventDefault(); // a touch may scroll
+    if (event.type !== "pointerdown") event.preventDefault(); // a touch may still scroll
     const button = /** @type {HTMLElement | null} */ (document.querySelector("#class-bar button"));
     if (event.type === "click" || event.type === "keydown") button?.animate({ scale: [1, 1.12, 1] }, { duration: 300 });
   }
 
   for (const type of ["pointerdown", "mousedown", "click", "keydown", "input"]) addEventListener(type, hold, true);
-  store.on("voice", () => code && again()); // another language, or numbers
+  store.on("voice", () => code && again()); // the language or the number format changed
   const asked = new URLSearchParams(location.search).get("follow");
   if (asked) queueMicrotask(() => follow(asked));
 
-  /** Says no more why it has ended. */
+  /** Stops explaining why following ended. */
   function forget() {
     ended = "";
     onChange();

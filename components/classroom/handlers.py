@@ -1,4 +1,4 @@
-"""The events of a class, and what the page shows of it."""
+"""The events of a class, and what the page shows about it."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 
-MAX_TEXT_CHARS = 12_000  # of a sequence
+MAX_TEXT_CHARS = 12_000  # longest sequence
 MAX_CODE_CHARS = 20
-MAX_BASE_CHARS = 300  # of the address of the page
+MAX_BASE_CHARS = 300  # longest address of the page
 _numbers = count(1)
 BAR = ("stop", "back", "next", "present", "leave", "close", "following", "alone", "again", "over", "busy", "name")
 DIALOG = (
@@ -41,8 +41,11 @@ DIALOG = (
 
 @dataclass(frozen=True)
 class ClassState:
-    """answer: to the last request of the dialog. room: of the pages that follow this one. code: of the class that this
-    page followed last."""
+    """The state of a class.
+
+    answer: to the last request of the dialog. room: of the pages that follow this one. code: of the class that this
+    page followed last.
+    """
 
     answer: dict[str, Any] | None = None
     room: Room | None = None
@@ -51,13 +54,16 @@ class ClassState:
     __hash__ = None  # type: ignore[assignment]
 
 
-PRIVATE = (ClassState, ShareState)  # states that those who follow do not see
+PRIVATE = (ClassState, ShareState)  # states hidden from followers
 
 
 @dataclass(frozen=True)
 class Classroom:
-    """What the events need. is_open: whether pages may be followed. items: keys of the lessons and of the challenges,
-    each with the titles' prefix."""
+    """The configuration of the events.
+
+    is_open: whether pages may be followed. items: keys of the lessons and of the challenges, each with the prefix of
+    its titles.
+    """
 
     events: Events
     places: Places
@@ -65,7 +71,7 @@ class Classroom:
     items: Mapping[str, Sequence[str]]
 
     def handle(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Do what was asked for. sent: "do", and more, of unchecked content."""
+        """Handle a request. sent: "do" and further values, unchecked."""
         does: dict[object, Handler] = {
             "stop": self.go_to_stop,
             "start": self.start,
@@ -78,25 +84,25 @@ class Classroom:
             yield from handler(session, sent) or ()
 
     def go_to_stop(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Show the stop "at" of the open sequence."""
+        """Show stop number "at" of the open sequence."""
         if type(sent.get("at")) is int:
             yield from open_stop(session, sent["at"], self.places)
 
     def start(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Open the sequence of "text", or of that name, at its first stop."""
+        """Open the sequence given as "text", or the named one, at its first stop."""
         text = sent.get("text")
         if isinstance(text, str):
             open_sequence(session, self._named(text[:MAX_TEXT_CHARS]))
             yield from open_stop(session, 0, self.places)
 
     def end(self, session: Session, sent: dict[str, Any]) -> None:
-        """Close the sequence; its page stays."""
+        """Close the sequence; the current page stays."""
         session.change(SequenceState, link="", stops=(), at=0)
 
     def make_links(self, session: Session, sent: dict[str, Any]) -> None:
-        """Answer with short links and their codes: to the page, to the sequence "text", and to follow the page.
+        """Answer with short links and their codes: to the page, to the sequence "text", and for following this page.
 
-        sent: "base", the address of the page without a query.
+        sent: "base" is the address of the page without a query.
         """
         base, text = sent.get("base"), sent.get("text")
         if not (isinstance(base, str) and base.startswith("http") and len(base) <= MAX_BASE_CHARS):
@@ -120,7 +126,7 @@ class Classroom:
         session.change(ClassState, answer=answer)
 
     def set_room(self, session: Session, sent: dict[str, Any]) -> None:
-        """Start or stop letting others follow this page; then answer like `make_links`."""
+        """Start or stop letting others follow this page, then answer like `make_links`."""
         room = session.state(ClassState).room
         if sent.get("on") is True and room is None:
             if not self.is_open:
@@ -133,7 +139,7 @@ class Classroom:
         self.make_links(session, sent)
 
     def go_on_alone(self, session: Session, sent: dict[str, Any]) -> None:
-        """Take the place and the text of the page that was followed; the next frame is whole."""
+        """Continue with the place and text of the followed page. The next frame is complete."""
         room = room_of(sent.get("code"))
         session.change(ClassState, code=str(sent.get("code"))[:MAX_CODE_CHARS])
         if room is not None and room.session is not session:
@@ -157,11 +163,11 @@ class Classroom:
         session.change(SequenceState, **vars(s.state(SequenceState)))
 
     def _named(self, text: str) -> str:
-        """The name of a sequence that has this text, else the text."""
+        """Return the name of the sequence with this text, or the text itself."""
         return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
 
     def _page_query(self, session: Session) -> str:
-        """Raises ValueError as `page_values`, and where it is too long."""
+        """Return the query of the page. Raises ValueError like `page_values`, or if the query is too long."""
         if session.document is None:
             raise PageError("error.no_text")
         with session.lock.reading():
@@ -180,7 +186,7 @@ def _drawn(url: str) -> dict[str, Any]:
 
 
 def shown(s: Snapshot) -> dict[str, Any] | None:
-    """What the page shows of a class; None without one."""
+    """Return what the page shows about its class; None without one."""
     sequence, state, is_followed = s.state(SequenceState), s.state(ClassState), not s.id
     if not (sequence.link or state.answer or state.code or is_followed):
         return None

@@ -1,11 +1,12 @@
-// Progress as a short code that is handed in: the level of each item, and a checksum against typing errors. It proves nothing.
+// Progress as a short code to hand in: the level of each item, and a checksum against typing errors. The code proves
+// nothing.
 
-const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; // Crockford's: without I, L, O, U
-const LEVELS = 3; // of an item: nothing, seen, solved
+const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; // Crockford's base 32, without I, L, O, U
+const LEVELS = 3; // levels of an item: untouched, seen, solved
 const CHECK_DIGITS = 3;
 const GROUP = 5; // digits between two hyphens
 
-/** Of the code's digits, and of the items that it is about: that of another version is none of this one. @param {string} digits @param {string[]} keys */
+/** Checksum over the digits and the item keys, so that codes from other versions are rejected. @param {string} digits @param {string[]} keys */
 function checksum(digits, keys) {
   let hash = 0x811c9dc5; // FNV-1a
   for (const character of `${digits} ${keys.join()}`) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
@@ -19,17 +20,17 @@ function written(value, length) {
   return digits;
 }
 
-/** Digits for that many items. @param {number} n */
+/** Number of digits for n items. @param {number} n */
 const lengthFor = (n) => (BigInt(LEVELS) ** BigInt(n) - 1n).toString(32).length;
 
-/** The code of the levels of items, 0 to 2. @param {number[]} levels @param {string[]} keys of the items */
+/** Encodes the levels of the items, 0 to 2 each. @param {number[]} levels @param {string[]} keys of the items */
 export function encodeProgress(levels, keys) {
   const value = levels.reduceRight((sum, level) => sum * BigInt(LEVELS) + BigInt(level), 0n);
   const digits = written(value, lengthFor(keys.length));
   return `${digits}${checksum(digits, keys)}`.replace(new RegExp(`(.{${GROUP}})(?=.)`, "g"), "$1-");
 }
 
-/** The levels of a code as somebody typed it; null for anything else. @param {string} code @param {string[]} keys of the items */
+/** Decodes the levels from a typed code; null if it is invalid. @param {string} code @param {string[]} keys of the items */
 export function decodeProgress(code, keys) {
   const typed = code.toUpperCase().replace(/O/g, "0").replace(/[IL]/g, "1").replace(/[^0-9A-Z]/g, "");
   const digits = typed.slice(0, -CHECK_DIGITS);
@@ -43,7 +44,7 @@ export function decodeProgress(code, keys) {
 }
 
 /**
- * What was handed in: a line for each student, with a name before the code or not. levels: null where the code is wrong.
+ * Parses submitted codes: one line per student, with an optional name before the code. levels: null if the code is wrong.
  * @param {string} text @param {string[]} keys of the items
  */
 export function readCodes(text, keys) {

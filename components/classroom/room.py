@@ -1,5 +1,7 @@
-"""A page that others follow. Frames are drawn once for each language, and sent to all pages that follow: nothing that
-they do reaches the session, and none of them runs the model.
+"""A page that others follow.
+
+Frames are drawn once per language and sent to all following pages. Nothing done on a following page reaches the
+session, and following pages never run the model.
 """
 
 from __future__ import annotations
@@ -29,28 +31,28 @@ from components.state.session import Session
 from components.state.snapshot import Snapshot
 
 FOLDER = "glassbox/class"
-DRAW_SECONDS = 0.25  # between two frames
-WAIT_SECONDS = 20.0  # that a page is kept waiting for a frame; less than the usual timeout of a proxy
-LOOK_SECONDS = 0.05  # between two looks for a change
-GONE_SECONDS = 2 * WAIT_SECONDS  # without a request, after which a page no longer follows
-MAX_FRAMES = 32  # that are kept for pages that come later
-AHEAD = 1e15  # ms: later than any click on a tab of a page that follows
-_rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()  # by code; their sessions hold them
+DRAW_SECONDS = 0.25  # minimum time between two frames
+WAIT_SECONDS = 20.0  # how long a request waits for a frame; below the usual timeout of a proxy
+LOOK_SECONDS = 0.05  # interval of checks for a change
+GONE_SECONDS = 2 * WAIT_SECONDS  # a page that sends no request for this long no longer follows
+MAX_FRAMES = 32  # number of frames kept for pages that are behind
+AHEAD = 1e15  # ms: later than any click on a tab of a following page
+_rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()  # by code; the sessions keep them alive
 _lock = threading.Lock()
 
 
 class Mirror:
-    """A session as its followers see it, in one language. The first of its frames is complete."""
+    """A session as its followers see it, in one language. Its first frame is complete."""
 
     is_mirror = True
 
     def __init__(self, session: Session, language: Language, numbers: bool, private: tuple[type, ...]) -> None:
         self.session, self.language, self.numbers, self.private = session, language, numbers, private
         self.sent: dict[Any, Any] = {}
-        self.frame_number, self.render_lock = 0, session.render_lock  # views share what states have computed
+        self.frame_number, self.render_lock = 0, session.render_lock  # views share values computed by the states
         self.seen_frame: int | None = None
         self.epoch = secrets.token_hex(4)
-        self.kept: tuple[int, tuple[str, ...]] = 1, ()  # number of the first frame, and the frames
+        self.kept: tuple[int, tuple[str, ...]] = 1, ()  # number of the first kept frame, and the frames
         self.drawing, self.drawn, self.drawn_at = asyncio.Lock(), -1, 0.0
         self._packed: tuple[tuple[int, int], bytes] | None = None
 
@@ -59,7 +61,7 @@ class Mirror:
         return self.session.lock
 
     def snapshot(self) -> Snapshot:
-        """What the session shows, without its id, its address and the answers to its requests."""
+        """Return a snapshot without the session's id, its address and the answers to its requests."""
         s = self.session.snapshot()
         states = {cls: state for cls, state in s.states.items() if cls not in self.private}
         return replace(
@@ -75,7 +77,7 @@ class Mirror:
         )
 
     async def draw(self, renderer: Renderer) -> None:
-        """Add a frame if the session has changed, DRAW_SECONDS after the last one at the earliest."""
+        """Add a frame if the session has changed, at the earliest DRAW_SECONDS after the last one."""
         if self.drawn == self.session.frame_number or time.monotonic() < self.drawn_at + DRAW_SECONDS:
             return
         async with self.drawing:
@@ -91,7 +93,10 @@ class Mirror:
             self.kept = (self.frame_number, (frame,)) if is_whole else (first, (*frames, frame))
 
     def newer(self, seen: str) -> bytes | None:
-        """The frames after the one that a page has, "epoch.number", as gzipped JSON; None if there are none."""
+        """Return the frames that follow a page's newest one, as gzipped JSON; None if there are none.
+
+        seen: the page's newest frame, as "epoch.number".
+        """
         epoch, _, number = seen.partition(".")
         first, frames = self.kept
         last = first + len(frames) - 1
@@ -106,17 +111,20 @@ class Mirror:
 
 
 class Room:
-    """A session that others follow. code: of the link. pages: when each that follows has asked last, by its name.
+    """A session that others follow.
 
-    touch: keeps the session from being idle. private: states that only the session itself shows.
-    Raises PageError if MAX_CLASSES are open.
+    code: of the link. pages: time of each following page's last request, by its name. touch: keeps the session from
+    becoming idle. private: states that only the session itself shows.
+
+    Raises:
+        PageError: If MAX_CLASSES rooms are open.
     """
 
     def __init__(
         self, session: Session, renderer: Renderer, touch: Callable[[], object], private: tuple[type, ...]
     ) -> None:
         self.session, self.renderer, self.touch, self.private = session, renderer, touch, private
-        self.code = hashlib.sha256(session.id.encode()).hexdigest()[:10]  # the same after a restart
+        self.code = hashlib.sha256(session.id.encode()).hexdigest()[:10]  # stays the same after a restart
         self.is_closed = False
         self.pages: dict[str, float] = {}
         self.mirrors: dict[tuple[Language, bool], Mirror] = {}
@@ -126,13 +134,13 @@ class Room:
             _rooms[self.code] = self
 
     def close(self) -> None:
-        """From now on nobody follows."""
+        """Stop all pages from following."""
         self.is_closed = True
         with _lock:
             _rooms.pop(self.code, None)
 
     def admit(self, page: str) -> bool:
-        """Whether a page follows; not the one after MAX_FOLLOWERS."""
+        """Return whether a page may follow; at most MAX_FOLLOWERS can."""
         now = time.monotonic()
         self.pages = {name: at for name, at in self.pages.items() if at > now - GONE_SECONDS}
         if page not in self.pages and len(self.pages) >= MAX_FOLLOWERS:
@@ -141,7 +149,7 @@ class Room:
         return True
 
     async def newer(self, language: Language, numbers: bool, seen: str) -> bytes | None:
-        """The frames that a page lacks, as soon as there are some; None after WAIT_SECONDS without any."""
+        """Return the frames that a page lacks as soon as there are any; None after WAIT_SECONDS."""
         key = language, numbers
         mirror = self.mirrors.setdefault(key, Mirror(self.session, language, numbers, self.private))
         end = time.monotonic() + WAIT_SECONDS
@@ -154,12 +162,15 @@ class Room:
 
 
 def room_of(code: object) -> Room | None:
-    """The room of a code, which may be anything."""
+    """Return the room with this code, or None. code: unchecked."""
     return _rooms.get(code) if isinstance(code, str) else None
 
 
 async def _follow(request: Request) -> Response:
-    """Frames that a page lacks: status 204 if there are none yet, 404 without a class, and 409 if it is full."""
+    """Send the frames that a page lacks.
+
+    The status is 204 if there are none yet, 404 without a class, and 409 if the class is full.
+    """
     room, asked = room_of(request.path_params["code"]), request.query_params
     if room is None:
         return Response(status_code=404)
@@ -176,7 +187,7 @@ async def _follow(request: Request) -> Response:
 
 
 def _count(request: Request) -> Response:
-    """How many pages follow."""
+    """Return the number of following pages."""
     room = room_of(request.path_params["code"])
     now = time.monotonic()
     return JSONResponse(0 if room is None else sum(at > now - GONE_SECONDS for at in list(room.pages.values())))

@@ -1,1 +1,1 @@
-"""Charts as plotly figures: numpy in, Figure out. No gradio, no torch."""
+"""Charts as plotly figures: NumPy arrays in, Figure out. Without gradio and torch."""

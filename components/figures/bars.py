@@ -1,4 +1,4 @@
-"""Bars: numpy in, figure out."""
+"""Bar charts: NumPy arrays in, figure out."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from components.figures.style import (
 )
 from components.labels import decimal, percent
 
-_LETTER = 0.027  # share of the bars' width that a letter takes on a phone
+_LETTER = 0.027  # width of a letter on a phone, as a fraction of the bars' width
 _PAIR = (LIGHT["before"], LIGHT["after"])
 _FOUR = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
 _STACK = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
-_SHARES = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # as the lengths of the residual stream
+_SHARES = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # same colours as the lengths of the residual stream
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
-_LABELLED = 12  # maximum number of bars that have a number each
+_LABELLED = 12  # maximum number of bars that each show a number
 _MAX_TICKS = 26  # token labels on an axis
 _MAX_CUTS = 64  # maximum number of blocks with separate lines
 _FLAT = {"type": "bar", "orientation": "h"}
@@ -45,13 +45,13 @@ _SILENT = {"hoverinfo": "skip", "showlegend": False}
 
 
 def _bars(x: np.ndarray, y: np.ndarray, name: str, colour: object, tip: str, **options: Any) -> Trace:
-    """Upright bars. tip: the format of a value."""
+    """Return upright bars. tip: format of a value in the tooltip."""
     shown = {"name": escape(name), "hovertemplate": f"%{{x}}: %{{y:{tip}}}<extra>{escape(name)}</extra>"}
     return {"type": "bar", "x": x, "y": y, "marker": {"color": colour, "line": {"width": 0}}} | shown | options
 
 
 def _numbers(texts: list[str]) -> dict[str, Any]:
-    """A number beyond the end of each bar."""
+    """Return options that show a number beyond the end of each bar."""
     return {
         "text": texts,
         "textposition": "outside",
@@ -70,11 +70,11 @@ def next_token_bars(
     after_name: str = "",
     chosen_name: str = "",
 ) -> Figure:
-    """Horizontal bars of next-token probabilities, the first label on top.
+    """Draw horizontal bars of next-token probabilities, with the first label on top.
 
-    before, after: probabilities, (len(labels),): the raw softmax, wide and light, and the sampling distribution, narrow
-    and dark. chosen: the row of the token that was sampled, or None. Without names there is no legend, without
-    `chosen_name` no entry of it for the sampled token.
+    before, after: probabilities, (len(labels),): the raw softmax (wide and light) and the sampling distribution (narrow
+    and dark). chosen: the row of the sampled token, or None. The legend is omitted if there are no names; it lists the
+    sampled token only if `chosen_name` is given.
     """
     before, after = floats(before), floats(after)
     names = [token_label(label, longest=11) for label in labels]
@@ -86,7 +86,7 @@ def next_token_bars(
         colours[chosen] = LIGHT["accent"]
     rows = list(range(len(labels)))
     tips = np.maximum(before, after)
-    room = 1 - _LETTER * np.array([len(change) for change in caption])  # share of the width left beside the label
+    room = 1 - _LETTER * np.array([len(change) for change in caption])  # fraction of the width left beside the label
     bars = _FLAT | {"y": rows, "hovertemplate": "%{x:.3%}"}
     wide = bars | {"x": before, "name": escape(before_name), "width": 0.76, "marker": {"color": LIGHT["before"]}}
     narrow = bars | {"x": after, "name": escape(after_name), "width": 0.36, "marker": {"color": LIGHT["after"]}}
@@ -106,7 +106,7 @@ def next_token_bars(
         ),
         names_axis(names, range=[len(labels) - 0.5, -0.5], ticklabelstandoff=14),
         height=22 * len(labels) + 36,
-        margin=(100, 8, 28, 4),  # constant for the names, so that the axis does not move with each token
+        margin=(100, 8, 28, 4),  # constant space for the names, so the axis does not move with each token
         barmode="overlay",
         showlegend=bool(before_name),
         legend=LEGEND | {"xref": "container", "yref": "container", "y": 1, "yanchor": "top", "indentation": -10},
@@ -115,7 +115,7 @@ def next_token_bars(
 
 
 def _change(before: float, after: float) -> str:
-    """ "41 % → 58 %", or one number if both are equal when rounded."""
+    """Return "41 % → 58 %", or one number if both round to the same value."""
     old, new = percent(float(before)), percent(float(after))
     return new if old == new else f"{old} → {new}"
 
@@ -128,18 +128,18 @@ def size_bars(
     ghosts: np.ndarray | None = None,
     blocks: np.ndarray | None = None,
 ) -> Figure:
-    """Horizontal bars of a model's sizes, the first on top: name and label above each.
+    """Draw horizontal bars of a model's sizes, with the first on top and name and label above each.
 
     counts, (N,): the filled bars. ghosts, (N,): outlined bars for absent or shared parts. blocks, (N,): the number of
     equal segments of a bar, one per block of the model.
     """
     counts = np.asarray(counts, dtype=np.float64)
     ghosts = np.zeros_like(counts) if ghosts is None else np.asarray(ghosts, dtype=np.float64)
-    rows, thick = np.arange(len(counts)), 0.4  # of a row
+    rows, thick = np.arange(len(counts)), 0.4  # bar thickness as a fraction of a row
     longest = float(max(counts.max(initial=0), ghosts.max(initial=0), 1e-9))
     bars = _FLAT | _SILENT | {"width": thick, "y": rows}
     outline = {"color": "rgba(0,0,0,0)", "line": {"color": LIGHT["muted"], "width": 1}}
-    cuts: list[tuple[float, float]] = []  # lines between the segments, as one path with gaps
+    cuts: list[tuple[float, float]] = []  # lines between the segments, drawn as one path with gaps
     for row, (count, n) in enumerate(zip(counts, np.ones_like(rows) if blocks is None else blocks, strict=True)):
         for place in count * np.arange(1, n) / n if n <= _MAX_CUTS else ():
             cuts += [(place, row - thick / 2), (place, row + thick / 2), (np.nan, np.nan)]
@@ -175,11 +175,10 @@ def signed_bars(
     title: str = "",
     full: float = 0.0,
 ) -> Figure:
-    """Horizontal bars from zero, the first on top: positive to the right, negative to the left.
+    """Draw horizontal bars from zero, with the first on top; positive bars point right, negative ones left.
 
-    values: (N,); names and ends: the labels left and right of the bars. heads: (layer, head) of the bars that are
-    heads, sent on a click. marked: the row in bold. title: what the values are, on an axis. full: a value that the axis
-    reaches.
+    values: (N,). names, ends: labels left and right of the bars. heads: (layer, head) of the bars that stand for heads,
+    sent on a click. marked: the row in bold. title: axis title. full: a value that the axis must include.
     """
     values = floats(values)
     ticks, rows = [escape(name) for name in names], np.arange(len(values))
@@ -198,7 +197,7 @@ def signed_bars(
         [
             bars | {"customdata": sent, "showlegend": False},
             text
-            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # the names are on the left
+            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # not left of zero, where the names are
             | {"textfont": SMALL | {"color": LIGHT["muted"]}},
         ],
         bare_axis(title, **scale, zeroline=True, zerolinecolor=LIGHT["line"], zerolinewidth=1),
@@ -218,9 +217,10 @@ def layer_bars(
     layer_title: str,
     value_title: str,
 ) -> Figure:
-    """Upright bars, two for each layer.
+    """Draw two upright bars for each layer.
 
-    attention, feed_forward: (n_layer,). ends: name and value of each contribution outside the layers, at the left.
+    attention, feed_forward: (n_layer,). ends: name and value of each contribution outside the layers, shown at the
+    left.
     """
     n_layer, n = len(attention), len(ends)
     every = max(1, -(-n_layer // 12))
@@ -248,11 +248,11 @@ def divergence_bars(
     first: int = 0,
     bits_title: str,
 ) -> Figure:
-    """A bar for each token: the divergence of two predictions of the next token, in bits.
+    """Draw one bar per token: the divergence between two predictions of the next token, in bits.
 
-    series: {legend entry: (N,)}; of two the first is wide and light, the second narrow and dark. An infinite value
-    reaches the top and has an infinity sign. labels: the N tokens before the predictions, the first at the position
-    `first` of the text. selected: the index to mark.
+    series: {legend entry: (N,)}; with two entries, the first is wide and light, the second narrow and dark. An infinite
+    value reaches the top and shows an infinity sign. labels: the N tokens before the predictions; the first is at
+    position `first` of the text. selected: the index to mark.
     """
     bits = [floats(values) for values in series.values()]
     finite = np.concatenate(bits)
@@ -298,10 +298,10 @@ def grouped_bars(
     tip: str = ".4~g",
     height: int = 300,
 ) -> Figure:
-    """Up to four upright bars for each name, side by side.
+    """Draw up to four upright bars side by side for each name.
 
-    groups: {legend entry: values, (N,)}; values not above 0 have no bar on a logarithmic axis. digits: the format of
-    the number on each of few bars.
+    groups: {legend entry: values, (N,)}; on a logarithmic axis, only values above 0 have a bar. digits: format of the
+    number on each bar, if there are few.
     """
     colours = _PAIR[-len(groups) :] if len(groups) <= 2 else _FOUR
     data = []
@@ -336,9 +336,10 @@ def stacked_bars(
     y_title: str,
     tip: str = ",",
 ) -> Figure:
-    """A bar for each name, of up to three parts, the first below.
+    """Draw one bar per name, stacked from up to three parts, the first at the bottom.
 
-    parts: {legend entry: values, (N,)}. spread: the ends of a line on each bar, (N,). highest: the end of the axis.
+    parts: {legend entry: values, (N,)}. spread: lower and upper ends of a line on each bar, (N,) each. highest: end of
+    the axis.
     """
     places = np.arange(len(names))
     data = [
@@ -359,7 +360,10 @@ def stacked_bars(
 
 
 def share_bars(shares: Mapping[str, np.ndarray], *, layer: int | None = None, x_title: str, y_title: str) -> Figure:
-    """Stacked shares of a whole by layer; {legend entry: (n_layer,)}, possibly negative. layer: the one to frame."""
+    """Draw stacked shares of a whole by layer.
+
+    shares: {legend entry: (n_layer,)}, possibly negative. layer: the one to frame.
+    """
     n_layer = len(next(iter(shares.values())))
     return figure(
         [
@@ -376,7 +380,7 @@ def share_bars(shares: Mapping[str, np.ndarray], *, layer: int | None = None, x_
 
 
 def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: str, height: int = 220) -> Figure:
-    """Adjacent bars between the edges. counts: numbers or shares, (N,); edges: ascending, (N + 1,)."""
+    """Draw adjacent bars between the edges. counts: numbers or shares, (N,); edges: ascending, (N + 1,)."""
     bars = {
         "type": "bar",
         "x": floats((edges[:-1] + edges[1:]) / 2),
@@ -393,10 +397,9 @@ def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: s
 def row_bars(
     rows: np.ndarray, names: Sequence[str], means: np.ndarray, stds: np.ndarray, *, place_title: str
 ) -> Figure:
-    """Each row of (n, C) as a bar chart, one below the other on one scale, with the mean as a line and one standard
-    deviation as a band.
+    """Draw each row of (n, C) as a bar chart, one below the other on a common scale.
 
-    means, stds: (n,). names: of the rows.
+    A line shows the mean, a band one standard deviation. means, stds: (n,). names: of the rows.
     """
     rows = floats(rows)
     n, width = rows.shape
@@ -426,7 +429,7 @@ def row_bars(
 
 
 class Cell(NamedTuple):
-    """One part of a word: its text, its width in bytes, whether this row's merge produced it, and its tooltip."""
+    """A part of a word: its text, its width in bytes, whether this row's merge produced it, and its tooltip."""
 
     text: str
     width: int
@@ -435,7 +438,7 @@ class Cell(NamedTuple):
 
 
 def merge_ladder(rows: Sequence[Sequence[Cell]]) -> Figure:
-    """One row per merge, from bytes at the top to tokens; the part that a row's merge produced is highlighted."""
+    """Draw one row per merge, from bytes at the top to tokens, highlighting the part that each merge produced."""
     starts = [np.cumsum([0, *(cell.width for cell in line)]).tolist() for line in rows]
     cells = [
         (row, start, cell) for row, line in enumerate(rows) for start, cell in zip(starts[row], line, strict=False)

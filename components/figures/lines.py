@@ -1,4 +1,4 @@
-"""Lines and points: numpy in, figure out."""
+"""Lines and points: NumPy arrays in, figure out."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from components.figures.style import (
     upright,
 )
 
-MAX_POINTS = 300  # maximum points of a training loss; more are averaged in groups
-ZERO_AT = 0.5  # where step 0 is on the logarithmic axis of steps
+MAX_POINTS = 300  # maximum number of points of a training loss; more are averaged in groups
+ZERO_AT = 0.5  # position of step 0 on the logarithmic axis of steps
 _HUES = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
 _SYMBOLS = ("circle", "square", "diamond")
 _PATHS = (
@@ -48,7 +48,7 @@ _PATHS = (
 def _curve(
     x: np.ndarray, y: Any, name: str, colour: str, dash: str = "solid", *, size: float = 0, width: float = 2
 ) -> Trace:
-    """A line, with a mark of that size at each point, if it is not 0. name: escaped."""
+    """Return a line, with a marker at each point if `size` is not 0. name: escaped."""
     line = {"color": colour, "dash": dash, "width": width}
     marks = {"mode": "lines+markers", "marker": {"color": colour, "size": size}} if size else {"mode": "lines"}
     tip = f"%{{x}}: %{{y:.4~g}}<extra>{name}</extra>"
@@ -68,10 +68,10 @@ def lines(
     ticks: Sequence[str] | None = None,
     height: int = 300,
 ) -> Figure:
-    """Up to four lines over one x axis, distinguished by hue and dash.
+    """Draw up to four lines over one x axis, distinguished by hue and dash.
 
-    x and each series: (N,). level_at: a name and a y, drawn as a horizontal line; mark: a name and an x, drawn as a
-    vertical line. ticks: the tick labels of each x, tokens.
+    x and each series: (N,). level_at: name and y of a horizontal line; mark: name and x of a vertical line. ticks: a
+    token as tick label for each x.
     """
     size = 6 if len(x) <= 40 else 0
     data = [
@@ -116,10 +116,10 @@ def path_lines(
     probability_title: str,
     rank_title: str,
 ) -> Figure:
-    """Up to six tokens from layer to layer: the probability above, the rank below on a logarithmic scale, 1 on top.
+    """Draw up to six tokens from layer to layer: probability above, rank below on a logarithmic scale with 1 on top.
 
-    probability, rank: (N, 2 n_layer), after the attention and after the feed-forward part of each layer; stages: the
-    name of each; tokens: (N,), distinguished by hue and dash.
+    probability, rank: (N, 2 n_layer), after the attention and after the feed-forward part of each layer; stages: their
+    names; tokens: (N,), distinguished by hue and dash.
     """
     n_layer, several = len(stages) // 2, len(tokens) > 1
     positions = floats(np.arange(len(stages)) / 2)
@@ -160,9 +160,9 @@ def stage_lines(
     title: str,
     percent: bool = False,
 ) -> Figure:
-    """One line per token across the stages; it ends with a cross at the stage that removed the token.
+    """Draw one line per token across the stages, ending with a cross at the stage that removed the token.
 
-    values: (tokens, stages), NaN where removed; the first stage is the raw input. ends: labels at the right end of the
+    values: (tokens, stages), NaN once removed; the first stage is the raw input. ends: labels at the right end of the
     remaining lines, "" for the others. followed: the highlighted row. customdata of a point is its token id.
     """
     values = np.asarray(values, np.float64)
@@ -171,8 +171,8 @@ def stage_lines(
     low, high = 0.0 if percent else float(finite.min()), float(finite.max())
     room = 0.05 * ((high - low) or 1.0)
     low, high = low - room, high + room
-    apart = 14 * (high - low) / (height - above - below)  # between two names, 14 pixels
-    order = [row for row in range(len(labels)) if row != followed] + [followed]  # drawn last, on top
+    apart = 14 * (high - low) / (height - above - below)  # at least 14 pixels between two names
+    order = [row for row in range(len(labels)) if row != followed] + [followed]  # the followed one last, on top
     notes = []
     for x, heights, texts in (
         (0, values[:, 0], [token_label(label, longest=11) for label in labels]),
@@ -200,7 +200,7 @@ def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> 
     alive = np.flatnonzero(np.isfinite(values))
     heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
     symbols = ["circle"] * len(heights)
-    if 0 < len(heights) < len(values):  # at its last height
+    if 0 < len(heights) < len(values):  # at the height of the last stage that kept it
         heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
     colour, name = LIGHT["accent" if own else "after"], token_label(label)
     sizes = [8 if symbol == "x" else 4 for symbol in symbols]
@@ -216,7 +216,7 @@ def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> 
 
 
 def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[float]:
-    """Descending heights moved apart to a distance of at least `gap`, within low..high if there is room."""
+    """Move descending heights apart to a distance of at least `gap`, within low..high if there is room."""
     heights_apart: list[float] = []
     for height in heights:
         heights_apart.append(min(float(height), heights_apart[-1] - gap if heights_apart else high))
@@ -238,9 +238,9 @@ def activation_curves(
     slope_title: str,
     flat_name: str,
 ) -> Figure:
-    """Functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
+    """Draw functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
 
-    x: ascending, (N,); each curve and derivative has the same shape. flat: the x at which the first function's slope is
+    x: ascending, (N,); each curve and derivative has the same shape. flat: the x where the first function's slope is
     zero, marked on both. At most three functions, distinguished by hue and dash.
     """
     panels = {"y": curves, "y2": derivatives}
@@ -275,7 +275,7 @@ def activation_curves(
 
 
 class Share(NamedTuple):
-    """A line of shares over the evaluations. values: (k,), in 0..1. colour: a name of the palette."""
+    """A line of shares over the evaluations. values: (k,), in 0..1. colour: name of a palette colour."""
 
     name: str
     values: np.ndarray
@@ -309,10 +309,12 @@ def learning_curve(
     shown: int | None = None,
     names: CurveNames = CurveNames(),
 ) -> Figure:
-    """Loss over the steps, on a logarithmic axis; below it shares, if any, and the learning rate, if there are losses.
+    """Draw the loss over the steps on a logarithmic axis, with any shares and the learning rate below.
 
-    losses, rates: (n,), of the updates 1 to n. eval_steps, val_losses, copy_losses: (k,), of the evaluations. guessing:
-    the loss of a uniform guess, in nats. shown: the step to mark.
+    The learning rate is shown if there are losses.
+
+    losses, rates: (n,), of updates 1 to n. eval_steps, val_losses, copy_losses: (k,), of the evaluations. guessing: the
+    loss of a uniform guess, in nats. shown: the step to mark.
     """
     at, looked_at = np.arange(1, len(losses) + 1), floats(np.maximum(eval_steps, ZERO_AT))
     data: list[Trace] = []
@@ -332,7 +334,7 @@ def learning_curve(
         data.append(line | {"yaxis": "y3", "showlegend": False})
     for trace in data:
         trace["hovertemplate"] = f"{names.step} %{{x:.0f}}: %{{y:.4~g}}<extra></extra>"
-    panels, lowest = {}, 0.24 if len(losses) else 0.0  # from the top: loss, shares, rates
+    panels, lowest = {}, 0.24 if len(losses) else 0.0  # from top to bottom: loss, shares, rates
     if shares:
         scale = {"range": [0, 104], "tickvals": [0, 50, 100]}
         panels["yaxis2"] = axis(names.shares, domain=[lowest, 0.46]) | scale
@@ -355,7 +357,7 @@ def learning_curve(
 
 
 def log_grouped(values: np.ndarray, most: int) -> np.ndarray:
-    """(n,) -> means of at most `most` adjacent groups, whose ends are evenly spaced on a log scale, float32."""
+    """Average (n,) values into at most `most` adjacent groups with ends evenly spaced on a log scale, as float32."""
     n = len(values)
     if n <= most:
         return floats(values)
@@ -365,7 +367,7 @@ def log_grouped(values: np.ndarray, most: int) -> np.ndarray:
 
 
 def stairs(values: np.ndarray) -> np.ndarray:
-    """Indices that a line needs: both ends, both sides of each jump, and spaced ones, evenly and on a log scale."""
+    """Return the indices that a line needs: both ends, both sides of each jump, and evenly and log-spaced points."""
     n = len(values)
     if not n:
         return np.array([], dtype=int)
@@ -391,10 +393,10 @@ def scaling_curves(
     y_title: str,
     moments: bool = False,
 ) -> Figure:
-    """Loss over a quantity, both axes logarithmic; `star` is a separate labelled point.
+    """Draw the loss over a quantity, both axes logarithmic; `star` is a separate labelled point.
 
-    others: of another architecture, in the colours of the last lines, with open marks. moments: the lines are moments
-    of training, early ones light, instead of models.
+    others: lines of another architecture, in the colours of the last lines, with open markers. moments: the lines show
+    moments of training, early ones light, instead of models.
     """
     tip = {"hovertemplate": "%{x:.3s}: %{y:.3f}"}
     data = []
@@ -420,7 +422,7 @@ def scaling_curves(
 
 
 class Hands(NamedTuple):
-    """One dimension pair: its name, and the angles of query and key in radians, counter-clockwise from the x axis."""
+    """A dimension pair: its name, and the angles of query and key in radians, counter-clockwise from the x axis."""
 
     name: str
     query: float
@@ -428,8 +430,8 @@ class Hands(NamedTuple):
 
 
 def circles(pairs: Sequence[Hands], query_name: str, key_name: str) -> Figure:
-    """A unit circle for each pair, with one hand for the query and one for the key."""
-    apart = 2.5  # between the centres
+    """Draw a unit circle for each pair, with one hand for the query and one for the key."""
+    apart = 2.5  # distance between the centres
     centres = [apart * i for i in range(len(pairs))]
     angles = {query_name: [pair.query for pair in pairs], key_name: [pair.key for pair in pairs]}
     data = []

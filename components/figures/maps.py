@@ -1,4 +1,4 @@
-"""Maps of cells: numpy in, figure out. The first row is on top."""
+"""Maps of cells: NumPy arrays in, figure out. The first row is on top."""
 
 from __future__ import annotations
 
@@ -29,35 +29,35 @@ from components.figures.style import (
 )
 from components.labels import decimal, shortened, signed
 
-_GAP = 4  # pixels, between labels and cells
-_SMALL = 10  # pixels, of the labels below attention weights
+_GAP = 4  # pixels between labels and cells
+_SMALL = 10  # font size of the labels below attention weights, in pixels
 _SHADES = SEQUENTIAL[:4]  # light enough for text on top
-_AROUND_ZERO = DIVERGING[2:-2]  # likewise
-_SCALE = 168  # pixels of a scale, margins included
+_AROUND_ZERO = DIVERGING[2:-2]  # also light enough for text
+_SCALE = 168  # length of a scale in pixels, including margins
 _TEXT_COLUMNS = 14  # maximum number of columns with numbers in the cells
 
 
 def _cells(z: np.ndarray, low: float, high: float, colours: tuple[Pair, ...], tip: str, **options: Any) -> Trace:
-    """The cells. tip: what is said of one."""
+    """Return the cells. tip: text of a cell's tooltip."""
     scale = {"zmin": low, "zmax": high, "colorscale": colorscale(colours)}
     cells = {"type": "heatmap", "z": floats(z), "xgap": 1, "ygap": 1, "hoverongaps": False}
     return cells | scale | {"hovertemplate": f"{tip}<extra></extra>"} | options
 
 
 def _written(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """A text in each cell."""
+    """Return options that write a text into each cell."""
     return {"text": texts, "texttemplate": "%{text}", "textfont": SMALL | {"color": LIGHT["text"]}}
 
 
 def _scale_above(ends: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
-    """A small scale in the margin above the cells, at the right; its title is `_scale_title`."""
+    """Return a small scale at the right of the margin above the cells; `_scale_title` draws its title."""
     place = {"orientation": "h", "x": 1, "xanchor": "right", "yref": "container", "y": 1, "yanchor": "top"}
     size = {"lenmode": "pixels", "len": _SCALE, "thickness": 8, "xpad": 20, "ypad": 4, "outlinewidth": 0}
     return {"colorbar": place | size | {"tickfont": {"size": 11}, "tickvals": ends, "ticktext": names} | ALL_LABELS}
 
 
 def _scale_title(title: str, margin: int) -> dict[str, Any]:
-    """The title of a scale, at the left of it in a margin of that height."""
+    """Return the title of a scale, placed to its left in a margin of this height, in pixels."""
     place = {"x": 1, "xanchor": "right", "xshift": 8 - _SCALE, "y": 1, "yanchor": "middle", "yshift": margin - 8}
     return note(escape(title), **ON_PAPER, **place, font={"size": 11}, borderpad=0)
 
@@ -82,11 +82,14 @@ def attention_heatmap(
     key_title: str,
     weight_title: str,
 ) -> Figure:
-    """Attention weights: rows are queries, columns are keys; keys after the query are blank where they get nothing.
+    """Draw attention weights with queries as rows and keys as columns.
 
-    weights: (T, S) in 0..1 or NaN, with T queries that are the last of the S keys; selected: the row to frame; first:
-    position of the first key in the text. full: the weight with the full colour. None: the first rows have few keys and
-    so large weights, so it is the largest weight after the first quarter, and the scale shows that.
+    Keys after the query stay blank if they get no weight.
+
+    weights: (T, S) in 0..1 or NaN; the T queries are the last of the S keys. selected: the row to frame. first:
+    position of the first key in the text. full: the weight with the full colour. Defaults to the largest weight after
+    the first quarter of the rows, because the first rows have few keys and therefore large weights; the scale shows
+    this.
     """
     n_query, n_key = np.shape(weights)
     ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
@@ -96,17 +99,17 @@ def attention_heatmap(
     queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
     numbered_keys = [f"{label}  {first + i}" for i, label in enumerate(keys)]
     numbered_queries = [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)]
-    # Margins by the length of the labels, and titles as annotations: otherwise plotly measures every label.
+    # Plotly would measure every label, so margins follow the length of the labels, and titles are annotations.
     left, below = _room(query_labels, LABEL["size"]), _room(key_labels, _SMALL)
     title = {**ON_PAPER, "xanchor": "center", "yanchor": "middle", "font": {}}
     own = None if selected is None else n_key - n_query + selected
-    # In the corner above the diagonal, which is blank in causal attention.
+    # The corner above the diagonal is blank in causal attention.
     corner = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1, "yanchor": "top", "len": 0.36, "thickness": 8}
     corner |= {"title": {"text": escape(weight_title), "side": "top"}, "outlinewidth": 0, "ypad": 4} | ALL_LABELS
     corner |= {"tickvals": [0, strongest], "ticktext": ["0", f"{'≥ ' if largest > strongest else ''}{strongest:.2g}"]}
     tip = f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}"
     gaps = {"xgap": int(n_key <= 48), "ygap": int(n_query <= 48), "showscale": n_key >= 6, "colorbar": corner}
-    # x and y have every label, for the hover text; x2 and y2 overlay them with as many as are readable.
+    # x and y have every label, for the hover text; x2 and y2 overlay them with as many labels as are readable.
     upright = max(map(len, keys), default=0) == 1
     columns: dict[str, Any] = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": 0 if upright else -90}
     columns |= {"ticklabelstandoff": _GAP, "tickfont": LABEL | {"size": _SMALL}}
@@ -131,7 +134,7 @@ def attention_heatmap(
 
 
 def _room(labels: Sequence[str], size: int) -> int:
-    """Pixels between the edge and an axis: its title, and the longest label in a monospaced font of that size."""
+    """Return the pixels between edge and axis: the title plus the longest label in a monospaced font of this size."""
     letters = (shortened(label, 14) for label in labels)
     widest = max((sum(1.0 if east_asian_width(c) in "WF" else 0.61 for c in text) for text in letters), default=0)
     return 26 + _GAP + round(size * widest)
@@ -149,14 +152,14 @@ def lens_heatmap(
     layer_title: str,
     value_title: str,
 ) -> Figure:
-    """The prediction of each layer after each token: rows are layers, columns are tokens of the text.
+    """Draw the prediction of each layer after each token: rows are layers, columns are tokens of the text.
 
-    probability: (n_layer, N), in 0..1, of each cell's best token. texts, tips: (n_layer, N), that token, and the cell's
+    probability: (n_layer, N), in 0..1, of each cell's best token. texts, tips: (n_layer, N), that token and the cell's
     tooltip. inputs, outputs: (N,), the input tokens and the actual next ones ("" if there is none). (row, column): the
     selected cell.
     """
     n_layer, n = np.shape(probability)
-    above, letters = 96, 8  # pixels for the scale, and for vertical tokens on a narrow page; of a token in a cell
+    above, letters = 96, 8  # pixels for the scale and vertical tokens on a narrow page; letters per cell
     names, followers, *cells = ([token_label(text, letters) for text in line] for line in (inputs, outputs, *texts))
     says = {"customdata": [[escape(tip) for tip in line] for line in tips]}
     below = {"overlaying": "x", "matches": "x", "side": "bottom", "tickfont": SMALL | {"color": LIGHT["muted"]}}
@@ -186,11 +189,11 @@ def recovery_heatmap(
     layer_title: str,
     value_title: str,
 ) -> Figure:
-    """What activation patching brings back, layers x positions.
+    """Draw what activation patching restores, by layer and position.
 
-    recovered: (n_layer, T), 0 as corrupted, 1 as clean; values below 0 and above 1 are possible, and the colour scale
-    is symmetric around 0. clean, corrupted: (T,), tokens of both prompts; where they differ the label has both. cell:
-    (layer, position) to frame.
+    recovered: (n_layer, T), 0 as corrupted, 1 as clean; values may lie outside 0..1, and the colour scale is symmetric
+    around 0. clean, corrupted: (T,), tokens of both prompts; the label shows both if they differ. cell: (layer,
+    position) to frame.
     """
     n_layer, n = np.shape(recovered)
     names = [
@@ -225,13 +228,13 @@ def head_map(
     head_title: str,
     value_title: str,
 ) -> Figure:
-    """One number for each head: rows are layers, columns are heads; NaN leaves a cell blank.
+    """Draw one number per head: rows are layers, columns are heads; NaN leaves a cell blank.
 
-    values: (n_layer, n_head); diverging around zero, or from 0 up. selected: (layer, head), the whole row if head is
-    None.
+    values: (n_layer, n_head), diverging around zero or counting up from 0. selected: (layer, head), or the whole row if
+    head is None.
     """
     n_layer, n_head = np.shape(values)
-    largest = max(float(np.nanmax(np.abs(values), initial=0)), 1e-6 if diverging else 0.1)  # small shares stay pale
+    largest = max(float(np.nanmax(np.abs(values), initial=0)), 1e-6 if diverging else 0.1)  # keeps small shares pale
     low = -largest if diverging else 0
     names = [f"−{largest:.2g}", f"+{largest:.2g}"] if diverging else ["0", f"{largest:.2g}"]
     tip = f"{escape(layer_title)} %{{y}}, {escape(head_title)} %{{x}}<br>{escape(value_title)} %{{z:+.3f}}"
@@ -267,10 +270,11 @@ def grid(
     first: tuple[int, int] = (0, 0),
     cell: tuple[int, int] | None = None,
 ) -> Figure:
-    """Numbers around zero, (rows, columns).
+    """Draw numbers around zero, (rows, columns).
 
-    With axis titles the rows and the columns are numbered, without them the cells, row by row. edge: the number with
-    the full colour, by default the largest. first: numbers of the first row and column; cell: (row, column) to frame.
+    With axis titles, rows and columns are numbered; without them, the cells are numbered row by row. edge: the number
+    with the full colour, by default the largest. first: numbers of the first row and column. cell: (row, column) to
+    frame.
     """
     rows, columns = np.shape(values)
     largest = edge or float(np.nanmax(np.abs(values), initial=1e-9))
@@ -290,7 +294,7 @@ def grid(
 
 
 def similarity_heatmap(cosines: np.ndarray, positions: np.ndarray, *, title: str, value: str) -> Figure:
-    """Cosine similarities (n, n) of the rows at `positions` (n,)."""
+    """Draw the cosine similarities (n, n) of the rows at `positions` (n,)."""
     tip = f"{escape(title)} %{{y}}, %{{x}}: {escape(value)} %{{z:.3f}}"
     cells = _cells(cosines, -1, 1, DIVERGING, tip, x=positions, y=positions, xgap=0, ygap=0)
     return figure(

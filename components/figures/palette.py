@@ -1,9 +1,9 @@
-"""Colours as pairs of a light and a dark theme; and the typeface of tokens.
+"""Colours as pairs for the light and the dark theme, and the typeface of tokens.
 
 The sequential map (weights, probabilities) and the diverging one (differences around zero) are lines through OKLab with
-equal steps, so that equal differences look equal; their lightness alone gives the order, which holds for every kind of
-colour blindness. Figures use the light colours; the browser replaces each by its partner on the dark theme
-(`DARK_PARTNERS`), so every light colour has exactly one dark one.
+equal steps, so that equal differences look equal. Lightness alone gives the order, which works for every kind of colour
+blindness. Figures use the light colours; on the dark theme the browser replaces each by its partner (`DARK_PARTNERS`),
+so every light colour has exactly one dark one.
 
 Source of the colour space: Ottosson, "A perceptual color space for image processing" (2020).
 """
@@ -20,7 +20,7 @@ MONO = (
 
 
 class Pair(NamedTuple):
-    """One colour as two hex strings."""
+    """A colour as two hex strings, light and dark."""
 
     light: str
     dark: str
@@ -33,7 +33,7 @@ PALETTE: dict[str, Pair] = {
     "text": Pair("#1a2130", "#e8ebf1"),
     "muted": Pair("#596273", "#9ca6b7"),
     "line": Pair("#e2e6ec", "#313845"),  # grids and hairlines
-    "accent": Pair("#c2410c", "#ffa352"),  # only for the selection
+    "accent": Pair("#c2410c", "#ffa352"),  # only the selection
     "primary": Pair("#2b6cb3", "#58cbe0"),  # the primary button
     "on_primary": Pair("#fefefe", "#0e1218"),
     "before": Pair("#b4d3e6", "#37577e"),  # bars: the model's own probabilities
@@ -65,7 +65,7 @@ DIVERGING: tuple[Pair, ...] = (
     Pair("#23418f", "#92ddfb"),
 )
 
-HEAD_HUES: dict[str, Pair] = {  # by role of a head, as in gpt.analysis
+HEAD_HUES: dict[str, Pair] = {  # by role of the head, as in gpt.analysis
     "previous_token": Pair("#037ac0", "#65b2f1"),
     "same_token": Pair("#17895b", "#5ed99e"),
     "first_token": Pair("#a87f09", "#f1c955"),
@@ -82,12 +82,15 @@ DARK_PARTNERS: dict[str, str] = {pair.light: pair.dark for pair in _EVERY}
 
 
 def colorscale(colours: tuple[Pair, ...]) -> list[list[float | str]]:
-    """A plotly colorscale [[0.0, hex], ..., [1.0, hex]] of the light theme."""
+    """Return a plotly colorscale [[0.0, hex], ..., [1.0, hex]] of the light theme."""
     return [[i / (len(colours) - 1), pair.light] for i, pair in enumerate(colours)]
 
 
 def css_variables() -> str:
-    """`--gb-<name>` for each colour, `--gb-seq-0..8`, `--gb-div-0..8`, `--gb-head-<role>`, for both themes."""
+    """Return the CSS variables of both themes.
+
+    These are `--gb-<name>` for each colour, `--gb-seq-0..8`, `--gb-div-0..8` and `--gb-head-<role>`.
+    """
     named = {name.replace("_", "-"): pair for name, pair in PALETTE.items()}
     named |= {f"seq-{i}": pair for i, pair in enumerate(SEQUENTIAL)}
     named |= {f"div-{i}": pair for i, pair in enumerate(DIVERGING)}

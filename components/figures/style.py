@@ -1,10 +1,11 @@
-"""What all figures share: layout, axes, marks and escaped text, in light colours that the browser replaces on the dark
-theme.
+"""The shared style of all figures: layout, axes, marks and escaped text.
 
-A figure is a dict as plotly.js reads it, {"data": [...], "layout": {...}}: to create and check plotly's own objects
-takes longer than a token may. Labels are tokens, that is, data: plotly interprets `<b>` and turns "1", "2" into
-numbers, so `& < >` are escaped and axes of names have integer positions with the names as tick texts. Every text is a
-parameter. Figures import neither gradio nor torch nor models.
+Figures use light colours, which the browser replaces on the dark theme. A figure is a dict in plotly.js's format,
+{"data": [...], "layout": {...}}, because creating and checking plotly's own objects takes longer than a token may take.
+
+Labels are tokens and therefore arbitrary data. Plotly interprets `<b>` and turns "1", "2" into numbers, so `& < >` are
+escaped, and axes of names use integer positions with the names as tick texts. Every text is a parameter. Figures import
+neither gradio nor torch nor models.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Options: TypeAlias = dict[str, Any]
 LIGHT = {name: pair.light for name, pair in PALETTE.items()}
 LABEL: dict[str, Any] = {"family": MONO, "size": 12, "color": LIGHT["text"]}
 SMALL = {"family": MONO, "size": 11}
-# Otherwise plotly measures every label, half of a chart's time, and omits those that reach beyond the edge.
+# By default plotly measures every label, half of a chart's time, and omits labels that cross the edge.
 ALL_LABELS = {"ticklabeloverflow": "allow"}
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
 LEGEND |= {"font": {"size": 11}}
@@ -32,17 +33,20 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def escape(text: str) -> str:
-    """Text without markup for plotly."""
+    """Escape a text so that plotly does not interpret it as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def token_label(text: str, longest: int = 14) -> str:
-    """A token for plotly: invisible characters visible, `& < >` escaped, cut with … after `longest` characters."""
+    """Return a token for plotly, cut with … after `longest` characters.
+
+    Invisible characters are marked and `& < >` escaped.
+    """
     return escape(shortened(text, longest))
 
 
 def floats(values: Any) -> np.ndarray:
-    """Numbers as float32, which travels as base64."""
+    """Return numbers as float32, which is sent as base64."""
     return np.asarray(values, dtype=np.float32)
 
 
@@ -55,21 +59,21 @@ def figure(
     margin: tuple[int, int, int, int] = (64, 8, 32, 44),
     **layout: Any,
 ) -> Figure:
-    """A figure in the page's layout. margin: left, right, above and below, in pixels."""
+    """Return a figure in the page's layout. margin: left, right, above and below, in pixels."""
     sides = dict(zip("lrtb", margin, strict=True))
     common = {"template": {}, "height": height, "margin": sides, "legend": LEGEND, "hovermode": "closest"}
     return {"data": data, "layout": common | {"xaxis": x, "yaxis": y} | layout}
 
 
 def axis(title: str = "", *, zero: bool = False, **options: Any) -> Options:
-    """An axis with a grid. zero: with a line at zero."""
+    """Return an axis with a grid. zero: whether to draw a line at zero."""
     common = {"gridcolor": LIGHT["line"], "fixedrange": True, "title": {"text": escape(title)}}
     line = {"zeroline": zero, "zerolinecolor": LIGHT["muted"], "zerolinewidth": 1}
     return common | line | options
 
 
 def bare_axis(title: str = "", **options: Any) -> Options:
-    """An axis without grid and ticks."""
+    """Return an axis without grid and ticks."""
     bare = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
     return bare | ({"title": {"text": escape(title)}} if title else {}) | options
 
@@ -77,8 +81,10 @@ def bare_axis(title: str = "", **options: Any) -> Options:
 def names_axis(
     names: Sequence[str], title: str = "", *, most: int | None = None, keep: int | None = None, **options: Any
 ) -> Options:
-    """An axis of integer positions with names, escaped already: all, or the first and every n-th after it, about
-    `most`, and `keep`."""
+    """Return an axis of integer positions labelled with escaped names.
+
+    With `most`, only the first and every n-th name after it are shown, about `most` in total, plus `keep`.
+    """
     step = 1 if most is None else max(1, -(-len(names) // most))
     regular = (i for i in range(0, len(names), step) if keep is None or abs(i - keep) > step / 2)
     positions = sorted({*regular, *(() if keep is None else (keep,))})
@@ -87,12 +93,12 @@ def names_axis(
 
 
 def steps_axis(n: int, title: str, *, most: int = 16, **options: Any) -> Options:
-    """An axis of the numbers 0 to n - 1, at most `most` of them written, such as layers or heads."""
+    """Return an axis of the numbers 0 to n - 1, such as layers or heads, with at most `most` of them written."""
     return bare_axis(title, tickvals=list(range(0, n, max(1, -(-n // most)))), **options)
 
 
 def log_axis(title: str, values: Sequence[np.ndarray]) -> Options:
-    """A logarithmic axis over the powers of ten around all values above zero."""
+    """Return a logarithmic axis that covers all values above zero in powers of ten."""
     above = np.concatenate([np.asarray(each, dtype=np.float64) for each in values])
     above = above[above > 0]
     low, high = -6.0, 0.0
@@ -103,32 +109,32 @@ def log_axis(title: str, values: Sequence[np.ndarray]) -> Options:
 
 
 def upright(x: float, colour: str = "accent", **line: Any) -> Options:
-    """A vertical line through the whole figure."""
+    """Return a vertical line through the whole figure."""
     pen = {"color": LIGHT[colour], "width": 1.5} | line
     return {"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1, "line": pen}
 
 
 def level(y: float) -> Options:
-    """A dotted horizontal line."""
+    """Return a dotted horizontal line."""
     pen = {"color": LIGHT["muted"], "width": 1.5, "dash": "dot"}
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": pen}
 
 
 def band(first: float, last: float) -> Options:
-    """A frame around columns, from top to bottom."""
+    """Return a frame around columns, from top to bottom."""
     pen = {"color": LIGHT["accent"], "width": 2}
     return {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": first, "x1": last, "line": pen}
 
 
 def frame(columns: tuple[int, int], rows: tuple[int, int], width: int = 2) -> Options:
-    """A frame around cells, from the first to the last column and row."""
+    """Return a frame around cells, from the first to the last column and row."""
     edges = {"x0": columns[0] - 0.5, "x1": columns[1] + 0.5, "y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
     return {"type": "rect", **edges, "line": {"color": LIGHT["accent"], "width": width}}
 
 
 def note(text: str, **place: Any) -> Options:
-    """A quiet word in the figure; text: escaped."""
+    """Return a quiet annotation in the figure; text: escaped."""
     return {"text": text, "showarrow": False, "font": {"size": 11, "color": LIGHT["muted"]}} | place
 
 
-ON_PAPER = {"xref": "paper", "yref": "paper"}  # places of a note as shares of the plot
+ON_PAPER = {"xref": "paper", "yref": "paper"}  # positions a note in fractions of the plot

@@ -1,12 +1,12 @@
-// Shows the plain first screen in the browser's language and theme until the page shows the same; what was typed until
-// then is typed there. At the first visit the text writes itself meanwhile; any key or click ends that. A visitor who is
-// back waits behind the screen for the own text: until then the page has the example, which would answer a key.
+// Shows the plain first screen in the browser's language and theme until the page shows the same. Then it passes on
+// what was typed. On the first visit the text writes itself meanwhile, until a key or click. Returning visitors wait
+// behind the screen for their own text: the page still has the example, which would react to keys.
 
 (() => {
-  const LONGEST_MS = 10_000; // from the moment when gradio has drawn the page
-  const WORD_MS = 330; // a reading pace
+  const LONGEST_MS = 10_000; // counted from when gradio has drawn the page
+  const WORD_MS = 330; // reading pace
   const FOCUS_FRAMES = 60;
-  const RISE = 30; // px of the arc above the line, as in widgets/composer/arcs.js
+  const RISE = 30; // height of the arc above the line in px, as in widgets/composer/arcs.js
   const screen = /** @type {HTMLElement} */ (document.getElementById("first-screen"));
   const query = new URLSearchParams(location.search);
 
@@ -28,7 +28,7 @@
   const isBack = read("sessionStorage", "glassbox-session") !== null;
   const path = location.pathname.replace(/\/$/, "");
   const isMoved = new URL(window.gradio_config.root).pathname.replace(/\/$/, "") !== path;
-  const isFrame = isElsewhere || isBack || isMoved; // another text, or another tab; or the page will not be drawn
+  const isFrame = isElsewhere || isBack || isMoved; // shows another text or tab, or the page will not be drawn
   screen.classList.toggle("first-is-frame", isFrame);
   screen.lang = template.dataset.language ?? "";
   screen.append(template.content);
@@ -41,17 +41,17 @@
   if (isBack) addEventListener("keydown", hold, true);
   const box = screen.querySelector("textarea");
   const first = box?.value ?? "";
-  let isComposing = false; // by an input method
+  let isComposing = false; // whether an input method is composing
   box?.addEventListener("input", () => screen.classList.add("first-typed"));
   box?.addEventListener("compositionstart", () => (isComposing = true));
   box?.addEventListener("compositionend", () => (isComposing = false));
 
   const isFirst = !isFrame && read("localStorage", "glassbox-seen") === null;
-  if (isFirst) document.body.dataset.invite = ""; // what the page invites to once the text is there
+  if (isFirst) document.body.dataset.invite = ""; // what the page invites the visitor to do once the text is there
   const finishWriting = isFirst && box && !matchMedia("(prefers-reduced-motion: reduce)").matches ? write(box) : () => {};
   let isWriting = screen.classList.contains("first-writing");
 
-  /** Lets the text write itself; returns a function that shows all of it at once. @param {HTMLTextAreaElement} area */
+  /** Writes the text word by word; returns a function that shows the rest at once. @param {HTMLTextAreaElement} area */
   function write(area) {
     /** @type {{ n: number, at: number, bars: [string, number][], arc: [number, number] | null }[]} */
     const steps = JSON.parse(/** @type {HTMLElement} */ (screen.querySelector(".first-page")).dataset.steps ?? "[]");
@@ -104,7 +104,7 @@
     return finish;
   }
 
-  /** A key goes to the text, whatever has the focus. @param {KeyboardEvent} event */
+  /** Sends a key to the text, whatever has the focus. @param {KeyboardEvent} event */
   function takeKey(event) {
     finishWriting();
     if (event.key.length > 1 || event.ctrlKey || event.metaKey || event.altKey || !box || document.activeElement === box) return;
@@ -112,7 +112,7 @@
     box.setSelectionRange(first.length, first.length);
   }
 
-  /** A click goes to what the page has there, once it is there. @param {PointerEvent} event */
+  /** Passes a click to the element that the page has at that point, once it is drawn. @param {PointerEvent} event */
   function takeClick({ clientX, clientY }) {
     if (!isWriting) return;
     finishWriting();
@@ -151,7 +151,7 @@
     area.setSelectionRange(box.selectionStart, box.selectionEnd);
     area.dispatchEvent(new InputEvent("input", { bubbles: true }));
   };
-  /** Once it is visible. @param {HTMLElement} area @param {number} frames that it is tried in */
+  /** Focuses an element once it is visible. @param {HTMLElement} area @param {number} frames number of frames to try */
   function focus(area, frames) {
     area.focus();
     if (frames && document.activeElement !== area) requestAnimationFrame(() => focus(area, frames - 1));

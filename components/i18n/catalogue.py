@@ -1,9 +1,9 @@
-"""Loads the catalogues, `<language>.json` beside this file: flat objects of key -> text.
+"""Loads the catalogues: one flat JSON object of key -> text per language, `<language>.json` in this folder.
 
-Another language is another file with the keys of `en.json`; a missing key is shown in English. Placeholders are
-`{name}` of `str.format`. Two keys describe the language itself: `language.name` is its label in the language switch,
-and `language.spacing` is "cjk" if words are not separated by spaces. Errors of gpt state their English sentence
-themselves; in another language it stands under `error.` and their key.
+To add a language, add a file with the keys of `en.json`; missing keys are shown in English. Placeholders are `{name}`
+of `str.format`. Two keys describe the language itself: `language.name` is its label in the language switch, and
+`language.spacing` is "cjk" if words are not separated by spaces. gpt's errors contain their English sentence; a
+translation has the key of the error, prefixed with `error.`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 
 
 def load_catalogues(folder: Path = FOLDER) -> dict[Language, dict[str, str]]:
-    """The catalogues of a folder by language, English first."""
+    """Return the catalogues of a folder by language, English first."""
     paths = sorted(folder.glob("*.json"), key=lambda path: (path.stem != FALLBACK, path.stem))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
@@ -29,14 +29,17 @@ LANGUAGES: dict[Language, str] = {language: texts["language.name"] for language,
 
 
 def has_text(key: str) -> bool:
-    """Whether the catalogue has that key."""
+    """Return whether the catalogue has that key."""
     return key in CATALOGUES[FALLBACK]
 
 
 def t(key: str, language: Language, **values: object) -> str:
-    """The text of a key in a language with its values filled in. Raises KeyError for an unknown key.
+    """Return the text of a key in a language, with its values filled in.
 
-    The singular is the key with ".one", where there is one: for 1 as the value `tokens`, else as `n`.
+    For a count of 1, the key with ".one" is used if it exists; the count is the value `tokens`, or else `n`.
+
+    Raises:
+        KeyError: For an unknown key.
     """
     catalogue = CATALOGUES[language]
     if str(values.get("tokens", values.get("n"))) == "1" and has_text(f"{key}.one"):
@@ -48,8 +51,10 @@ def t(key: str, language: Language, **values: object) -> str:
 
 
 def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
-    """Remove the space between a placeholder and the text around it if its value is Chinese there, except beside a
-    "·"."""
+    """Remove the space between a placeholder and the surrounding text if its value is Chinese there.
+
+    Spaces beside a "·" are kept.
+    """
     for name, value in values.items():
         text = str(value)
         if _is_cjk(text[:1]):

@@ -1,10 +1,10 @@
-"""Small experiments that a tab shows, one module each.
+"""Small experiments shown by tabs, one module each.
 
 Each panel is a function
 
     build_<name>(localizer, events, tab, is_open) -> None
 
-that builds one card in the current context: a title, an answer in one sentence, controls and charts. The tab with that
+that builds one card in the current context: title, one-sentence answer, controls and charts. The tab with that
 id shows the panel while `is_open(snapshot)` is true. A closed panel is neither drawn nor computed.
 
     layer_norm, shortcuts, tokenizer, masks, initialisation, tying, kernels, positions, skeleton, feed_forward

@@ -16,11 +16,11 @@ from gpt.experiments.activations import activation_curve, lowest_point
 
 SPAN = 3.0  # the charts show [-SPAN, SPAN]
 POINTS = 241
-DRAWN: tuple[Activation, ...] = ("gelu_tanh", "relu", "silu")  # the exact GELU would coincide with the first
+DRAWN: tuple[Activation, ...] = ("gelu_tanh", "relu", "silu")  # the exact GELU would coincide with the tanh version
 
 
 def curves_chart(x: float, language: Language) -> dict[str, Any]:
-    """The functions with their derivatives, and their values at x."""
+    """Draw the functions with their derivatives, and their values at x."""
     at = torch.tensor(float(x))
     grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend gives the values at x
     curves = {name: activation_curve(name, grid) for name in DRAWN}
@@ -43,5 +43,5 @@ def curves_chart(x: float, language: Language) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def flattest() -> float:
-    """The x at which the slope of GPT-2's GELU is zero."""
+    """Return the x where the slope of GPT-2's GELU is zero."""
     return lowest_point("gelu_tanh")

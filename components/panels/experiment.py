@@ -1,4 +1,4 @@
-"""Experiments that a person starts and stops: state, buttons and the event handlers."""
+"""Experiments that a person starts and stops: state, buttons and event handlers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
 T = TypeVar("T")
-UPDATE_SECONDS = 0.25  # between two frames of a running experiment
+UPDATE_SECONDS = 0.25  # time between two frames of a running experiment
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment(Generic[T]):
-    """The state of an experiment. latest: its newest result; id: identifies the active run, None if none is active."""
+    """The state of an experiment. latest: its newest result; id: identifies the active run, None if there is none."""
 
     latest: T | None = None
     id: object | None = None
@@ -35,9 +35,9 @@ class Experiment(Generic[T]):
 def experiment_buttons(
     name: str, label: str, state: type, steps: Callable[[Snapshot], Iterator[Any]], *, small: bool = True
 ) -> Part:
-    """The buttons that start and stop `run_steps`. One experiment runs at a time, for all visitors together.
+    """Return the buttons that start and stop `run_steps`. One experiment runs at a time for all visitors together.
 
-    label: of Start, a key; state: a dataclass with a field `run` of type `Experiment`.
+    label: catalogue key of the Start button; state: a dataclass with a field `run` of type `Experiment`.
     """
 
     def running(s: Snapshot) -> bool:
@@ -48,7 +48,7 @@ def experiment_buttons(
 
 
 def run_steps(state: type, steps: Callable[[Snapshot], Iterator[Any]], small: bool, session: Session) -> Iterator[None]:
-    """Experiment an experiment in its own thread and store each result in `run.latest`. small: use one core."""
+    """Run an experiment in its own thread and store each result in `run.latest`. small: use one core."""
     run_id = object()
     session.change(state, run=Experiment(id=run_id))
     yield
@@ -86,7 +86,7 @@ def stop_run(state: type, session: Session) -> None:
 
 
 def time_limited(results: Iterator[T], seconds: float) -> Iterator[T]:
-    """Yield results until the time is over; at least one."""
+    """Yield results until the time is up, but at least one."""
     end = time.monotonic() + seconds
     for result in results:
         yield result

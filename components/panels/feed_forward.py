@@ -1,4 +1,4 @@
-"""The feed-forward panel: hidden numbers of one token before and after the activation function."""
+"""The feed-forward panel: hidden values of one token before and after the activation function."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FeedForwardInputs(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """before, after: the hidden numbers around the activation function, (n_ff,) each."""
+    """The hidden values before and after the activation function, (n_ff,) each."""
 
     request: FeedForwardInputs
     before: np.ndarray
@@ -58,13 +58,13 @@ class Hidden(NamedTuple):
         return ACTIVATIONS[self.request.text.config.activation]
 
     def key(self, name: str) -> str:
-        """The catalogue key of a sentence, which is another one for a gated feed-forward part."""
+        """Return the catalogue key of a sentence; gated feed-forward parts have their own."""
         return f"ff.{name}.gated" if self.request.text.config.gated else f"ff.{name}"
 
 
 @dataclass(frozen=True)
 class FeedForwardState:
-    """The hidden numbers of the selected token in the selected layer."""
+    """The hidden values of the selected token in the selected layer."""
 
     result: Result[Hidden] | None = None
 
@@ -80,7 +80,7 @@ def compute(request: FeedForwardInputs) -> Hidden:
 
 @torch.inference_mode()
 def hidden(model: GPT, ids: Sequence[int], layer: int) -> tuple[np.ndarray, np.ndarray]:
-    """Hidden numbers of the last token's feed-forward part before and after the activation function, (n_ff,) each."""
+    """Return the last token's hidden values before and after the activation function, (n_ff,) each."""
     trace = Trace()
     model.hidden_states(torch.tensor([ids], device=model.device), trace=trace)
     here = trace.layers[layer]
@@ -118,7 +118,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def widths(s: Snapshot) -> dict[str, Any]:
-    """The vector lengths of the stages as bars, with the shapes of all tokens."""
+    """Draw the vector lengths of the stages as bars, with the shapes for all tokens."""
     shown = result_of(s)
     if shown is None:
         return chart_data(None, "")
@@ -137,7 +137,7 @@ def name(side: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
 
 
 def before(s: Snapshot) -> dict[str, Any]:
-    """A grid of the numbers before the activation function."""
+    """Draw the values before the activation function as a grid."""
     shown = result_of(s)
     if shown is None:
         return chart_data(None, "")
@@ -148,7 +148,7 @@ def before(s: Snapshot) -> dict[str, Any]:
 
 
 def after(s: Snapshot) -> dict[str, Any]:
-    """A grid of the numbers after the activation function."""
+    """Draw the values after the activation function as a grid."""
     shown = result_of(s)
     if shown is None:
         return chart_data(None, "")
@@ -159,7 +159,7 @@ def after(s: Snapshot) -> dict[str, Any]:
 
 
 def cells(values: np.ndarray, s: Snapshot) -> Any:
-    """The numbers as a grid, row by row, about twice as wide as high; unused cells are NaN."""
+    """Return the values as a grid, filled row by row, about twice as wide as high; unused cells are NaN."""
     columns = max(1, round((2 * len(values)) ** 0.5))
     rows = -(-len(values) // columns)
     filled = np.full(rows * columns, np.nan, dtype=np.float32)
@@ -184,7 +184,7 @@ ANALYSIS = computed(FeedForwardState, request_of, compute)
 
 
 def build_feed_forward() -> Panel:
-    """The selected token in the selected layer of the visitor's model."""
+    """Build the panel for the selected token in the selected layer of the visitor's model."""
     sides = (
         column(
             sentence(f"ff-name-{side}", kind="question"),

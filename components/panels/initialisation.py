@@ -40,14 +40,14 @@ from gpt.experiments.initialisation import (
 
 CONTEXT, HEAD_SIZE = 32, 16
 BINS = 60
-NEAR_UNIFORM = 0.2  # nats from ln(vocab_size) that count as uniform
+NEAR_UNIFORM = 0.2  # maximum distance from ln(vocab_size) that counts as uniform, in nats
 RANGES = {"layers": (1, 24, 1), "width": (32, 256, 32), "seed": (0, 100, 1)}
 VOCABULARIES = (256, 1024, 4096, 10000)
 STDS = (0.005, 0.02, 0.1, 0.5)
 
 
 class InitialisationInputs(NamedTuple):
-    """The untrained model, and the visitor's text to compare with, None if there is none."""
+    """The untrained model, and the visitor's text for comparison; None if there is none."""
 
     config: GPTConfig
     std: float
@@ -56,7 +56,10 @@ class InitialisationInputs(NamedTuple):
 
 
 class Untrained(NamedTuple):
-    """trained: norms of the visitor's model on its text, () without a text."""
+    """Measurements of untrained models.
+
+    trained: norms of the visitor's model on its text; () without a text.
+    """
 
     config: GPTConfig
     prediction: InitialPrediction
@@ -128,7 +131,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def logits(s: Snapshot) -> dict[str, Any]:
-    """A histogram of the logits at one position."""
+    """Draw a histogram of the logits at one position."""
     untrained = result_of(s)
     if untrained is None:
         return chart_data(None, "")
@@ -150,7 +153,7 @@ def logits(s: Snapshot) -> dict[str, Any]:
 
 
 def norms(s: Snapshot) -> dict[str, Any]:
-    """Norms after each layer of an untrained model, with and without the scaled initialisation."""
+    """Draw the norms after each layer of an untrained model, with and without scaled initialisation."""
     untrained = result_of(s)
     if untrained is None:
         return chart_data(None, "")
@@ -196,7 +199,7 @@ SETTINGS = Settings(InitialisationState, CHECKS)
 
 
 def build_initialisation() -> Panel:
-    """Small models of the chosen configuration, initialised."""
+    """Build the panel with small, freshly initialised models of the chosen configuration."""
     ranges = (SETTINGS.slider(f"start.{name}", low, high, step) for name, (low, high, step) in RANGES.items())
     vocabularies, stds = [(f"{n:,}", n) for n in VOCABULARIES], [(f"{std:g}", std) for std in STDS]
     part = panel_section(

@@ -1,4 +1,4 @@
-"""The speed panel: operations saved by the KV cache and by fused attention, counted, and measured on request."""
+"""The speed panel: operations saved by the KV cache and fused attention, counted at once and measured on request."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
 from gpt.models.memory import format_bytes
 
-MIN_TOKENS = 16  # the lengths double from here
+MIN_TOKENS = 16  # shortest length; each further length is twice as long
 MAX_SECONDS = 15.0
-GROWTH = 12  # estimated time of the next length, in units of the slowest token so far
+GROWTH = 12  # estimated time of the next length, as a multiple of the slowest token so far
 KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "eager"))
 
 
 class Measured(NamedTuple):
-    """is_short: the measurement ended early, because the next length would have exceeded the time limit."""
+    """A speed measurement.
+
+    is_short: the measurement ended early, because the next length would have exceeded the time limit.
+    """
 
     rows: tuple[SpeedRow, ...]
     is_short: bool = False
@@ -39,7 +42,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelsState:
-    """run: the measurement."""
+    """The state of the panel. run: the measurement."""
 
     run: Experiment[Measured] = field(default_factory=Experiment)
 
@@ -49,20 +52,20 @@ class KernelsState:
 
 
 class Costs(NamedTuple):
-    """Costs of the next token at each length. cached: with KV cache and SDPA; plain: with neither."""
+    """Costs of the next token at each length. cached: with KV cache and SDPA; plain: without both."""
 
     cached: list[Cost]
     plain: list[Cost]
 
 
 def lengths_of(config: GPTConfig) -> list[int]:
-    """16, 32, ... and the block size."""
+    """Return 16, 32, ... and the block size."""
     doubles = [MIN_TOKENS << i for i in range(16) if MIN_TOKENS << i < config.block_size]
     return [*doubles, config.block_size]
 
 
 def costs(s: Snapshot) -> Costs | None:
-    """Costs for the configuration of the visitor's model; None without a text."""
+    """Return the costs for the configuration of the visitor's model; None without a text."""
     if s.text is None or no_text(s):
         return None
     config, size = s.text.config, s.text.loaded.model.dtype.itemsize
@@ -91,7 +94,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def short(n: int) -> str:
-    """A large number in millions or billions."""
+    """Format a large number in millions or billions."""
     return f"{n / 1e9:,.2f} × 10⁹" if n >= 1e9 else f"{n / 1e6:,.2f} × 10⁶"
 
 
@@ -107,7 +110,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def counted_lines(s: Snapshot) -> dict[str, Any]:
-    """Multiplications for the next token over the length of the text."""
+    """Draw the number of multiplications for the next token against the length of the text."""
     counted = s.cached(costs)
     if counted is None:
         return chart_data(None, "")
@@ -126,7 +129,7 @@ def counted_lines(s: Snapshot) -> dict[str, Any]:
 
 
 def bytes_table(s: Snapshot) -> dict[str, Any]:
-    """Bytes of the KV cache and of eager attention weights."""
+    """Return a table of the bytes used by the KV cache and by eager attention weights."""
     counted = s.cached(costs)
     if counted is None:
         return {"rows": []}
@@ -137,7 +140,7 @@ def bytes_table(s: Snapshot) -> dict[str, Any]:
 
 
 def measure(s: Snapshot) -> Iterator[Measured]:
-    """Time one length after the other, until the next one would exceed MAX_SECONDS."""
+    """Time one length after another until the next one would exceed MAX_SECONDS."""
     if s.text is None or no_text(s):
         raise PageError("error.no_text")
     model, ids = s.text.loaded.model, s.text.ids[: s.text.n_read]
@@ -153,12 +156,12 @@ def measure(s: Snapshot) -> Iterator[Measured]:
 
 
 def slowest(rows: tuple[SpeedRow, ...]) -> float:
-    """The time of the slowest token at the last length, in seconds."""
+    """Return the time of the slowest token at the last length, in seconds."""
     return max(row.seconds for row in rows[-len(KINDS) :])
 
 
 def measured_lines(s: Snapshot) -> dict[str, Any]:
-    """Tokens per second of the four variants over the length of the text."""
+    """Draw the tokens per second of the four variants against the length of the text."""
     measured = s.state(KernelsState).run.latest
     if measured is None:
         return chart_data(None, "")
@@ -205,7 +208,7 @@ VIEWS = (
 
 
 def build_kernels() -> Panel:
-    """Costs are counted at once, speed is measured on request."""
+    """Build the panel that counts costs at once and measures speed on request."""
     measured = column(
         caption("kernels.measure.says", seconds=f"{MAX_SECONDS:g}"),
         experiment_buttons("kernels", "kernels.measure", KernelsState, measure, small=False),

@@ -52,8 +52,11 @@ EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
 
 @dataclass(frozen=True)
 class LayerNormState:
-    """source: of the rows. scale, shift: applied on top of the learned ones. eps: a key of EPS. result: rows of the
-    visitor's model."""
+    """The settings of the panel.
+
+    source: of the rows. scale, shift: applied after the learned ones. eps: a key of EPS. result: rows of the visitor's
+    model.
+    """
 
     source: Source = "example"
     norm: NormName = "ln_1"
@@ -64,7 +67,7 @@ class LayerNormState:
 
 
 class LayerNormInputs(NamedTuple):
-    """The token at a position and the one before it, at a normalisation of a layer."""
+    """The token at a position and the one before it, at one normalisation of a layer."""
 
     text: Text
     norm: NormName
@@ -80,7 +83,7 @@ class Rows(NamedTuple):
 
 
 def request_of(s: Snapshot) -> LayerNormInputs | None:
-    """The rows to compute; None for the example rows and while the text is being generated."""
+    """Return the rows to compute; None for the example rows and while the text is being generated."""
     state, text = s.state(LayerNormState), text_of(s)
     if state.source != "model" or text is None:
         return None
@@ -90,25 +93,25 @@ def request_of(s: Snapshot) -> LayerNormInputs | None:
 
 
 def norms(s: Snapshot) -> tuple[NormName, ...]:
-    """The normalisations to choose from."""
+    """Return the normalisations to choose from."""
     return NORM_NAMES if s.text is None else norms_of(s.text.config)
 
 
 def norm_of(s: Snapshot) -> NormName:
-    """The chosen normalisation, the first of the model if it has no such one."""
+    """Return the chosen normalisation, or the model's first one if the model lacks it."""
     chosen = s.state(LayerNormState).norm
     return chosen if chosen in norms(s) else norms(s)[0]
 
 
 def compute(request: LayerNormInputs) -> NormInput:
-    """The rows of the model, (2, C), or (1, C) for the first token."""
+    """Return the rows of the model, (2, C), or (1, C) for the first token."""
     ids = request.text.ids[: request.position + 1]
     found = norm_input(request.text.loaded.model, ids, request.norm, request.layer)
     return replace(found, rows=found.rows[max(0, request.position - 1) :].float().clone())
 
 
 def rows(s: Snapshot) -> Rows | None:
-    """The normalised rows; None while those of the model are computed."""
+    """Return the normalised rows; None while those of the model are being computed."""
     state = s.state(LayerNormState)
     if state.source == "example":
         numbers = normalise(linear_relu_rows(), scale=state.scale, shift=state.shift, eps=EPS[state.eps])
@@ -131,7 +134,7 @@ def rows(s: Snapshot) -> Rows | None:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """Mean and variance of the last row at each stage."""
+    """Return the mean and variance of the last row at each stage."""
     shown = s.cached(rows)
     if shown is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
@@ -151,7 +154,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def numbers(s: Snapshot) -> dict[str, Any]:
-    """Mean and variances of each row at each stage."""
+    """Return a table with the mean and variances of each row at each stage."""
     shown = s.cached(rows)
     if shown is None:
         return {"rows": []}
@@ -166,14 +169,14 @@ def numbers(s: Snapshot) -> dict[str, Any]:
 
 
 def note(s: Snapshot) -> dict[str, Any]:
-    """The formula of the norm that is shown."""
+    """Return the formula of the displayed norm."""
     state, text = s.state(LayerNormState), text_of(s)
     kind = "layer" if state.source == "example" or text is None else text.config.norm
     return {"text": t(f"norm.note.{kind}", s.language)}
 
 
 def picture(when: Literal["before", "after"], s: Snapshot) -> dict[str, Any]:
-    """Rows as bars."""
+    """Draw the rows as bars."""
     shown = s.cached(rows)
     if shown is None:
         return chart_data(None, "")
@@ -189,13 +192,13 @@ def _stages(found: Normalised) -> dict[str, torch.Tensor]:
 
 
 def statistics(part: torch.Tensor) -> list[list[float]]:
-    """Mean, biased variance (divides by n) and unbiased variance (divides by n - 1) of each row."""
+    """Return mean, biased variance (divided by n) and unbiased variance (divided by n - 1) of each row."""
     variances = (part.var(dim=1, unbiased=unbiased) for unbiased in (False, True))
     return [part.mean(dim=1).tolist(), *(variance.tolist() for variance in variances)]
 
 
 def _number(value: float) -> str:
-    """Four decimals; what rounds to zero has no sign."""
+    """Format a number with four decimals; zero has no sign."""
     return decimal(value, 4)
 
 
@@ -223,7 +226,7 @@ SETTINGS = Settings(LayerNormState, CHECKS)
 
 
 def build_layer_norm() -> Panel:
-    """Two example rows, or those of the visitor's model at the selected token and layer."""
+    """Build the panel for two example rows, or for the visitor's model at the selected token and layer."""
 
     def of_model(s: Snapshot) -> bool:
         return s.state(LayerNormState).source == "model"

@@ -1,4 +1,4 @@
-"""The layer times panel: how long each part of the running model takes, measured on the visitor's text."""
+"""The layer times panel: how long each part of the model takes on the visitor's text."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ MAX_SECONDS = 10.0
 
 
 class Measured(NamedTuple):
-    """Passes over a text of n_tokens."""
+    """Timed passes over a text of n_tokens."""
 
     n_tokens: int
     passes: tuple[LayerTimes, ...]
 
     def milliseconds(self, part: str) -> np.ndarray:
-        """A field of `LayerTimes` in each pass: (n,), or (n, n_layer)."""
+        """Return a field of `LayerTimes` for each pass: (n,), or (n, n_layer)."""
         return 1000 * np.array([getattr(each, part) for each in self.passes])
 
 
 @dataclass(frozen=True)
 class LayerTimesState:
-    """run: the passes measured so far."""
+    """The state of the panel. run: the passes measured so far."""
 
     run: Experiment[Measured] = field(default_factory=Experiment)
 
 
 def measure(s: Snapshot) -> Iterator[Measured]:
-    """Time one pass after the other, for MAX_SECONDS at most."""
+    """Time passes one after another for at most MAX_SECONDS."""
     if s.text is None or no_text(s):
         raise PageError("error.no_text")
     ids = s.text.ids[: s.text.n_read]
@@ -54,7 +54,7 @@ def measure(s: Snapshot) -> Iterator[Measured]:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """The time of a whole pass, and the share of each kind of part."""
+    """Return the time of a whole pass, and the share of each kind of part."""
     measured = s.state(LayerTimesState).run.latest
     if measured is None:
         return {"text": "" if no_text(s) else t("layers.says", s.language, passes=N_PASSES, seconds=f"{MAX_SECONDS:g}")}
@@ -72,7 +72,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def picture(s: Snapshot) -> dict[str, Any]:
-    """The median of each part, and the quartiles of the embedding, of each block and of the head."""
+    """Draw the median of each part, and the quartiles of the embedding, of each block and of the head."""
     measured = s.state(LayerTimesState).run.latest
     if measured is None:
         return chart_data(None, "")
@@ -111,7 +111,7 @@ VIEWS = (
 
 
 def build_layer_times() -> Panel:
-    """The time is measured on request."""
+    """Build the panel that measures times on request."""
     part = panel_section(
         "layers",
         experiment_buttons("layers", "kernels.measure", LayerTimesState, measure, small=False),

@@ -39,7 +39,7 @@ from components.widgets.chart import chart, chart_data
 from gpt import GPT, LoadedModel
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
-MAX_TOKENS = 48  # of the text, one forward pass without a cache
+MAX_TOKENS = 48  # tokens of the text; each forward pass runs without a cache
 STEPS, MAX_SECONDS = 80, 20.0
 Side = Literal["left", "right"]
 
@@ -58,7 +58,10 @@ class MasksInputs(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """other: the token put in place; leak: the effect of replacing it; padding: the effect of padding."""
+    """The measured effects.
+
+    other: the replacement token; leak: the effect of the replacement; padding: the effect of padding.
+    """
 
     request: MasksInputs
     other: int
@@ -68,7 +71,7 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True)
 class MasksState:
-    """n_padding: tokens. run: training of two models on random text."""
+    """The state of the panel. n_padding: number of padding tokens. run: training of two models on random text."""
 
     n_padding: int = 8
     side: Side = "left"
@@ -81,12 +84,12 @@ class MasksState:
 
 
 def beginning(text: Text) -> tuple[int, ...]:
-    """The ids that the panel uses."""
+    """Return the ids that the panel uses."""
     return text.ids[: min(text.n_read, MAX_TOKENS)]
 
 
 def replaced_position(s: Snapshot) -> int:
-    """The selected position if it lies in the used beginning of the text, else the middle of it."""
+    """Return the selected position, or the middle of the used beginning if the position lies beyond it."""
     n = 2 if s.text is None else len(beginning(s.text))
     position = s.selection.position
     return n // 2 if position == NEWEST or position >= n else max(1, position)
@@ -100,7 +103,7 @@ def request_of(s: Snapshot) -> MasksInputs | None:
 
 
 def compute(request: MasksInputs) -> Effects:
-    """Both effects on the visitor's model."""
+    """Compute both effects on the visitor's model."""
     loaded, ids = request.text.loaded, list(request.ids)
     other = runner_up(loaded.model, ids, request.position)
     leak = future_leak(loaded.model, ids, request.position, other)
@@ -112,7 +115,7 @@ def compute(request: MasksInputs) -> Effects:
 
 @torch.inference_mode()
 def runner_up(model: GPT, ids: Sequence[int], position: int) -> int:
-    """The most probable token at a position other than the actual one."""
+    """Return the most probable token at a position other than the actual one."""
     best = model(torch.tensor([ids[:position]], device=model.device))[0, -1].topk(2).indices.tolist()
     return int(best[1] if best[0] == ids[position] else best[0])
 
@@ -148,7 +151,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def causal(s: Snapshot) -> dict[str, Any]:
-    """The change of each prediction when one token is replaced."""
+    """Draw how much each prediction changes when one token is replaced."""
     effects = result_of(s)
     if effects is None:
         return chart_data(None, "")
@@ -160,7 +163,7 @@ def causal(s: Snapshot) -> dict[str, Any]:
 
 
 def padding(s: Snapshot) -> dict[str, Any]:
-    """The change of each prediction when padding is added before or after the text."""
+    """Draw how much each prediction changes when padding is added before or after the text."""
     effects = result_of(s)
     if effects is None:
         return chart_data(None, "")
@@ -179,7 +182,7 @@ def padding(s: Snapshot) -> dict[str, Any]:
 
 
 def share(moved: torch.Tensor) -> str:
-    """The largest change in percent, rounded to 0.01 %."""
+    """Return the largest change in percent, rounded to 0.01 %."""
     return percent(round(moved.max().item(), 4))
 
 
@@ -190,7 +193,7 @@ def moves(
     language: Language,
     mark: tuple[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Changes with and without the mask, by token."""
+    """Draw the changes with and without the mask, by token."""
     sides = {"masks.without": effect.without_mask, "masks.with": effect.with_mask}
     return lines(
         np.arange(len(ids)),
@@ -204,12 +207,12 @@ def moves(
 
 
 def train(s: Snapshot) -> Iterator[RandomTextLosses]:
-    """Losses of two small models on random text, for at most MAX_SECONDS."""
+    """Yield the losses of two small models on random text, for at most MAX_SECONDS."""
     return time_limited(train_on_random_text(steps=STEPS), MAX_SECONDS)
 
 
 def losses(s: Snapshot) -> dict[str, Any]:
-    """Both losses over the updates, and the lowest possible loss with the causal mask."""
+    """Draw both losses over the updates, and the lowest possible loss with the causal mask."""
     trained = s.state(MasksState).run.latest
     if trained is None:
         return chart_data(None, "")
@@ -246,7 +249,7 @@ SETTINGS = Settings(MasksState, CHECKS)
 
 
 def build_masks() -> Panel:
-    """The beginning of the visitor's text with another token in it, and with padding."""
+    """Build the panel for the beginning of the visitor's text, with one token replaced and with padding."""
     position = slider(
         "masks-position",
         1,

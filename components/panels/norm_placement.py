@@ -40,7 +40,7 @@ class NormPlacementInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class NormPlacementState:
-    """The number of blocks of both models, and their seed. result: a profile for each of PLACEMENTS."""
+    """The settings of both models: number of blocks and seed. result: a profile for each of PLACEMENTS."""
 
     layers: int = 24
     seed: int = 0
@@ -72,7 +72,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def picture(field: str, s: Snapshot) -> dict[str, Any]:
-    """One number for each depth of both models."""
+    """Draw one number per depth for both models."""
     found = profiles(s)
     if found is None:
         return chart_data(None, "")
@@ -111,7 +111,7 @@ SETTINGS = Settings(NormPlacementState, CHECKS)
 
 
 def build_norm_placement() -> Panel:
-    """Two small models are initialised, and their gradients computed."""
+    """Build the panel that initialises two small models and computes their gradients."""
     ranges = (SETTINGS.slider(f"placement.{name}", low, high, step) for name, (low, high, step) in RANGES.items())
     names = [f"placement-{each.replace('_', '-')}" for each in CHARTS]
     part = panel_section(

@@ -1,4 +1,4 @@
-"""Common parts of panels: what they are, results computed in a thread, and controls."""
+"""Common parts of panels: their definition, results computed in a thread, and controls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ IsOpen = Callable[[Snapshot], bool]
 
 
 class Panel(NamedTuple):
-    """An experiment: what it shows, the views of its pictures, and what they need computed."""
+    """An experiment: its contents, the views of its pictures, and the analyses that they need."""
 
     part: Part
     views: Sequence[View]
@@ -45,7 +45,7 @@ class Panel(NamedTuple):
 
 
 def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> None:
-    """Show a panel in a tab. A closed one is neither drawn nor computed, and nothing is sent for it."""
+    """Show a panel in a tab. A closed panel is neither drawn nor computed, and nothing is sent for it."""
 
     def while_open(draw: Callable[[Snapshot], Any], closed: Any) -> Callable[[Snapshot], Any]:
         return lambda s: draw(s) if is_open(s) else closed
@@ -57,7 +57,10 @@ def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> No
 
 
 def panel_section(name: str, *parts: Part) -> Part:
-    """What a panel shows: its title, the sentences of its views `<name>-answer` and `<name>-notice`, and more."""
+    """Return the section of a panel: its title, the sentences of its views and further parts.
+
+    The views are `<name>-answer` and `<name>-notice`.
+    """
     return section(
         question(f"{name}.question"),
         sentence(f"{name}-answer", kind="lead"),
@@ -69,7 +72,7 @@ def panel_section(name: str, *parts: Part) -> Part:
 
 @dataclass(frozen=True, eq=False)
 class Result(Generic[T]):
-    """The value computed for a request. problem: the error that was raised instead."""
+    """The value computed for a request. problem: the error raised instead."""
 
     request: Hashable
     value: T | None = None
@@ -79,9 +82,9 @@ class Result(Generic[T]):
 def computed(
     state: type, request_of: Callable[[Snapshot], Hashable], compute: Callable[[Any], Any], *, small: bool = True
 ) -> Analysis:
-    """An analysis that stores `compute(request)` in the field `result` of a state whenever the request changes.
+    """Return an analysis that stores `compute(request)` in a state's field `result` whenever the request changes.
 
-    request_of: returns everything the result depends on; None if nothing can be computed. compute: runs in its own
+    request_of: returns everything the result depends on, or None if nothing can be computed. compute: runs in its own
     thread. small: use one core.
     """
 
@@ -110,7 +113,7 @@ def computed(
 
 
 def value_of(s: Snapshot, result: Result[T] | None) -> T | None:
-    """The value of a result; None if there is none, or if it was computed for another text than the current one."""
+    """Return the value of a result; None if there is none or if it was computed for another text."""
     text = None if result is None else getattr(result.request, "text", None)
     if result is None or (text is not None and (s.text is None or text.version != s.text.version)):
         return None
@@ -118,43 +121,43 @@ def value_of(s: Snapshot, result: Result[T] | None) -> T | None:
 
 
 def text_of(s: Snapshot) -> Text | None:
-    """The text for a panel's computation; None while it is being generated or before the model has read any of it."""
+    """Return the text for a computation; None while it is being generated or before the model has read any of it."""
     return None if s.text is None or s.text.n_read == 0 or s.generating else s.text
 
 
 def no_text(s: Snapshot) -> PageError | None:
-    """The error of a panel that needs a text if there is none, else None."""
+    """Return the error of a panel that needs a text if there is none; otherwise None."""
     return PageError("error.no_text") if s.text is None or s.text.n_read == 0 else None
 
 
 def problem_sentence(s: Snapshot, *problems: Exception | Result[Any] | None) -> dict[str, Any]:
-    """The data of a notice: the first problem that is not None, of a result or by itself."""
+    """Return the data of a notice: the first problem that is not None. Problems are errors or results."""
     found = (each.problem if isinstance(each, Result) else each for each in problems)
     problem = next((each for each in found if each is not None), None)
     return {"text": "" if problem is None else localize_error(problem, s.language)}
 
 
 def waiting_sentence(s: Snapshot) -> str:
-    """The placeholder of an answer that is being computed."""
+    """Return the placeholder for an answer that is being computed."""
     return t("panel.waits" if s.generating else "panel.busy", s.language)
 
 
 def best_of_both(before: Tensor, after: Tensor, n: int) -> list[int]:
-    """Ids of the n - 3 most likely tokens of one prediction and the 3 most likely of another, each (vocab_size,)."""
+    """Return the ids of one prediction's n - 3 most likely tokens and another's 3 most likely, each (vocab_size,)."""
     counted = zip((before, after), (n - 3, 3), strict=True)
     return list(dict.fromkeys(i for one, k in counted for i in one.topk(min(k, len(one))).indices.tolist()))
 
 
-Check = Callable[[object], Any]  # the value to store; None for an invalid value
+Check = Callable[[object], Any]  # returns the value to store; None for an invalid value
 
 
 def one_of(*choices: Any) -> Check:
-    """A check that accepts one of these values."""
-    return lambda value: choices[choices.index(value)] if value in choices else None  # not 1.0 or True for 1
+    """Return a check that accepts one of these values."""
+    return lambda value: choices[choices.index(value)] if value in choices else None  # never 1.0 or True for 1
 
 
 def within(low: float, high: float) -> Check:
-    """A check that accepts numbers in [low, high]; it returns an int if both limits are ints."""
+    """Return a check that accepts numbers in [low, high]; it returns an int if both limits are ints."""
     number = int if isinstance(low, int) and isinstance(high, int) else float
 
     def check(value: object) -> Any:
@@ -173,39 +176,39 @@ def store_value(state: type, name: str, check: Check, session: Session, value: o
 
 
 def setter(state: type, name: str, check: Check) -> Handler:
-    """The handler of a control that sets a field of a state."""
+    """Return the handler of a control that sets a field of a state."""
     return partial(store_value, state, name, check)
 
 
 def of_state(state: type, name: str) -> Live:
-    """The value of a field of a state."""
+    """Return a function that reads a field of a state."""
     return lambda s: getattr(s.state(state), name)
 
 
 class Settings(NamedTuple):
     """The settings of a panel: fields of a state, each with a check.
 
-    A control is named by its label, a key of the catalogue: "tying.shape" is that of the field `shape`, and the control
-    has the id "tying-shape".
+    A control is named by its label, a catalogue key: "tying.shape" stands for the field `shape`, and the control has
+    the id "tying-shape".
     """
 
     state: type
     checks: Mapping[str, Check]
 
     def slider(self, label: str, low: float, high: float, step: float, *, info: str = "") -> Part:
-        """A slider for a field."""
+        """Return a slider for a field."""
         return slider(label.replace(".", "-"), low, high, step, **self._options(label, info))
 
     def select(self, label: str, choices: Choices | Live, *, info: str = "") -> Part:
-        """A list for a field."""
+        """Return a drop-down list for a field."""
         return select(label.replace(".", "-"), choices, **self._options(label, info))
 
     def choice(self, label: str, choices: Choices | Live) -> Part:
-        """Values side by side for a field."""
+        """Return side-by-side choices for a field."""
         return choice(label.replace(".", "-"), choices, labelled=True, **self._options(label))
 
     def check_box(self, label: str) -> Part:
-        """A box for a field."""
+        """Return a checkbox for a field."""
         return check_box(label.replace(".", "-"), **self._options(label))
 
     def _options(self, label: str, info: str = "") -> ControlOptions:
@@ -220,12 +223,12 @@ def select_position(session: Session, position: object) -> None:
 
 
 def select_layer(session: Session, layer: object) -> None:
-    """Select a layer in every tab. layer: from the browser, may be anything."""
+    """Select a layer in every tab. layer: from the browser, unchecked."""
     session.select(layer=int(layer[:9]) if isinstance(layer, str) and layer.isdecimal() else layer)
 
 
 def position_slider(name: str, label: str, *, show: Live | None = None) -> Part:
-    """A slider for the selected token. label: a key; `<label>.info` is the sentence below."""
+    """Return a slider for the selected token. label: a catalogue key; `<label>.info` is the sentence below."""
 
     def last(s: Snapshot) -> int:
         return 1 if s.text is None else max(1, s.text.n_read - 1)
@@ -238,7 +241,7 @@ def position_slider(name: str, label: str, *, show: Live | None = None) -> Part:
 
 
 def layer_select(name: str, *, show: Live | None = None) -> Part:
-    """A list for the selected layer."""
+    """Return a drop-down list for the selected layer."""
 
     def layers(s: Snapshot) -> Choices:
         return [(str(layer), layer) for layer in range(1 if s.text is None else s.text.config.n_layer)]

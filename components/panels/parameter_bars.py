@@ -26,12 +26,12 @@ IN_BLOCKS = ("attention", "feed_forward")
 
 
 def parameter_count(config: GPTConfig, skeleton: bool, language: Language) -> str:
-    """The total number of parameters."""
+    """Return the total number of parameters."""
     return t("shapes.headline", language, n=f"{count_parameters(config, skeleton=skeleton):,}")
 
 
 def size_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[list[str]]:
-    """A table of the memory of weights and KV cache for each data type."""
+    """Return a table of the memory of weights and KV cache for each data type."""
     n_cache = 0 if skeleton else cache_numbers(config)
     numbers = {
         t("shapes.size.weights", language): count_parameters(config, skeleton=skeleton),
@@ -43,7 +43,7 @@ def size_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[lis
 
 
 def weight_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[list[str]]:
-    """A table of every weight, those of all blocks in one row."""
+    """Return a table of every weight, with the weights of all blocks in one row."""
     rows = [[t(f"shapes.weight.{column}", language) for column in ("name", "shape", "copies", "parameters")]]
     for weight in weight_shapes(config, skeleton=skeleton):
         rows.append([weight.name, str(list(weight.shape)), f"× {weight.copies}", f"{weight.n_parameters:,}"])
@@ -51,7 +51,7 @@ def weight_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[l
 
 
 def parameter_bars(config: GPTConfig, skeleton: bool, language: Language) -> dict[str, Any]:
-    """The parameters of each part as bars; shared or replaced parts are outlined."""
+    """Draw the parameters of each part as bars; shared or replaced parts are outlined."""
     counts = parameter_parts(config, skeleton=skeleton)
     whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
     total = sum(counts.values())

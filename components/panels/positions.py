@@ -23,10 +23,10 @@ from components.widgets.chart import chart, chart_data
 from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoidal_positions, train_extrapolation
 from gpt.rotary import rotary_angles
 
-HEAD_SIZE = 16  # of the charts
+HEAD_SIZE = 16  # head size in the charts
 PAIRS = (0, 2, 4, 6)
 MAX_POSITION = 64
-WIDTH = 64  # of the sinusoidal position vectors
+WIDTH = 64  # length of the sinusoidal position vectors
 TRAINED_LENGTH, TESTED_LENGTH, STEPS = 32, 96, 240
 MAX_SECONDS = 30.0
 
@@ -40,7 +40,10 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class PositionsState:
-    """position: of the query; distance: from the query back to the key. run: training of the two models."""
+    """The settings of the panel.
+
+    position: of the query; distance: from the query back to the key. run: training of the two models.
+    """
 
     position: int = 20
     distance: int = 3
@@ -53,7 +56,7 @@ class PositionsState:
 
 @lru_cache(maxsize=1)
 def closeness() -> np.ndarray:
-    """The cosine similarity of two equal vectors at each distance, (MAX_POSITION + 1,)."""
+    """Return the cosine similarity of two equal vectors at each distance, (MAX_POSITION + 1,)."""
     return rotary_closeness(HEAD_SIZE, torch.arange(MAX_POSITION + 1)).numpy()
 
 
@@ -64,7 +67,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def waves(s: Snapshot) -> dict[str, Any]:
-    """The sinusoidal position vectors, a row for each position."""
+    """Draw the sinusoidal position vectors, one row per position."""
     figure = grid(
         sinusoidal_positions(MAX_POSITION + 1, WIDTH).numpy(),
         x_title=t("positions.number", s.language),
@@ -75,7 +78,7 @@ def waves(s: Snapshot) -> dict[str, Any]:
 
 
 def closeness_lines(s: Snapshot) -> dict[str, Any]:
-    """Similarity over the distance."""
+    """Draw the similarity against the distance."""
     distance, title = s.state(PositionsState).distance, t("positions.closeness", s.language)
     figure = lines(
         np.arange(MAX_POSITION + 1),
@@ -89,7 +92,7 @@ def closeness_lines(s: Snapshot) -> dict[str, Any]:
 
 
 def rotations(s: Snapshot) -> dict[str, Any]:
-    """Rotations of some dimension pairs of a head at the positions of a query and a key."""
+    """Draw how some dimension pairs of a head are rotated at the positions of a query and a key."""
     state = s.state(PositionsState)
     key = state.position - state.distance
     cos, sin = rotary_angles(torch.tensor([state.position, key, 1]), HEAD_SIZE)
@@ -113,14 +116,14 @@ def rotations(s: Snapshot) -> dict[str, Any]:
 
 
 def train(s: Snapshot) -> Iterator[Trained]:
-    """Train both models step by step for at most MAX_SECONDS, testing each on the longer texts."""
+    """Train both models step by step for at most MAX_SECONDS, testing each on longer texts."""
     lengths: Any = {"trained_length": TRAINED_LENGTH, "tested_length": TESTED_LENGTH, "steps": STEPS}
     runs = train_extrapolation("learned", **lengths), train_extrapolation("rotary", **lengths)
     return time_limited(map(Trained, *runs), MAX_SECONDS)
 
 
 def beyond(s: Snapshot) -> dict[str, Any]:
-    """The loss at each position, within the trained length and beyond."""
+    """Draw the loss at each position, within the trained length and beyond."""
     trained = s.state(PositionsState).run.latest
     if trained is None:
         return chart_data(None, "")
@@ -168,7 +171,7 @@ SETTINGS = Settings(PositionsState, CHECKS)
 
 
 def build_positions() -> Panel:
-    """Waves and circles of positions; the two models are trained on request."""
+    """Build the panel with waves and circles of positions, and two models that are trained on request."""
     position, distance = (
         SETTINGS.slider(f"positions.{name}", 0, MAX_POSITION, 1, info=info)
         for name, info in (("position", ""), ("distance", "positions.distance.info"))

@@ -29,12 +29,12 @@ class Passes(NamedTuple):
 
 
 def n_prompt(text: Text) -> int:
-    """The number of tokens of the prompt that the model has read."""
+    """Return the number of prompt tokens that the model has read."""
     return min(text.document.n_prompt, text.n_read)
 
 
 def passes(s: Snapshot) -> Passes | None:
-    """None without a text."""
+    """Return the passes of the visitor's text; None without a text."""
     if s.text is None or no_text(s):
         return None
     size = s.text.loaded.model.dtype.itemsize
@@ -63,7 +63,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(kind: str, s: Snapshot) -> dict[str, Any]:
-    """For each pass the tokens that are computed, and those that come from the cache."""
+    """Draw, for each pass, the tokens that are computed and those that come from the cache."""
     found = s.cached(passes)
     if found is None or s.text is None:
         return chart_data(None, "")
@@ -82,7 +82,7 @@ def bars(kind: str, s: Snapshot) -> dict[str, Any]:
 
 
 def rows(s: Snapshot) -> dict[str, Any]:
-    """Prefill, the first and the last decode step, that of the selected token, and the sums."""
+    """Return table rows for prefill, the first, last and selected decode steps, and the sums."""
     found = s.cached(passes)
     if found is None or s.text is None or s.position is None:
         return {"rows": []}
@@ -114,7 +114,7 @@ VIEWS = (
 
 
 def build_prefill() -> Panel:
-    """Everything is counted from the text and the shape of the model."""
+    """Build the panel; everything is counted from the text and the shape of the model."""
     passes = (column(question(f"prefill.{kind}"), chart(f"prefill-{kind}")) for kind in Passes._fields)
     part = panel_section(
         "prefill",

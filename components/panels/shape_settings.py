@@ -1,4 +1,4 @@
-"""The valid values of the controls of a configuration, and the configuration that they describe."""
+"""Valid control values of a configuration, and the configuration that they describe."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Range:
     least: int = 1
 
     def around(self, value: int) -> tuple[int, int]:
-        """The limits of a slider that shows this value."""
+        """Return the limits of a slider that shows this value."""
         return min(self.low, value), max(self.high, value)
 
 
@@ -58,12 +58,14 @@ LABELS = {
     "skeleton": "shapes.skeleton",
 }
 SWITCHES = ("tie_weights", "bias", "qkv_bias", "rotary", "rms", "gated", "skeleton")
-OF_LATER_MODELS = ("n_kv_head", "rms", "gated")  # what GPT-2 has not; their controls are out of sight at first
+OF_LATER_MODELS = ("n_kv_head", "rms", "gated")  # options that GPT-2 lacks; their controls are initially hidden
 
 
 def values_of(config: GPTConfig) -> dict[str, Any]:
-    """The control values of a configuration; 0 stands for a feed-forward width of 4 * n_embd, and for as many heads of
-    keys and values as of queries."""
+    """Return the control values of a configuration.
+
+    0 stands for a feed-forward width of 4 * n_embd, and for equal numbers of key/value heads and query heads.
+    """
     given = {name: getattr(config, name) for name in (*RANGES, "dropout", "tie_weights", "bias", "gated")}
     switches = {"rotary": config.position == "rotary", "rms": config.norm == "rms", "skeleton": False}
     return (
@@ -74,7 +76,7 @@ def values_of(config: GPTConfig) -> dict[str, Any]:
 
 
 def check_value(name: str, value: object) -> float | bool:
-    """The checked value of one control. Raises PageError for an invalid one."""
+    """Return the checked value of one control. Raises PageError for an invalid value."""
     if name in SWITCHES:
         return bool(value)
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
@@ -89,9 +91,9 @@ def check_value(name: str, value: object) -> float | bool:
 
 
 def shape_of(given: Mapping[str, Any], base: GPTConfig | None = None) -> GPTConfig:
-    """The configuration of the control values. Raises PageError for an invalid combination.
+    """Return the configuration of these control values. Raises PageError for an invalid combination.
 
-    base: has the options without controls; None is GPT-2 small without dropout.
+    base: supplies the options without controls; defaults to GPT-2 small without dropout.
     """
     checked: dict[str, Any] = {name: check_value(name, given[name]) for name in (*RANGES, "dropout", *SWITCHES)}
     base = base or GPTConfig()
@@ -112,7 +114,7 @@ def shape_of(given: Mapping[str, Any], base: GPTConfig | None = None) -> GPTConf
 
 
 def _check_heads(checked: Mapping[str, Any], base: GPTConfig) -> None:
-    """Raise PageError for heads that do not fit, with those that would."""
+    """Raise PageError if the heads do not fit; the message names numbers that would."""
     width, heads, kv_heads = checked["n_embd"], checked["n_head"], checked["n_kv_head"]
     if base.head_dim is None and width % heads:
         widths = [width - width % heads + more for more in (0, heads) if width - width % heads + more]
@@ -132,5 +134,5 @@ def _divisors(number: int, most: int) -> list[int]:
 
 
 def _one_of(numbers: Sequence[int]) -> int | PageError:
-    """One number, or a choice of two as an error message."""
+    """Return one number, or a choice of two as an error message."""
     return numbers[0] if len(numbers) == 1 else PageError("shapes.either", first=numbers[0], second=numbers[1])

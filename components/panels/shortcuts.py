@@ -48,7 +48,7 @@ SETTINGS = Settings(ShortcutsState, CHECKS)
 
 
 def type_seed(session: Session, seed: object) -> None:
-    """Set the seed; an invalid one is reported and the numbers stay."""
+    """Set the seed; an invalid seed is reported and leaves the numbers unchanged."""
     if type(seed) is int and 0 <= seed <= MAX_SEED:
         session.change(ShortcutsState, seed=seed, problem=None)
     else:
@@ -56,7 +56,7 @@ def type_seed(session: Session, seed: object) -> None:
 
 
 def gradients(s: Snapshot) -> ShortcutGradients:
-    """Gradients of one backward pass of both networks."""
+    """Return the gradients of one backward pass through both networks."""
     state = s.state(ShortcutsState)
     return shortcut_gradients(depth=state.depth, width=state.width, seed=state.seed, activation=state.activation)
 
@@ -66,7 +66,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
-    """The gradient of the first layer, and the ratio with and without shortcuts."""
+    """Return a sentence about the first layer: its gradient, and the ratio with and without shortcuts."""
     without, with_shortcuts = found.without[0], found.with_shortcuts[0]
     if with_shortcuts == without == 0:
         return t("shortcuts.dead", language)
@@ -78,14 +78,14 @@ def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
 
 
 def pair(s: Snapshot) -> dict[str, tuple[float, ...]]:
-    """The gradients of each network by its title."""
+    """Return the gradients of each network by its title."""
     found = s.cached(gradients)
     sides = {"without": found.without, "with": found.with_shortcuts}
     return {t(f"shortcuts.{kind}", s.language): side for kind, side in sides.items()}
 
 
 def picture(s: Snapshot) -> dict[str, Any]:
-    """Two bars for each layer."""
+    """Draw two bars for each layer."""
     sides = s.cached(pair)
     figure = grouped_bars(
         [str(layer) for layer in range(len(next(iter(sides.values()))))],
@@ -101,7 +101,7 @@ def picture(s: Snapshot) -> dict[str, Any]:
 
 
 def numbers(s: Snapshot) -> dict[str, Any]:
-    """The gradients as a table."""
+    """Return the gradients as a table."""
     sides = s.cached(pair)
     rows = [
         [str(layer), *(f"{value:.6g}" for value in both)]
@@ -123,7 +123,7 @@ VIEWS = (
 
 
 def build_shortcuts() -> Panel:
-    """Gradients of a deep network with and without shortcuts."""
+    """Build the panel with the gradients of a deep network with and without shortcuts."""
     ranges = (
         SETTINGS.slider(f"shortcuts.{name}", 1, high, 1, info=f"shortcuts.{name}.info")
         for name, high in (("depth", 16), ("width", 64))

@@ -35,7 +35,7 @@ from gpt import GPT, Edits, GPTConfig
 from gpt.experiments.masks import total_variation
 from gpt.experiments.random_models import ModuleShape, module_shapes, skeleton
 
-SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128)  # the curriculum's
+SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128)  # the curriculum's configuration
 TEXT = tuple(range(0, 1600, 100))
 MAX_BARS = 8
 
@@ -48,8 +48,10 @@ class SkeletonInputs(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """The module shapes of a small model and of its skeleton, and how much replacing the first token changes the last
-    prediction of each: total variation distance, 0 to 1."""
+    """The module shapes of a small model and of its skeleton, and how much the first token matters to each.
+
+    Replacing the first token changes the last prediction by a total variation distance of 0 to 1.
+    """
 
     whole: list[ModuleShape]
     bare: list[ModuleShape]
@@ -58,7 +60,10 @@ class Pair(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """full, bare: logits (vocab_size,) of the visitor's model with and without its blocks. pair: the small models."""
+    """Two predictions: logits (vocab_size,) of the visitor's model with (full) and without its blocks (bare).
+
+    pair: the small models.
+    """
 
     request: SkeletonInputs
     full: torch.Tensor
@@ -86,7 +91,10 @@ def compute(request: SkeletonInputs) -> Predictions:
 
 @torch.inference_mode()
 def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits after the last token, (vocab_size,) each, of the model and of the model with all branches scaled by 0."""
+    """Return the logits after the last token, (vocab_size,) each, with the blocks of the model and without.
+
+    Without blocks, all branches are scaled by 0.
+    """
     idx = torch.tensor([ids], device=model.device)
     nothing = dict.fromkeys(range(model.config.n_layer), 0.0)
     edits = Edits(attn_scale=nothing, mlp_scale=nothing)
@@ -96,7 +104,7 @@ def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tenso
 @lru_cache(maxsize=1)
 @torch.inference_mode()
 def small_pair() -> Pair:
-    """The small model and its skeleton; the same for all visitors."""
+    """Return the small model and its skeleton, which are the same for all visitors."""
     whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)
@@ -130,7 +138,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The next token with and without blocks."""
+    """Draw the next token with and without blocks."""
     both = result_of(s)
     if both is None:
         return chart_data(None, "")
@@ -148,7 +156,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
 
 
 def stages(s: Snapshot) -> dict[str, Any]:
-    """A row for each stage of the full model, with the skeleton's shape if it has that stage."""
+    """Return one row per stage of the full model, with the skeleton's shape if it has that stage."""
     both = result_of(s)
     if both is None:
         return {"rows": []}
@@ -159,7 +167,7 @@ def stages(s: Snapshot) -> dict[str, Any]:
 
 
 def shape_text(shape: tuple[int, ...] | None) -> str:
-    """A shape as PyTorch prints it; a dash for None."""
+    """Format a shape as PyTorch prints it, or a dash for None."""
     return "–" if shape is None else str(list(shape))
 
 
@@ -188,7 +196,7 @@ ANALYSIS = computed(SkeletonState, request_of, compute)
 
 
 def build_skeleton() -> Panel:
-    """The visitor's model with its blocks skipped, and a small model beside its skeleton."""
+    """Build the panel with the visitor's model, its blocks skipped, and a small model beside its skeleton."""
     part = panel_section(
         "skeleton",
         columns(

@@ -16,7 +16,7 @@ MAX_LISTED_CHARS = 8
 
 
 def merge_summary(steps: list[MergeStep], word: str, language: Language) -> str:
-    """The number of bytes, merges and tokens of a word, and its tokens."""
+    """Summarise a word: its tokens, and the number of bytes, merges and tokens."""
     parts = steps[-1].parts
     return t(
         "bpe.says",
@@ -30,17 +30,17 @@ def merge_summary(steps: list[MergeStep], word: str, language: Language) -> str:
 
 
 def counted(what: str, n: int, language: Language) -> str:
-    """A number with its noun, singular or plural."""
+    """Return a number with its noun, singular or plural."""
     return t(f"bpe.{what}", language, n=n)
 
 
 def shown(word: str) -> str:
-    """A word in quotation marks, with visible spaces."""
+    """Return a word in quotation marks, with visible spaces."""
     return f"“{visible(word)}”"
 
 
 def encodable_text(data: bytes) -> str:
-    """The characters of some bytes with visible spaces; in hexadecimal if they are not valid UTF-8."""
+    """Return the characters of some bytes with visible spaces, or hexadecimal if they are not valid UTF-8."""
     try:
         return visible(data.decode())
     except UnicodeDecodeError:
@@ -48,7 +48,7 @@ def encodable_text(data: bytes) -> str:
 
 
 def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[str, Any]:
-    """The merges of a word, a row each. text: the caption."""
+    """Draw the merges of a word, one per row. text: the caption."""
     rows: list[list[Cell]] = []
     for step, before in zip(steps, [None, *steps], strict=False):
         new = None if before is None else before.at
@@ -63,7 +63,7 @@ def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[st
 
 
 def cost(own: Vocabulary, gpt2: Vocabulary, text: str, language: Language) -> str:
-    """The number of tokens of a text in both vocabularies; "" for an empty text."""
+    """Return the number of tokens of a text in both vocabularies; "" for an empty text."""
     if not text:
         return ""
     found = text_cost(own, text)
@@ -72,7 +72,7 @@ def cost(own: Vocabulary, gpt2: Vocabulary, text: str, language: Language) -> st
 
 
 def characters(text: str, language: Language) -> list[list[str]]:
-    """The multi-byte characters of a text: code point and UTF-8 bytes of each."""
+    """Return code point and UTF-8 bytes of each multi-byte character of a text."""
     wide = list(dict.fromkeys(c for c in text if ord(c) > 127))[:MAX_LISTED_CHARS]
     if not wide:
         return []

@@ -1,4 +1,4 @@
-"""The tokenizer panel: the merges of a word, and the number of tokens of texts in two vocabularies."""
+"""The tokenizer panel: the merges of a word, and token counts of texts in two vocabularies."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from components.widgets.tokens import tokens
 from gpt import DEFAULT_MODEL, Tokenizer, get_model, gpt2_tokenizer
 from gpt.experiments.tokens import language_costs, merge_steps, split_words
 
-MAX_WORD_BYTES = 24  # one row each
+MAX_WORD_BYTES = 24  # each byte takes a row
 MAX_TEXT_CHARS = 200
 Side = Literal["own", "gpt2"]
 
 
 class Vocabularies(NamedTuple):
-    """The bundled model's and GPT-2's."""
+    """The vocabularies of the bundled model and of GPT-2."""
 
     own: Tokenizer
     gpt2: Tokenizer
@@ -39,7 +39,10 @@ class Vocabularies(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenizerState:
-    """word: the last valid one; problem: the error of a later one. text: the text to tokenize."""
+    """The input of the panel.
+
+    word: the last valid word; problem: the error of a later one. text: the text to tokenize.
+    """
 
     word: str = "grandmother"
     text: str = "Hello, I am 小狗 🐶"
@@ -48,19 +51,19 @@ class TokenizerState:
 
 
 def own_tokenizer() -> Tokenizer:
-    """That of the bundled model."""
+    """Return the bundled model's tokenizer."""
     tokenizer = get_model(DEFAULT_MODEL).tokenizer
     assert isinstance(tokenizer, Tokenizer)
     return tokenizer
 
 
 def vocabularies(request: tuple[()]) -> Vocabularies:
-    """Both vocabularies; either may be loaded here."""
+    """Return both vocabularies, loading them if necessary."""
     return Vocabularies(own_tokenizer(), gpt2_tokenizer())
 
 
 def type_word(session: Session, typed: object) -> None:
-    """Set the word; an invalid one is reported and the last one stays."""
+    """Set the word; an invalid word is reported and the previous one stays."""
     try:
         word = checked_word(typed, own_tokenizer())
     except ValueError as problem:
@@ -75,7 +78,7 @@ def type_text(session: Session, typed: object) -> None:
 
 
 def checked_word(typed: object, tokenizer: Tokenizer) -> str:
-    """The checked word. Raises ValueError for an empty, too long or multi-word text."""
+    """Return the checked word. Raises ValueError for an empty, too long or multi-word text."""
     word = typed if isinstance(typed, str) else ""
     if not word:
         raise PageError("bpe.error.none")
@@ -104,7 +107,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def name(side: Side, s: Snapshot) -> dict[str, Any]:
-    """The title of one side."""
+    """Return the title of one side."""
     both = result_of(s)
     return {"text": "" if both is None else side_name(both, side, s)}
 
@@ -114,7 +117,7 @@ def side_name(both: Vocabularies, side: Side, s: Snapshot) -> str:
 
 
 def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
-    """The merges of the word from bytes to tokens."""
+    """Draw the merges of the word from bytes to tokens."""
     both, word = result_of(s), s.state(TokenizerState).word
     if both is None:
         return chart_data(None, "")
@@ -124,7 +127,7 @@ def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
 
 
 def strip(side: Side, s: Snapshot) -> dict[str, Any]:
-    """The tokens of the text."""
+    """Show the tokens of the text."""
     both = result_of(s)
     tokenizer = None if both is None else getattr(both, side)
     lines = Lines() if tokenizer is None else prompt_lines(tokenizer, tokenizer.encode(s.state(TokenizerState).text))
@@ -137,7 +140,7 @@ def cost(s: Snapshot) -> dict[str, Any]:
 
 
 def languages(s: Snapshot) -> dict[str, Any]:
-    """Tokens per character of one sentence in several languages."""
+    """Show the tokens per character of one sentence in several languages."""
     both = result_of(s)
     if both is None:
         return chart_data(None, "")
@@ -173,7 +176,7 @@ ANALYSIS = computed(TokenizerState, lambda s: (), vocabularies)
 
 
 def build_tokenizer() -> Panel:
-    """The merges of a word, a text with its bytes, and one sentence in several languages."""
+    """Build the panel with the merges of a word, a text with its bytes, and a sentence in several languages."""
     ladders = (
         column(
             sentence(f"bpe-name-{side}", kind="question"),

@@ -32,12 +32,12 @@ PICKED, UNTIED = "picked", "untied"
 NAMED = {"gpt2-medium": "GPT-2 medium", "gpt2-large": "GPT-2 large", "gpt2-xl": "GPT-2 XL"}
 SHAPES = {UNTIED: UNTIED_124M, **{name: PRESETS[name] for name in NAMED}}
 SMALL = GPTConfig(vocab_size=512, block_size=32, n_layer=2, n_head=4, n_embd=64)
-TEXT = list(range(0, 264, 8))  # of the small model's one update: 32 inputs with their targets
+TEXT = list(range(0, 264, 8))  # for the small model's one update: 32 inputs with their targets
 N_NEIGHBOURS = 8
 
 
 class TyingInputs(NamedTuple):
-    """Whether the small model is tied, and the token whose neighbours to find, None without a text."""
+    """The small model's setting (tied or not), and the token to find neighbours of; None if there is no text."""
 
     tied: bool
     loaded: LoadedModel | None
@@ -45,7 +45,10 @@ class TyingInputs(NamedTuple):
 
 
 class Tying(NamedTuple):
-    """effects: of the small model. neighbours: ids and cosine similarities of the rows nearest to the token's."""
+    """The results of the panel.
+
+    effects: of the small model. neighbours: ids and cosine similarities of the rows nearest to the token's row.
+    """
 
     request: TyingInputs
     effects: EmbeddingEffects
@@ -54,7 +57,7 @@ class Tying(NamedTuple):
 
 @dataclass(frozen=True)
 class TyingState:
-    """shape: a key of SHAPES, or PICKED for the visitor's model."""
+    """The chosen shape: a key of SHAPES, or PICKED for the visitor's model."""
 
     shape: str = UNTIED
     tied: bool = True
@@ -84,14 +87,14 @@ def result_of(s: Snapshot) -> Tying | None:
 
 
 def config_of(s: Snapshot) -> GPTConfig:
-    """The configuration whose parameters are counted."""
+    """Return the configuration whose parameters are counted."""
     state = s.state(TyingState)
     config = SHAPES.get(state.shape) or (UNTIED_124M if s.loaded is None else s.loaded.model.config)
     return replace(config, tie_weights=state.tied)
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """The parameter counts with and without tying; the current state first."""
+    """Return the parameter counts with and without tying, the current state first."""
     config = config_of(s)
     counts = tied_and_untied(config)
     sides = [(t(f"tying.state.{state}", s.language), f"{getattr(counts, state):,}") for state in ("tied", "untied")]
@@ -112,7 +115,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def taught(s: Snapshot) -> dict[str, Any]:
-    """The effects of tying in the small model."""
+    """Return the effects of tying in the small model."""
     tying = result_of(s)
     if tying is None:
         return {"text": t("panel.busy", s.language)}
@@ -136,7 +139,7 @@ def near(s: Snapshot) -> dict[str, Any]:
 
 
 def neighbours(s: Snapshot) -> dict[str, Any]:
-    """The nearest rows as a table."""
+    """Return the nearest rows as a table."""
     tying = result_of(s)
     if tying is None or tying.request.loaded is None:
         return {"rows": []}
@@ -173,7 +176,7 @@ SETTINGS = Settings(TyingState, CHECKS)
 
 
 def build_tying() -> Panel:
-    """Tied and untied embeddings: their size, and what they learn."""
+    """Build the panel on the size of tied and untied embeddings, and what they learn."""
     part = panel_section(
         "tying",
         row(
@@ -198,6 +201,6 @@ def build_tying() -> Panel:
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:
-    """(label, key) of each shape."""
+    """Return (label, key) of each shape."""
     own = [(t(f"tying.shape.{name}", language), name) for name in (UNTIED, PICKED)]
     return [*own, *((title, name) for name, title in NAMED.items())]

@@ -1,1 +1,1 @@
-"""Taking the text along: a link that opens it again, files, and the program that writes it."""
+"""Sharing a text: as a link that opens it, as files, and as the program that writes it."""

@@ -1,4 +1,4 @@
-"""The page as values of a link: what is shown in its address, and showing it again on Back and Forward."""
+"""The page as link values: writes the current place to the address, and shows it again on Back and Forward."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from gpt.documents.edit_text import format_edits
 
 @dataclass(frozen=True)
 class LinkedPage:
-    """One of several pages of a tab, such as a lesson, which a parameter of the link names.
+    """One of several pages of a tab, such as a lesson, named by a parameter of the link.
 
-    open: opens the page of a value, False if there is none. current: the value of the open one; None if none is.
+    open: opens the page with a value, False if there is none. current: the value of the open page; None if none is
+    open.
     """
 
     tab: str
@@ -33,7 +34,7 @@ class LinkedPage:
 
 @dataclass(frozen=True)
 class Opening:
-    """What a visitor begins with: the version of the text, its model, and the selection."""
+    """The start of a visit: the version of the text, its model, and the selection."""
 
     version: tuple[int, int]
     model: str
@@ -49,8 +50,8 @@ class Opening:
 class Places:
     """What links can name besides the text.
 
-    tabs: ids of the tabs. pages: by parameter. openings: by language.
-    model: of an address that has a text and names no model.
+    tabs: ids of the tabs. pages: by parameter. openings: by language. model: default for addresses with a text but no
+    model.
     """
 
     tabs: Sequence[str]
@@ -60,7 +61,7 @@ class Places:
 
 
 def address_view(places: Places) -> Signal:
-    """The signal with the query of the address; None until the link of the page is open."""
+    """Return the signal with the query of the address. Its value is None until the page's link has been opened."""
 
     def inputs(s: Snapshot) -> Any:
         if not s.link_opened:
@@ -87,8 +88,10 @@ def address_view(places: Places) -> Signal:
 
 
 def address(s: Snapshot, places: Places) -> str:
-    """The query of the page's address: tab and selection, and the text unless it is the example, unfinished, or too
-    long for a link."""
+    """Return the query of the page's address: tab, selection and text.
+
+    The text is omitted if it is the example, unfinished, or too long for a link.
+    """
     values = view_values(s) | sequence_values(s)
     if s.text is not None and any(opening.model != s.text.loaded.name for opening in places.openings.values()):
         values["model"] = s.text.loaded.name
@@ -98,7 +101,7 @@ def address(s: Snapshot, places: Places) -> str:
     if s.text is None or s.generating:
         return encode(values)
     if (opened := next((o for o in places.openings.values() if o.version == s.text.version), None)) is not None:
-        values.pop("model", None)  # the language decides which one opens
+        values.pop("model", None)  # the language determines which one opens
         is_initial = s.selection == opened.selection and values.keys() <= {"layer", "head"}
         return "" if is_initial else encode(values)
     try:
@@ -106,13 +109,13 @@ def address(s: Snapshot, places: Places) -> str:
         if "model" not in values:
             del of_text["model"]
         query = encode(values | of_text)
-    except ValueError:  # an invalid seed, or a text with dropped tokens
+    except ValueError:  # invalid seed, or a text with dropped tokens
         return encode(values)
     return query if len(query) <= MAX_LINK else encode(values)
 
 
 def view_values(s: Snapshot) -> dict[str, Any]:
-    """The tab, the selection, the edits and what is hidden as values of a link."""
+    """Return the tab, the selection, the edits and what is hidden as link values."""
     selection = s.selection
     values: dict[str, Any] = {"layer": selection.layer}
     steering = () if s.text is None or s.text.document.edits is None else s.text.document.edits.steering
@@ -134,29 +137,33 @@ def view_values(s: Snapshot) -> dict[str, Any]:
 
 
 def text_values(s: Snapshot) -> dict[str, Any]:
-    """The text and the settings as values of a link. Raises ValueError for an invalid seed and for a text with dropped
-    tokens."""
+    """Return the text and the settings as link values.
+
+    Raises:
+        ValueError: For an invalid seed or a text with dropped tokens.
+    """
     assert s.text is not None
     params = replace(s.settings.sampling(), seed=s.settings.typed_seed())
     return document_values(s.text.document, params) | {"length": s.settings.length}
 
 
 def page_values(s: Snapshot) -> dict[str, Any]:
-    """The whole page as values of a link. Raises ValueError as `text_values`."""
+    """Return the whole page as link values. Raises ValueError like `text_values`."""
     return text_values(s) | view_values(s) | {"lang": s.language}
 
 
 def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
-    """Show the tab and the selection of an address again, in the text as it is now; one with another model brings back
-    the text that was written with it.
+    """Restore the tab and selection of an address, in the current text.
 
-    sent: "query", and "at", the time of Back or Forward in ms of the browser's clock; of unchecked content. What was
-    clicked later stays.
+    An address with another model brings back the text written with that model.
+
+    sent: "query", and "at", the time of Back or Forward in ms of the browser's clock; unchecked. Later clicks take
+    precedence.
     """
     query, at = sent.get("query"), sent.get("at")
     if not isinstance(query, str) or isinstance(at, bool) or not isinstance(at, int | float):
         return
-    if not at > session.navigated:  # NaN is not
+    if not at > session.navigated:  # also true for NaN
         return
     values, _ = decode(query)
     session.navigated = at

@@ -1,4 +1,4 @@
-"""A document as values of a link: its prompt and the origin of each later token; and replaying it."""
+"""A document as link values: the prompt and the origin of each later token. Also replays such a link."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from gpt.tokenizer import plain_text, prompt_text
 
 
 def document_values(document: Generation, params: SamplingParams) -> dict[str, Any]:
-    """The current text as values of a link with the slider settings `params`.
+    """Return the current text as link values, with `params` as the slider settings.
 
-    The seed is that of `params`, else that of the last draw, so that continuing from the link repeats it. Raises
-    ValueError for a text with dropped tokens.
+    The seed is taken from `params`, or else from the last draw, so that continuing from the link repeats it.
+
+    Raises:
+        ValueError: For a text with dropped tokens.
     """
     document.check_whole()
     positions = range(document.n_prompt, len(document.ids))
@@ -37,9 +39,12 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
 
 
 def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingParams) -> Iterator[Step]:
-    """Append the runs to a prompt, each in the original way; yields the sampled steps.
+    """Append the runs to a prompt, each in its original way, and yield the sampled steps.
 
-    params: the settings of the link. Raises ValueError for unknown ids, and when the context is full.
+    params: the settings of the link.
+
+    Raises:
+        ValueError: For unknown ids, or if the context is full.
     """
     for run in runs:
         if run.kind == "chosen":
@@ -56,18 +61,18 @@ def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingPara
 
 
 def settings(params: SamplingParams) -> dict[str, Any]:
-    """The enabled settings."""
+    """Return the enabled settings."""
     return {name: value for name in LIMITS if (value := getattr(params, name)) is not None}
 
 
 def shown_prompt(document: Generation) -> str:
-    """The prompt as text for a text box; without control tokens."""
+    """Return the prompt for a text box, without control tokens."""
     ids = document.ids[: document.n_prompt]
     return plain_text(document.tokenizer, ids)
 
 
 def _prompt(document: Generation) -> dict[str, Any]:
-    """The prompt as text if encoding it restores its ids, else as ids."""
+    """Return the prompt as text if encoding it gives the same ids; otherwise as ids."""
     ids = document.ids[: document.n_prompt]
     text = prompt_text(document.tokenizer, ids)
     return {"prompt_ids": tuple(ids)} if text is None else {"prompt": text}

@@ -1,4 +1,4 @@
-"""Files for download, created on request: text, document, next-token distribution as a table, program."""
+"""Downloadable files, created on request: text, document, next-token distribution as a table, and program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ("id", "token", "logit", "raw_probability", "final_probability")
 
 @dataclass(frozen=True)
 class File:
-    """A file as the browser saves it."""
+    """A file for the browser to save."""
 
     name: str
     mime: str
@@ -27,21 +27,21 @@ class File:
 
 
 def text_file(document: Generation) -> File:
-    """The text."""
+    """Return the text as a file."""
     return File(f"{file_stem(document)}.txt", "text/plain", document.text)
 
 
 def json_file(document: Generation, **hidden: Any) -> File:
-    """The document with all its branches. hidden: from the model, see `hidden_values`."""
+    """Return the document with all its branches. hidden: what is hidden from the model, see `hidden_values`."""
     content = json.dumps(json.loads(document.to_json()) | hidden, indent=1)
     return File(f"{file_stem(document)}.json", "application/json", content)
 
 
 def csv_file(document: Generation, position: int, params: SamplingParams) -> File:
-    r"""The next-token distribution at a position: a row for each token of the vocabulary, most probable first.
+    r"""Return the next-token distribution at a position: one row per token of the vocabulary, most probable first.
 
-    Each token is a JSON string with quotes: spaces and line breaks are visible, invalid bytes are \xNN, and no
-    spreadsheet evaluates it as a formula.
+    Each token is a quoted JSON string: spaces and line breaks are visible, invalid bytes are \xNN, and no spreadsheet
+    evaluates it as a formula.
     """
     logits = document.logits(position)
     stages = distribution(logits, params, previous_ids=document.ids[: position + 1])
@@ -56,7 +56,7 @@ def csv_file(document: Generation, position: int, params: SamplingParams) -> Fil
 
 
 def file_stem(document: Generation) -> str:
-    """The model and the first words of the text as a portable file name."""
+    """Return a portable file name made from the model and the first words of the text."""
     words = re.findall("[a-z0-9]+", document.text[:200].lower())[:4]
     model = re.findall("[a-z0-9]+", document.loaded.name.lower())[-2:]
     return "-".join(["glassbox", *model, *words])[:60].rstrip("-")

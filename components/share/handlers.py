@@ -1,4 +1,4 @@
-"""The two share menus: the page as a link; the text as a file or a program, and opening a file."""
+"""The two share menus: one for the page as a link, one for files, programs and opening a file."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from gpt import Edits, Generation, list_models
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
-MAX_PROBLEM_CHARS = 300  # texts from a file may be long
+MAX_PROBLEM_CHARS = 300  # texts quoted from a file may be long
 MAX_NAME_CHARS = 80
-_numbers = count(1)  # numbers the answers: the browser acts on each once
+_numbers = count(1)  # unique numbers of the answers; the browser acts on each answer once
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,14 @@ def _menu(s: Snapshot, labels: Any, name: str) -> dict[str, Any]:
 
 
 def wire_share(events: Events, link: gr.HTML) -> None:
-    """Show both menus, and wire that of the frame."""
+    """Show both menus, and wire the frame's menu."""
     events.renderer.add("", VIEWS[:1])
     events.renderer.add("playground", VIEWS[1:])
     events.on(link.select, answer_link, [link])
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
-    """Answer with the link of the page, or with an error if it is too long."""
+    """Answer with the link of the page, or with an error if the link is too long."""
     language = session.language
 
     def answer(content: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def _saved(session: Session, document: Generation, what: object) -> dict[str, Any]:
-    """Raises ValueError for an unknown button."""
+    """Return the answer to a save button. Raises ValueError for an unknown button."""
     language = session.language
     if what == "python":
         program = python_snippet(document, session.edits, session.edits_on)
@@ -116,8 +116,10 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
-    """Open the document of a file with its model. Concepts that are turned up stay so; other edits go to Change it, and
-    the text is read without them. Raises ValueError for an invalid file."""
+    """Open the document of a file with its model. Raises ValueError for an invalid file.
+
+    Concepts that are turned up stay active. Other edits move to Change it, and the text is read without them.
+    """
     language = session.language
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))
     if not isinstance(text, str) or type(size) is not int or max(size, len(text)) > menu.LARGEST:

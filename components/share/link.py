@@ -1,7 +1,7 @@
 """Encoding and decoding of links: the query of the page's address.
 
-Each parameter is an entry of PARAMETERS with a read and a write function. Disabled settings are left out. Unknown
-parameters, such as `__theme`, are ignored. Whether a value fits a model is checked where the link is opened.
+Each parameter is an entry of PARAMETERS with a read and a write function. Disabled settings are omitted, and unknown
+parameters, such as `__theme`, are ignored. Opening the link checks whether the values fit the model.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from components.state.settings import INTEGERS, LIMITS, checked_number
 from gpt import SamplingParams
 from gpt.documents.token_tree import OriginKind
 
-MAX_LINK = 4000  # characters of a query that browsers, proxies and messengers accept
+MAX_LINK = 4000  # longest query that browsers, proxies and messengers accept, in characters
 _MAX_READ = 4 * MAX_LINK  # longer values are rejected
 _MAX_PARAMETERS = 64
 _MAX_COUNT, _MAX_ID, _MAX_SEED = 2**16, 2**31, 10**18
@@ -27,10 +27,10 @@ _MAX_COUNT, _MAX_ID, _MAX_SEED = 2**16, 2**31, 10**18
 
 @dataclass(frozen=True)
 class LinkedRun:
-    """Consecutive tokens of the same origin.
+    """Consecutive tokens with the same origin.
 
-    ids: typed or chosen tokens. count: number of sampled tokens. params: their sampling parameters, seed included; None
-    stands for the settings of the link.
+    ids: typed or chosen tokens. count: number of sampled tokens. params: their sampling parameters including the seed;
+    defaults to the settings of the link.
     """
 
     kind: OriginKind
@@ -41,14 +41,14 @@ class LinkedRun:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the query. read: parses its text, raises ValueError for an invalid one; write: the inverse."""
+    """A parameter of the query. read: parses its text or raises ValueError; write: the inverse."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str] = str
 
 
 def encode(values: Mapping[str, Any]) -> str:
-    """The query of a link, without "?", in the order of PARAMETERS. Raises KeyError for an unknown name."""
+    """Return the query of a link without "?", in the order of PARAMETERS. Raises KeyError for an unknown name."""
     unknown = set(values) - set(PARAMETERS)
     if unknown:
         raise KeyError(f"a link has no {', '.join(sorted(unknown))}")
@@ -57,7 +57,7 @@ def encode(values: Mapping[str, Any]) -> str:
 
 
 def decode(query: str) -> tuple[dict[str, Any], list[str]]:
-    """The values of a query, and the names of invalid ones. The query may be anything."""
+    """Return the values of a query and the names of invalid parameters. The query may be anything."""
     if not isinstance(query, str) or len(query) > _MAX_READ:
         return {}, ["link"]
     try:
@@ -75,7 +75,7 @@ def decode(query: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def _setting(name: str, text: str) -> float | int:
-    """A number within the limits of the page's setting."""
+    """Parse a number within the limits of the page's setting."""
     limit = LIMITS[name]
     return checked_number(name, _whole(text) if name in INTEGERS else _number(text), limit.low, limit.high)
 
@@ -109,7 +109,7 @@ def _beat(text: str) -> str:
 
 
 def _ids(text: str) -> tuple[int, ...]:
-    """Token ids separated by "-"."""
+    """Parse token ids separated by "-"."""
     return tuple(_whole(part, _MAX_ID) for part in text.split("-"))
 
 
@@ -123,7 +123,7 @@ _SETTING = f"([{''.join(_LETTERS)}])([0-9.]+(?:e-[0-9]+)?)"
 
 
 def _runs(text: str) -> tuple[LinkedRun, ...]:
-    """`40_c300_t5-6_10t1.2s7`: 40 sampled, one chosen, two typed, 10 sampled at temperature 1.2 with seed 7."""
+    """Parse `40_c300_t5-6_10t1.2s7`: 40 sampled, one chosen, two typed, 10 sampled at temperature 1.2 with seed 7."""
     return tuple(map(_run, text.split("_"))) if text else ()
 
 
@@ -160,30 +160,30 @@ def _write_run(run: LinkedRun) -> str:
 
 PARAMETERS: dict[str, Parameter] = {
     "model": Parameter(partial(_words, 400)),
-    # Edits of the model, see gpt.documents.edit_text; checked where they are applied.
+    # Edits of the model, see gpt.documents.edit_text; they are checked when they are applied.
     "edits": Parameter(partial(_words, 2000)),
-    "edits_on": Parameter(_ids, _write_ids),  # the prompt for the edits; default: the text itself
+    "edits_on": Parameter(_ids, _write_ids),  # the prompt for the edits; defaults to the text itself
     "prompt": Parameter(partial(_words, _MAX_READ)),
-    "prompt_ids": Parameter(_ids, _write_ids),  # instead of a prompt whose text does not encode to the same ids
+    "prompt_ids": Parameter(_ids, _write_ids),  # replaces a prompt whose text does not encode to the same ids
     **{name: Parameter(partial(_setting, name), repr) for name in LIMITS},
     "seed": Parameter(partial(_whole, most=_MAX_SEED)),
-    "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens of the next run
-    "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; default: a new run
+    "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens for the next run
+    "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; defaults to a new run
     "class": Parameter(partial(_words, _MAX_READ)),  # a sequence of stops, see `sequence`
-    "stop": Parameter(partial(_whole, least=1)),  # the shown one
+    "stop": Parameter(partial(_whole, least=1)),  # the current stop
     "tab": Parameter(_name),
-    "lesson": Parameter(_name),  # opens the Lessons tab; older links have numbers
+    "lesson": Parameter(_name),  # opens the Lessons tab; older links use numbers
     "challenge": Parameter(_name),  # opens the Challenges tab
-    "film": Parameter(_beat),  # the open beat of the film, by its name, or as a number from 1
-    "position": Parameter(_whole),  # of the selected token; default: the last
+    "film": Parameter(_beat),  # the open beat of the film, by name, or as a number from 1
+    "position": Parameter(_whole),  # the selected token; defaults to the last
     "layer": Parameter(_whole),
-    "head": Parameter(_whole),  # default: the average
+    "head": Parameter(_whole),  # defaults to the average
     "hidden": Parameter(_ids, _write_ids),  # positions of hidden words
-    "attention": Parameter(_name),  # "off": shows the prediction without attention too
-    "shading": Parameter(_name),  # the quantity that shades the strip; default: probability
+    "attention": Parameter(_name),  # "off" also shows the prediction without attention
+    "shading": Parameter(_name),  # the quantity that shades the strip; defaults to probability
     "lang": Parameter(lambda text: text if text in LANGUAGES else "en"),
 }
-# A link with no other parameters leaves the text as it is.
+# A link with only these parameters leaves the text unchanged.
 VIEW = (
     *("class", "stop", "tab", "lesson", "challenge", "film", "position", "layer", "head", "shading", "lang"),
     *("edits", "edits_on", "hidden", "attention"),

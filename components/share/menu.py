@@ -1,9 +1,9 @@
-"""The share menus: their answers stay in the browser, copied or saved as a file that is made there.
+"""The share menus. Their answers stay in the browser: it copies them, or saves them as a file that it creates.
 
 A click raises `.select` with an `evt._data` of {"what", "tab"}: the name of the button and the id of the open tab. The
 answer is a value made by `copied`, `saved` or `message`. A button named "open" lets a person choose a file; its event
-also has "name", "size" and "text", with "text" empty if the file is larger than `largest` bytes. Nothing is stored on
-the server.
+also has "name", "size" and "text", with an empty "text" if the file is larger than `largest` bytes. Nothing is stored
+on the server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from components.parts import Handler, Part
 from components.share.files import File
 from components.widgets.widget import placed, widget
 
-LARGEST = 4_000_000  # bytes of a document to open
+LARGEST = 4_000_000  # maximum size of a document to open, in bytes
 
 _TEMPLATE = """<div class="gb-share" role="group">
 <div class="gb-share-row"></div>
@@ -30,25 +30,31 @@ _TEMPLATE = """<div class="gb-share" role="group">
 
 
 def link_menu() -> gr.HTML:
-    """The menu of the frame: the page as a link."""
+    """Return the frame's menu, which shares the page as a link."""
     return placed(menu("share-link"))
 
 
 def files_menu(on: Handler) -> Part:
-    """The menu below the text: programs and files."""
+    """Return the menu below the text, for programs and files."""
     return menu("share-files", largest=LARGEST, on=on, queue="model")
 
 
 def menu(name: str, *, largest: int = 0, **wired: Any) -> Part:
-    """The buttons of a menu. Data of its view: labels ("name" for screen readers, "close", and "items", each a dict of
-    "what", "label" and optionally "title"; "opens" names what of a class opens in the browser; an item with
-    "items" of its own is a submenu), and answer: a value of `copied`, `saved` or `message` with a unique number "n"."""
+    """Return the buttons of a menu.
+
+    The data of its view: labels ("name" for screen readers, "close", and "items", each a dict of "what", "label" and
+    optionally "title"; "opens" names the part of a class that opens in the browser; an item with its own "items" is a
+    submenu), and answer: a value of `copied`, `saved` or `message` with a unique number "n".
+    """
     return widget("menu", name, template=_TEMPLATE, options={"largest": largest}, **wired)
 
 
 def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:
-    """Copy a text to the clipboard and show it. manual: the message if the browser does not allow copying. query:
-    whether it becomes the query of the page's address."""
+    """Copy a text to the clipboard and show it.
+
+    manual: the message if the browser does not allow copying. query: whether the text becomes the query of the page's
+    address.
+    """
     return {"how": "copy", "content": content, "says": text, "manual": manual, "query": query}
 
 

@@ -28,14 +28,15 @@ from gpt import DEFAULT_MODEL, Edits, Generation, LoadedModel, SamplingParams, e
 from gpt.documents.backends import model_seconds, polled
 from gpt.documents.edit_text import parse_edits
 
-UPDATE_SECONDS = 0.1  # between two frames while the text is generated
+UPDATE_SECONDS = 0.1  # time between two frames while the text is generated
 
 
 @dataclass
 class LinkRequest:
-    """The content of a link. parameters: its valid values; values that turn out to be unusable are removed.
+    """The content of a link.
 
-    refused: names of unusable parameters. problem: an error about them, if there is one.
+    parameters: its valid values; unusable values are removed. refused: names of unusable parameters. problem: an error
+    about them, if any.
     """
 
     parameters: dict[str, Any]
@@ -57,10 +58,11 @@ class LinkRequest:
 
 
 def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[str, LinkedPage]) -> Iterator[None]:
-    """Apply the query of the page's address; an empty one changes nothing. One that names a sequence and nothing else
-    opens its stop.
+    """Apply the query of the page's address; an empty query changes nothing.
 
-    tabs: ids of the existing tabs; pages: of tabs, by the parameter that names them.
+    A query that only names a sequence opens its stop.
+
+    tabs: ids of the existing tabs; pages: pages of tabs, by the parameter that names them.
     """
     link = LinkRequest(*decode(query))
     if "class" in link.parameters:
@@ -80,7 +82,7 @@ def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[
 
 
 def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
-    """Show a stop of the open sequence; nothing of the one before stays but its text, where the stop has none."""
+    """Show a stop of the open sequence. A stop without a text keeps the text of the previous stop."""
     state = session.state(SequenceState)
     if not 0 <= at < len(state.stops):
         return
@@ -91,14 +93,14 @@ def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
 
 
 def _leave_stop(session: Session) -> None:
-    """Go to Write without a film or edits: a stop shows only what its address names."""
+    """Go to Write without a film or edits, because a stop shows only what its address names."""
     session.film, session.tab, session.notice = None, "playground", None
     session.edits, session.edits_on = Edits(), ()
     hide_again(session, {})
 
 
 def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
-    """Open the sequence of a link; returns the link, or that of the stop where it says no more."""
+    """Open the sequence of a link. Return the link, or its stop's link if it names nothing else."""
     try:
         stop = open_sequence(session, link.parameters["class"], link.parameters.get("stop", 1) - 1)
     except ValueError as problem:
@@ -112,7 +114,7 @@ def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
 
 
 def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:
-    """Set the settings of the link and generate its text."""
+    """Apply the settings of the link and generate its text."""
     parameters = link.parameters
     params = _settings(parameters)
     loaded = yield from _model(session, link)
@@ -125,7 +127,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     session.settings = Settings(**sampling_values(params), length=length, seed=typed_seed, pace=session.settings.pace)
     turn = session.lock.begin()
     with session.lock.beginning(turn):
-        if session.can_undo:  # the current text was edited: keep it for undo
+        if session.can_undo:  # the current text was edited, so keep it for undo
             session.push_undo()
         session.document, session.prompt, session.finish_reason = document, prompt, None
         session.set_typed(None)
@@ -160,7 +162,7 @@ def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None
     with session.lock.settling():
         document.read()
         session.finish_reason = session.finish_reason or "stopped"
-        if len(document.ids) == document.n_prompt:  # the link has a prompt only: nothing was generated
+        if len(document.ids) == document.n_prompt:  # the link has only a prompt, so nothing was generated
             session.throughput = session.last_action = None
     yield
 
@@ -171,7 +173,7 @@ def _settings(parameters: dict[str, Any]) -> SamplingParams:
 
 
 def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedModel]:
-    """The requested model, else the current one."""
+    """Return the requested model, or else the current one."""
     name = link.parameters.get("model", session.model)
     if name in list_models():
         try:
@@ -185,7 +187,7 @@ def _model(session: Session, link: LinkRequest) -> Generator[None, None, LoadedM
 
 
 def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int]]:
-    """The prompt for the prompt box, and for the document; the example's if it cannot be used."""
+    """Return the prompt for the prompt box and for the document, falling back to the example's prompt."""
     for name in ("prompt", "prompt_ids"):
         if name in link.parameters:
             prompt = link.parameters[name]
@@ -200,7 +202,7 @@ def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int
 
 
 def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ...]]:
-    """The edits and the prompt for them; none if the model has no such parts."""
+    """Return the edits and the prompt for them; no edits if the model lacks the edited parts."""
     edits, ids = Edits(), link.parameters.get("edits_on", ())
     try:
         edits = parse_edits(link.parameters.get("edits", ""), loaded.model, loaded.concepts)

@@ -1,4 +1,4 @@
-"""QR codes as a path of an SVG picture."""
+"""QR codes as SVG paths."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 
 import segno
 
-BORDER = 4  # modules around the code, which readers need
+BORDER = 4  # modules around the code, required by readers
 
 
 def qr_code(text: str) -> dict[str, Any]:
-    """The code of a text. size: of the picture with its border, in modules; path: of the dark modules.
+    """Return the QR code of a text. size: width of the picture with its border, in modules; path: the dark modules.
 
-    Raises ValueError for more than fits into a code, 2,953 bytes.
+    Raises:
+        ValueError: For more than fits into a code, 2,953 bytes.
     """
     matrix = segno.make(text, error="l", boost_error=True, micro=False).matrix
     runs = []

@@ -1,8 +1,8 @@
 """A sequence of stops: pages that a teacher shows one after another, opened by one link.
 
-A sequence is text with a line for each stop: its address (a link of the page, or only the query), its English title and
-its Chinese title, separated by "|". Lines that begin with "#" are remarks. `sequences/<name>.txt` is one that links
-name; any other one stands in the link itself.
+A sequence is text with one line per stop: its address (a link of the page, or only the query), its English title and
+its Chinese title, separated by "|". Lines that begin with "#" are comments. Links refer to `sequences/<name>.txt` by
+name, and contain any other sequence in full.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from components.state.snapshot import Snapshot
 
 MAX_STOPS = 40
 MAX_TITLE_CHARS = 80
-OF_PAGE = ("lang", "class", "stop", "follow")  # parameters that are no stop's
+OF_PAGE = ("lang", "class", "stop", "follow")  # parameters that do not belong to a stop
 _FOLDER = Path(__file__).parent / "sequences"
 
 
 @dataclass(frozen=True)
 class Stop:
-    """query: of its address. titles: in the order of LANGUAGES; a missing one is the first."""
+    """A stop of a sequence.
+
+    query: of its address. titles: in the order of LANGUAGES; a missing title is replaced by the first.
+    """
 
     query: str
     titles: tuple[str, ...]
@@ -36,7 +39,10 @@ class Stop:
 
 @dataclass(frozen=True)
 class SequenceState:
-    """The open sequence. link: as links name it, "" without one; at: the stop that is shown, from 0."""
+    """The open sequence.
+
+    link: how links name it, "" without a sequence; at: index of the current stop, from 0.
+    """
 
     link: str = ""
     stops: tuple[Stop, ...] = ()
@@ -47,7 +53,7 @@ SEQUENCES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(_FOL
 
 
 def parse(text: str) -> tuple[Stop, ...]:
-    """The stops of a sequence. Raises PageError for more than MAX_STOPS and for a text without any."""
+    """Return the stops of a sequence. Raises PageError if there are none, or more than MAX_STOPS."""
     lines = [line.strip() for line in text.splitlines()]
     stops = tuple(_stop(line) for line in lines if line and not line.startswith("#"))
     if not 0 < len(stops) <= MAX_STOPS:
@@ -63,7 +69,7 @@ def _stop(line: str) -> Stop:
 
 
 def open_sequence(session: Session, link: str, at: int = 0) -> Stop:
-    """Open the sequence that a link names or holds; returns the stop to show. Raises PageError as `parse`."""
+    """Open the sequence that a link names or contains, and return the stop to show. Raises PageError like `parse`."""
     stops = parse(SEQUENCES.get(link, link))
     at = min(at, len(stops) - 1)
     session.change(SequenceState, link=link, stops=stops, at=at)
@@ -71,6 +77,6 @@ def open_sequence(session: Session, link: str, at: int = 0) -> Stop:
 
 
 def sequence_values(s: Snapshot) -> dict[str, str | int]:
-    """The open sequence as values of a link."""
+    """Return the open sequence as link values."""
     state = s.state(SequenceState)
     return {"class": state.link, "stop": state.at + 1} if state.link else {}

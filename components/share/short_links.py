@@ -1,4 +1,4 @@
-"""Short links: the server keeps the newest queries, each under a few characters made of it, until it ends."""
+"""Short links: the server keeps the newest queries until it ends, each under a short code derived from the query."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from starlette.routing import Route
 from components.limits import MAX_SHORT_LINKS
 
 N_CHARS = 6
-_queries: OrderedDict[str, str] = OrderedDict()  # the oldest first
+_queries: OrderedDict[str, str] = OrderedDict()  # oldest first
 _lock = threading.Lock()
 
 
 def shorten(query: str) -> str:
-    """The end of a short link to the page with that query, such as "s/k3x9ab", relative to the page's address."""
+    """Return a short link to the page with this query, such as "s/k3x9ab", relative to the page's address."""
     digest = hashlib.sha256(query.encode()).digest()
     code = base64.b32encode(digest).decode().lower()[:N_CHARS]
     with _lock:
@@ -31,7 +31,7 @@ def shorten(query: str) -> str:
 
 
 def _answer(request: Request) -> Response:
-    """To the page; to its example where the link is not kept any more."""
+    """Redirect to the page, or to its example if the link is no longer kept."""
     query = _queries.get(request.path_params["code"].lower())
     return RedirectResponse("../" if query is None else f"../?{query}", 302)
 

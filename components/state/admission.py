@@ -12,8 +12,10 @@ from gpt.inference.admission import Place
 
 
 class Admission:
-    """A session's place in the admission queue: iterates while others are ahead, with their number in
-    `session.progress`."""
+    """A session's place in the admission queue.
+
+    It iterates while others are ahead, and puts their number into `session.progress`.
+    """
 
     def __init__(self, session: Session, place: Place) -> None:
         self._session, self._place = session, place
@@ -27,24 +29,25 @@ class Admission:
             self._session.progress = None
 
     def after_token(self) -> Iterator[int]:
-        """See `Place.after_token`."""
+        """Forward to `Place.after_token`."""
         return self._place.after_token()
 
     def rest(self) -> None:
-        """See `Place.rest`."""
+        """Forward to `Place.rest`."""
         self._place.rest()
 
 
 @contextmanager
 def admitted(session: Session, loaded: LoadedModel) -> Iterator[Admission]:
-    """Context manager for a place in the admission queue, which is released at the end of the block:
-    `with admitted(session, loaded) as waiting: yield from waiting; ...`
+    """Take a place in the admission queue, which is released at the end of the block.
+
+    Use it as `with admitted(session, loaded) as waiting: yield from waiting; ...`.
     """
     with loaded.engine.admission.enter() as place:
         yield Admission(session, place)
 
 
 def waiting_for_cluster(loaded: LoadedModel) -> Message:
-    """The progress of a text whose next token is not there yet."""
+    """Return the progress message of a text that waits for its next token."""
     away = loaded.deployed is not None and not loaded.deployed.is_there
     return Message("status.cluster_away" if away else "status.cluster_busy")

@@ -9,8 +9,10 @@ from gpt import Generation
 
 
 def adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
-    """Replace the document and archive the previous one; a running stream stops. prompt: the new text of the prompt
-    box."""
+    """Replace the document, archive the previous one and stop any running stream.
+
+    prompt: the new text of the prompt box.
+    """
     with session.changing():
         session.push_undo()
         _adopt(session, document, prompt, action)
@@ -19,10 +21,12 @@ def adopt(session: Session, document: Generation, prompt: str, action: LastActio
 def return_to(
     session: Session, source: list[ArchivedDocument], other: list[ArchivedDocument], action: LastAction
 ) -> None:
-    """Restore the newest document of `source` and archive the current one in `other`. Does nothing if `source` is
-    empty."""
+    """Restore the newest document of `source` and archive the current one in `other`.
+
+    Does nothing if `source` is empty.
+    """
     with session.changing():
-        if not source:  # emptied by another event
+        if not source:  # another event has emptied it
             return
         back = source.pop()
         document = Generation.from_json(back.file)
@@ -44,7 +48,7 @@ def _adopt(session: Session, document: Generation, prompt: str, action: LastActi
 
 
 def remark(session: Session) -> Message | None:
-    """The notice for the current text, if there is one."""
+    """Return the notice for the current text, if there is one."""
     document = session.document
     if document is None:
         return None

@@ -1,4 +1,4 @@
-"""The text of the box where it is a chat: a message between the control tokens of the model's template."""
+"""The text of the box in a chat: a message between the control tokens of the model's template."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class ChatEdit:
-    """A typed text as tokens: the first `keep` of the document, then `ids`. n_after: number of characters that the
-    template puts after a new message."""
+    """A typed text as tokens: the first `keep` tokens of the document, then `ids`.
+
+    n_after: number of characters that the template puts after a new message.
+    """
 
     keep: int
     ids: list[int]
@@ -21,11 +23,13 @@ class ChatEdit:
 
 
 def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) -> ChatEdit:
-    """What a typed text changes in a chat.
+    """Return the change that a typed text makes to a chat.
 
-    Control tokens stay where their names are left as they were; what is typed between them is encoded as characters. A
-    new text, and one typed after the end of a turn, is a message of the user. The answer after a change is dropped.
-    Raises ValueError if the template fails.
+    Control tokens are kept where the text still contains their names; text typed between them is encoded as characters.
+    A new text, or one typed after the end of a turn, is a user message. The answer after a change is dropped.
+
+    Raises:
+        ValueError: If the template fails.
     """
     ids, special = ([] if document is None else document.ids), tokenizer.special_ids
     shown = shown_tokens(tokenizer, ids)
@@ -44,7 +48,7 @@ def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) ->
 
 
 def message_of(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """The first message of the user in a chat; None if it is not where the template puts it."""
+    """Return the user's first message in a chat; None if it is not where the template puts it."""
     before, after = tokenizer.chat_frame()
     text = "".join(shown_tokens(tokenizer, ids))
     end = text.find(after, len(before))
@@ -54,7 +58,7 @@ def message_of(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
 def _message(tokenizer: Vocabulary, keep: int, text: str, *, first: bool) -> ChatEdit:
     ids = tokenizer.encode_message(text, first=first)
     end = next((i for i, token_id in enumerate(ids) if token_id in tokenizer.eot_ids), len(ids))
-    if not first and not tokenizer.decode(ids[:end]).strip():  # the turn before has ended, without Llama 2's space
+    if not first and not tokenizer.decode(ids[:end]).strip():  # the previous turn has ended; strip: Llama 2's space
         ids = ids[end + 1 :]
     return ChatEdit(keep, ids, len(tokenizer.chat_frame(first=first)[1]))
 
@@ -62,7 +66,7 @@ def _message(tokenizer: Vocabulary, keep: int, text: str, *, first: bool) -> Cha
 def _control_tokens_before(
     shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str
 ) -> tuple[int, int]:
-    """The number of tokens that the text begins with, up to the last control token, and of their characters."""
+    """Return how many tokens and characters at the start are unchanged, up to the last unchanged control token."""
     found, end = (0, 0), 0
     for i, text in enumerate(shown):
         if not typed.startswith(text, end):
@@ -76,8 +80,11 @@ def _control_tokens_before(
 def _control_tokens_after(
     shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str, keep: int, start: int
 ) -> tuple[int, int]:
-    """The first control token of those that the text ends with, after `keep` tokens and `start` characters, and where
-    it begins in the text; the length of both if there is none."""
+    """Return where the unchanged control tokens at the end begin, as a token index and a character index.
+
+    The search skips the first `keep` tokens and `start` characters. If it finds nothing, both indices are the full
+    length.
+    """
     found, at = (len(ids), len(typed)), len(typed)
     for i in range(len(ids) - 1, keep - 1, -1):
         if at - len(shown[i]) < start or not typed.endswith(shown[i], start, at):

@@ -9,15 +9,15 @@ from threading import Condition, Lock
 from typing import TypeVar
 
 T = TypeVar("T")
-MAX_STREAM_WAIT_SECONDS = 1.0  # maximum time that an edit waits for a stream to end
+MAX_STREAM_WAIT_SECONDS = 1.0  # how long an edit waits for a stream to end
 
 
 class DocumentLock:
     """Two locks and a turn number.
 
-    A stream runs in a thread that cannot be interrupted: cancelling its event has no effect before its next yield. Each
-    of its steps therefore first checks that its turn is still the current one. An edit takes the turn, waits for the
-    step in progress, and then changes the document.
+    A stream runs in a thread that cannot be interrupted: cancelling its event has no effect before its next yield.
+    Therefore each step first checks that the stream's turn is still the current one. An edit takes the turn, waits for
+    the step in progress, and then changes the document.
 
     Lock order: `_writing` before `_shortening`. `_writing` is held for one step of a stream. `_shortening` is held by
     readers, during which the text may grow but not shrink, and by edits, during which nobody may read.
@@ -25,16 +25,16 @@ class DocumentLock:
 
     def __init__(self) -> None:
         self.turn = 0  # the current turn
-        self._stream: int | None = None  # the turn of the newest stream, until it has ended
+        self._stream: int | None = None  # the turn of the newest stream; None once it has ended
         self._turns, self._writing, self._shortening = Condition(), Lock(), Lock()
 
     @property
     def streaming(self) -> bool:
-        """Whether a stream is running or about to start."""
+        """Return whether a stream is running or about to start."""
         return self._stream == self.turn
 
     def begin(self) -> int:
-        """Start a stream and return its turn; any previous stream stops."""
+        """Start a stream and return its turn. Any previous stream stops."""
         with self._turns:
             self.turn += 1
             self._stream = self.turn
@@ -55,18 +55,18 @@ class DocumentLock:
             self._turns.notify_all()
 
     def rest(self, turn: int, seconds: float) -> None:
-        """Wait between two steps of a stream, or until it loses its turn."""
+        """Wait between two steps of a stream, or until the stream loses its turn."""
         with self._turns:
             self._turns.wait_for(lambda: self.turn != turn, max(0.0, seconds))
 
     @contextmanager
     def writing(self, turn: int) -> Iterator[bool]:
-        """Lock for one step of a stream, which only appends; the value is whether the stream still has its turn."""
+        """Lock for one step of a stream, which only appends. The value tells whether the stream still has its turn."""
         with self._writing:
             yield self.turn == turn
 
     def steps(self, turn: int, steps: Iterator[T]) -> Iterator[T]:
-        """Iterate over the steps while the stream has its turn; each step is made under the lock."""
+        """Iterate over the steps while the stream has its turn, taking each step under the lock."""
         while True:
             with self.writing(turn) as has_turn:
                 made = [*islice(steps, 1)] if has_turn else []
@@ -76,14 +76,16 @@ class DocumentLock:
 
     @contextmanager
     def beginning(self, turn: int) -> Iterator[bool]:
-        """As `writing`, for the first step of a stream, which may shorten the document."""
+        """Lock like `writing`, for the first step of a stream, which may shorten the document."""
         with self._writing, self._shortening:
             yield self.turn == turn
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Lock for an edit: no stream writes and nobody reads. Waits at most MAX_STREAM_WAIT_SECONDS for a running
-        stream to end, so that its last frame precedes the edit."""
+        """Lock for an edit, during which no stream writes and nobody reads.
+
+        Waits at most MAX_STREAM_WAIT_SECONDS for a running stream to end, so that its last frame precedes the edit.
+        """
         self.take()
         with self._turns:
             self._turns.wait_for(lambda: self._stream is None, MAX_STREAM_WAIT_SECONDS)
@@ -93,12 +95,12 @@ class DocumentLock:
 
     @contextmanager
     def settling(self) -> Iterator[None]:
-        """Lock for reading unread tokens while a stream may hold the turn: the stream keeps its turn and waits."""
+        """Lock for reading unread tokens while a stream may have the turn; the stream keeps its turn and waits."""
         with self._writing, self._shortening:
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Lock for reading the document: the text may grow meanwhile, but not shrink."""
+        """Lock for reading the document, which may grow meanwhile, but not shrink."""
         with self._shortening:
             yield

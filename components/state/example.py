@@ -14,7 +14,7 @@ from gpt.documents.token_tree import History
 from gpt.models.sources import corpus_of
 from gpt.tokenizer import plain_text, prompt_ids, start_ids
 
-EXAMPLES = {  # prompts by the language of a model, the first one opens the page
+EXAMPLES = {  # prompts by the language of a model; the first one opens the page
     "en": {
         "example.story": "It was raining. Tom was sad",
         "example.dialogue": 'Tom saw a big dog in the park. "Hello, dog!" Tom said. The dog',
@@ -28,44 +28,47 @@ EXAMPLES = {  # prompts by the language of a model, the first one opens the page
         "example.farewell": "《送友人》\n",
     },
 }
-OPENINGS = {"en": (5, 81), "zh": (17, 8)}  # (tokens, seed) of what the first example goes on with
+OPENINGS = {"en": (5, 81), "zh": (17, 8)}  # (tokens, seed) of the first example's continuation
 OWN_TOKENS = 16
-FALLBACK_TOKENS = 3  # for a text that cannot be encoded at all
+FALLBACK_TOKENS = 3  # tokens to use if a text cannot be encoded at all
 
 
 def language_of_model(name: str) -> str:
-    """The language whose examples fit a model."""
+    """Return the language whose examples fit a model."""
     corpus = corpus_of(name)
     return "en" if corpus is None or "en" in corpus.languages else corpus.languages[0]
 
 
 def examples_of(name: str) -> dict[str, str]:
-    """The examples that fit a model: their prompts by their keys."""
+    """Return the prompts of the examples that fit a model, by key."""
     return EXAMPLES[language_of_model(name)]
 
 
 def fitting_text(loaded: LoadedModel, text: str) -> str:
-    """A text for another model: an example in another language becomes that model's, of other texts stays what its
-    vocabulary can encode."""
+    """Adapt a text to another model.
+
+    An example in another language is replaced by the model's own example. Other texts keep what the vocabulary can
+    encode.
+    """
     own = examples_of(loaded.name).values()
     pairs = (pair for prompts in EXAMPLES.values() for pair in zip(prompts.values(), own, strict=True))
     return encodable_text(loaded, dict(pairs).get(text, text))
 
 
 def example(loaded: LoadedModel) -> Generation:
-    """A finished text, generated once at start-up and never changed."""
+    """Return a finished text, generated once at startup and never changed."""
     document = Generation(loaded, first_prompt(loaded))
     length, seed = OPENINGS[language_of_model(loaded.name)]
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=seed)
-    for _ in document.local_steps(params, length):  # no cluster may be there yet
+    for _ in document.local_steps(params, length):  # runs locally, because a cluster may not be there yet
         pass
     document.read()
-    document.history = History(document.path[-1])  # an empty history: nothing to undo
+    document.history = History(document.path[-1])  # an empty history, so there is nothing to undo
     return document
 
 
 def opening(document: Generation) -> Session:
-    """The session that visitors start with: the example, with an expressive head selected."""
+    """Return the session that visitors start with: the example, with an expressive head selected."""
     layer, head = sharpest_head(document)
     session = Session(document, initial_prompt(document), Selection(layer=layer, head=head))
     session.token_statistics.of(document)
@@ -73,8 +76,10 @@ def opening(document: Generation) -> Session:
 
 
 def sharpest_head(document: Generation) -> tuple[int, int]:
-    """(layer, head) in the middle layer with the largest mean of the maximum weight on previous tokens other than the
-    first."""
+    """Return (layer, head) of the sharpest head in the middle layer.
+
+    Sharpness is the mean, over all tokens, of the largest weight on an earlier token other than the first.
+    """
     config = document.loaded.model.config
     layer = (config.n_layer - 1) // 2
     sharpness = []
@@ -85,13 +90,15 @@ def sharpest_head(document: Generation) -> tuple[int, int]:
 
 
 def initial_prompt(document: Generation) -> str:
-    """The prompt of the document as text."""
+    """Return the prompt of the document as text."""
     return plain_text(document.loaded.tokenizer, document.ids[: document.n_prompt])
 
 
 def encodable_text(loaded: LoadedModel, text: str) -> str:
-    """The text if the vocabulary can encode it, else its encodable words, else the model's example or a few tokens of
-    its vocabulary."""
+    """Return a text that the vocabulary can encode.
+
+    This is the text itself, or else its encodable words, the model's example, or a few tokens of its vocabulary.
+    """
     tokenizer = loaded.tokenizer
     is_encodable = partial(can_encode, loaded)
     if is_encodable(text) or (not text and start_ids(tokenizer)):
@@ -103,7 +110,7 @@ def encodable_text(loaded: LoadedModel, text: str) -> str:
 
 
 def can_encode(loaded: LoadedModel, text: str) -> bool:
-    """Whether the vocabulary can encode a text, most of it to more than <unk>, and it is not empty."""
+    """Return whether a text is not empty and the vocabulary encodes most of it to tokens other than <unk>."""
     try:
         ids = loaded.tokenizer.encode(text)
     except ValueError:
@@ -113,7 +120,7 @@ def can_encode(loaded: LoadedModel, text: str) -> bool:
 
 
 def own_words(loaded: LoadedModel) -> str:
-    """What a model trained on one text writes after a line feed; "" for a vocabulary with end-of-text."""
+    """Return what a model trained on one text writes after a line feed; "" for a vocabulary with end-of-text."""
     if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=OPENINGS["en"][1])
@@ -121,8 +128,10 @@ def own_words(loaded: LoadedModel) -> str:
 
 
 def first_prompt(loaded: LoadedModel, text: str = "", *, most: int | None = None) -> str:
-    """The encodable part of a text, cut to half the available context if it is too long. most: a further limit in
-    tokens. text: "" is the model's own words, or else the example."""
+    """Return the encodable part of a text, cut to half the available context if it is too long.
+
+    text: defaults to the model's own words, or to the example if it has none. most: an additional limit in tokens.
+    """
     text = text or own_words(loaded) or next(iter(examples_of(loaded.name).values()))
     prompt, block_size = encodable_text(loaded, text), loaded.model.config.block_size
     room = block_size if most is None else min(block_size, most)

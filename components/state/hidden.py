@@ -16,10 +16,10 @@ from gpt.documents.document_cache import common_prefix_length
 
 @dataclass(frozen=True, eq=False)
 class WithoutWords:
-    """What is predicted after a position of a text without some of its words.
+    """The prediction at a position when some words of the text are hidden.
 
-    version: of the text. hidden: positions. logits: (vocab_size,). off: the same with attention switched off, None
-    unless it was asked for; goes_on, off_goes_on: how the text would go on with attention and without.
+    version: of the text. hidden: positions. logits: (vocab_size,). off: the logits with attention switched off, if
+    requested. goes_on, off_goes_on: continuations of the text with and without attention.
     """
 
     version: tuple[int, int]
@@ -36,8 +36,11 @@ class WithoutWords:
 
 @dataclass(frozen=True)
 class HiddenState:
-    """What a person has hidden from the model. ids: the text up to the last hidden word; positions: of the hidden
-    words. attention_off: whether the prediction without attention is shown too. measured: the last prediction."""
+    """What a person has hidden from the model.
+
+    ids: the text up to the last hidden word; positions: of the hidden words. attention_off: whether the prediction
+    without attention is also shown. measured: the last prediction.
+    """
 
     ids: tuple[int, ...] = ()
     positions: frozenset[int] = frozenset()
@@ -45,15 +48,15 @@ class HiddenState:
     measured: WithoutWords | None = None
 
     def hidden_in(self, text: Text) -> frozenset[int]:
-        """The hidden positions of a text that begins like the one they were hidden in."""
+        """Return the hidden positions for a text that begins like the one in which they were hidden."""
         n = common_prefix_length(self.ids, text.ids)
         return frozenset(position for position in self.positions if position < n)
 
 
 def hide(session: Session, positions: Iterable[object]) -> None:
-    """Hide the tokens at these positions and no others; changes nothing if none would remain before the prediction.
+    """Hide exactly the tokens at these positions; change nothing if no token would remain before the prediction.
 
-    positions: of unchecked content; those that do not exist are ignored.
+    positions: unchecked; positions that do not exist are ignored.
     """
     with session.lock.reading():
         s = session.snapshot()
@@ -65,12 +68,12 @@ def hide(session: Session, positions: Iterable[object]) -> None:
 
 
 def show_all(session: Session) -> None:
-    """Hide nothing."""
+    """Show everything again."""
     session.change(HiddenState, ids=(), positions=frozenset())
 
 
 def hidden_values(s: Snapshot) -> dict[str, Any]:
-    """What is hidden, as values of a link and of a file."""
+    """Return what is hidden, as values of a link and of a file."""
     state = s.state(HiddenState)
     values: dict[str, Any] = {}
     if s.text is not None and (hidden := state.hidden_in(s.text)):
@@ -81,7 +84,7 @@ def hidden_values(s: Snapshot) -> dict[str, Any]:
 
 
 def hide_again(session: Session, values: Mapping[str, Any]) -> None:
-    """Hide what the values of a link or a file name, and nothing else. values: of unchecked content."""
+    """Hide exactly what the values of a link or a file name. values: unchecked."""
     hidden = values.get("hidden")
     show_all(session)
     if isinstance(hidden, list | tuple):

@@ -1,4 +1,4 @@
-"""Work that a person starts and can stop: it stands in a field of a state while it runs."""
+"""Work that a person starts and can stop. While it runs, it is stored in a field of a state."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Running work. progress: its message; stopped: set when it is to end. It is the same with other progress."""
+    """Running work.
+
+    progress: its message; stopped: set when it should end. A job with different progress is still the same job.
+    """
 
     progress: Message | None = None
     stopped: Event = field(default_factory=Event)
@@ -28,7 +31,7 @@ class Job:
 
 @contextmanager
 def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
-    """The block as the job in that field of the state; the one before it stops."""
+    """Run the block as the job in that field of the state; any previous job stops."""
     stop(state, session, name)
     job = Job()
     session.change(state, **{name: job})
@@ -50,8 +53,7 @@ def stop(state: type, session: Session, name: str = "job") -> None:
 def run_steps(
     session: Session, state: type, steps: Callable[[Job], Generator[None]], *, problem: str = "notice"
 ) -> Iterator[None]:
-    """Take these steps as the job of a state until they end or it is stopped. problem: the field of
-    an error."""
+    """Run these steps as the job of a state until they end or the job is stopped. problem: the field for an error."""
     session.change(state, **{problem: None})
     try:
         with started(session, state) as job, closing(steps(job)) as running:
@@ -69,9 +71,12 @@ def run_steps(
 def in_thread(
     session: Session, state: type, job: Job, key: str, work: Callable[[Progress], T], name: str = "job"
 ) -> Generator[None, None, T]:
-    """Run `work` in a thread within a job and return its result. key: of the progress message, with `n` and `total`.
+    """Run `work` in a thread within a job and return its result.
 
-    Raises Cancelled if the job is stopped.
+    key: of the progress message, with `n` and `total`.
+
+    Raises:
+        Cancelled: If the job is stopped.
     """
 
     def show(done: int, total: int) -> None:
@@ -89,7 +94,7 @@ def in_thread(
 def result_of(
     session: Session, state: type, name: str, key: str, work: Callable[[Progress], T]
 ) -> Generator[None, None, T]:
-    """Run `work` in a thread as a job of its own; otherwise as `in_thread`."""
+    """Run `work` in a thread as its own job and return the result, like `in_thread`."""
     with started(session, state, name) as job:
         yield
         return (yield from in_thread(session, state, job, key, work, name))

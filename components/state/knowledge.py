@@ -1,4 +1,4 @@
-"""What a text asks of a model: its language, and whether it is about facts; and a model that has read such texts."""
+"""What a text demands of a model (its language, and knowledge of facts), and models that have read such texts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from gpt.models.sources import corpus_of
 
-MIN_LETTERS = 2  # of a script
-MIN_WORDS = 3  # of a text in Latin letters
-_SCRIPTS = {  # a script of one language, or the one that a text in it is most likely in; kana come before Chinese
+MIN_LETTERS = 2  # letters of a script
+MIN_WORDS = 3  # words of a text in Latin letters
+_SCRIPTS = {  # the language of a script, or the most likely one; kana come before Chinese
     "ja": r"[\u3040-\u30ff]",
     "zh": r"[\u4e00-\u9fff]",
     "ko": r"[\uac00-\ud7af]",
@@ -21,7 +21,7 @@ _SCRIPTS = {  # a script of one language, or the one that a text in it is most l
     "he": r"[\u0590-\u05ff]",
     "el": r"[\u0370-\u03ff]",
 }
-_COMMON_WORDS = {  # frequent words that the other languages do not have
+_COMMON_WORDS = {  # frequent words that do not occur in the other languages
     "en": "the and is was of to in he she it they that with his her you on had not",
     "de": "der die das und ist ein eine nicht ich wir mit auf war den dem es sie",
     "fr": "le les des une est et dans pas que qui je il elle un du avec sur",
@@ -40,7 +40,7 @@ MAX_QUESTION_WORDS = 20
 
 
 def language_of(text: str) -> str:
-    """The language of a text, as an ISO 639-1 code; English where there is nothing to tell by."""
+    """Return the language of a text as an ISO 639-1 code; English if there is no evidence."""
     for language, letters in _SCRIPTS.items():
         if len(re.findall(letters, text)) >= MIN_LETTERS:
             return language
@@ -51,16 +51,16 @@ def language_of(text: str) -> str:
 
 
 def is_about_facts(text: str) -> bool:
-    """Whether a text is a question of fact or the beginning of a statement of one, rather than of a story."""
+    """Return whether a text asks for a fact or begins to state one, rather than telling a story."""
     return len(text.split()) <= MAX_QUESTION_WORDS and _QUESTION.fullmatch(text.strip()) is not None
 
 
 def is_known_to(model: str, text: str) -> bool:
-    """Whether a model has read texts like this one; True for a model of which that is unknown."""
+    """Return whether a model has read texts like this one; True if that is unknown."""
     corpus = corpus_of(model)
     return corpus is None or not text.strip() or corpus.fits(language_of(text), facts=is_about_facts(text))
 
 
 def fitting_model(models: Sequence[str], text: str) -> str | None:
-    """The first of several models that has read texts like this one; None if none has."""
+    """Return the first model that has read texts like this one; None if none has."""
     return next((name for name in models if corpus_of(name) is not None and is_known_to(name, text)), None)

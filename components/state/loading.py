@@ -12,9 +12,9 @@ from gpt.background import Cancelled, Progress, run_with_progress
 
 
 def load_with_progress(session: Session, name: str) -> Generator[None, None, LoadedModel]:
-    """Return the shared model of that name; yields while it loads, with the progress in `session.progress`.
+    """Return the shared model with that name; yields while it loads, with its progress in `session.progress`.
 
-    The load runs in its own thread; cancelling a waiter does not cancel it. Raises as `get_model`.
+    The model loads in its own thread, which continues if a waiting caller is cancelled. Raises like `get_model`.
     """
 
     def load(progress: Progress) -> LoadedModel:

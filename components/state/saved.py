@@ -1,4 +1,4 @@
-"""The part of a session that the browser keeps, and restoring a session from it after a restart or expiry."""
+"""Saving part of a session in the browser, and restoring a session from it after a restart or expiry."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ MAX_SAVED_CHARS = 2_000_000
 
 
 def saved_session(s: Snapshot) -> dict[str, Any]:
-    """The document with its branches, a text of the box that is not the document's, the settings, the selection and
-    what is hidden, as JSON-compatible values."""
+    """Return the saved part of a session as JSON-compatible values.
+
+    It consists of the document with its branches, a text in the box that differs from the document, the settings, the
+    selection and what is hidden.
+    """
     try:
         document = None if s.text is None else s.text.document.to_json()
-    except ValueError:  # edits without a text form
+    except ValueError:  # edits that have no text form
         document = None
     return {
         "document": document,
@@ -35,9 +38,9 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
 
 
 def restore_session(session: Session, saved: str) -> bool:
-    """Restore a new session from saved JSON; returns False if the JSON is invalid.
+    """Restore a new session from saved JSON; return False if the JSON is invalid.
 
-    saved: JSON from a browser, may be anything. On failure the session is unchanged.
+    saved: from a browser, unchecked. On failure the session is unchanged.
     """
     try:
         kept = json.loads(saved[:MAX_SAVED_CHARS])

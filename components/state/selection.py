@@ -7,19 +7,21 @@ from typing import Literal, get_args
 
 from gpt import Generation, GPTConfig
 
-NEWEST = -1  # the position of the last token, as the text grows
+NEWEST = -1  # the position of the last token while the text grows
 Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
 
 
 def shading_named(name: object) -> Shading | None:
-    """The shading of this name; None for anything else."""
+    """Return the shading with this name; None for anything else."""
     return next((each for each in get_args(Shading) if each == name), None)
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A position (NEWEST: the last token), a layer, a head (None: the average of all), and the quantity that shades the
-    token strip."""
+    """The selection: a position, a layer, a head, and the quantity that shades the token strip.
+
+    The position NEWEST stands for the last token, the head None for the average of all heads.
+    """
 
     position: int = NEWEST
     layer: int = 0
@@ -27,12 +29,12 @@ class Selection:
     shading: Shading = "probability"
 
     def clamped_to(self, config: GPTConfig, *, position: int) -> Selection:
-        """The selection at another position, with layer and head limited to those of the model."""
+        """Return the selection at another position, with layer and head limited to those of the model."""
         layer = min(self.layer, config.n_layer - 1)
         head = None if self.head is None else min(self.head, config.n_head - 1)
         return replace(self, position=position, layer=layer, head=head)
 
     def at(self, document: Generation) -> int:
-        """The selected position, at most the last one that the model has read."""
+        """Return the selected position, at most the last one that the model has read."""
         last = document.n_read - 1
         return last if self.position == NEWEST else min(self.position, last)

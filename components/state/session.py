@@ -27,7 +27,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class ArchivedDocument:
-    """A replaced document. prompt: its prompt; model: its name; file: the document as JSON."""
+    """A replaced document. prompt: its prompt; model: name of its model; file: the document as JSON."""
 
     prompt: str
     model: str
@@ -39,8 +39,8 @@ class ArchivedDocument:
 class PendingGeneration:
     """A generation prepared by one event and run by the next.
 
-    length: maximum number of new tokens. began: start time, by time.perf_counter(). slides: past a full context, each
-    token takes the place of the first one.
+    length: maximum number of new tokens. began: start time, by time.perf_counter(). slides: whether each token beyond a
+    full context replaces the first one.
     """
 
     document: Generation
@@ -55,26 +55,26 @@ class Session:
     """The document, the selection and the settings of one visitor, and the state of each tab.
 
     prompt: the prompt of the document. typed: the last text from the box.
-    edited: when the last key was pressed in the box, in ms of the browser's clock. answered: the same for the last key
+    edited: time of the last key press in the box, in ms of the browser's clock. answered: time of the last key press
         before the current text.
-    model: the name of the chosen model; loaded: the model in use, which may be another one while the chosen one loads.
-    chat: whether the next text of the box is a message of a chat.
-    tab: the id of the open tab; inner_tabs: of the inner one that was open last, by the tab around it.
-    film: the name of the open beat of the film; None without a film.
-    link_opened: whether the link of the loaded page is open. navigated: time of the newest click on a tab, or of Back
+    model: name of the chosen model; loaded: the model in use, which differs while the chosen one loads.
+    chat: whether the next text in the box is a chat message.
+    tab: id of the open tab; inner_tabs: id of the last open inner tab, by enclosing tab.
+    film: name of the open beat of the film; None if the film is closed.
+    link_opened: whether the link of the loaded page has been opened. navigated: time of the newest tab click, Back
     or Forward, in ms of the browser's clock.
-    query: the search in the vocabulary.
+    query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
     edits: the interventions of Change it.
-    edits_on: token ids of the prompt for the edits, () for the document's text.
+    edits_on: token ids of the prompt for the edits; empty if the edits apply to the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
-    undo_stack, redo_stack: replaced documents, the newest last.
+    undo_stack, redo_stack: replaced documents, newest last.
     resources: closed with the session.
-    address: of the browser, "" if unknown.
+    address: network address of the browser, "" if unknown.
 
-    is_mirror: False, see `components.render.Page`.
+    is_mirror: always False, see `components.render.Page`.
 
-    The state of each tab is a frozen dataclass, see `state` and `change`. The document is changed under `lock`; every
+    The state of each tab is a frozen dataclass, see `state` and `change`. The document changes only under `lock`; every
     other attribute is replaced as a whole and may be read at any time.
     """
 
@@ -117,28 +117,28 @@ class Session:
         self.undo_stack: list[ArchivedDocument] = []
         self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
-        self.sent: dict[Any, Any] = {}  # what was sent to the browser, see `components.render`
+        self.sent: dict[Any, Any] = {}  # what the browser has received, see `components.render`
         self.frame_number = 0
         self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue, see `cards`
-        self.seen_frame: int | None = None  # the last one that the browser has, once it missed a later one
+        self.seen_frame: int | None = None  # the last frame that the browser has, if it missed a later one
         self.render_lock, self.analysing = threading.Lock(), threading.Lock()
         self._states: dict[type, object] = {}
         self._states_lock = threading.Lock()
 
     def state(self, cls: type[S]) -> S:
-        """The state of one tab or panel by its dataclass; initially its defaults."""
+        """Return the current state of a tab or panel, given its dataclass. It starts with the defaults."""
         with self._states_lock:
             return self._states.setdefault(cls, cls())  # type: ignore[return-value]
 
     def change(self, cls: type[S], **changes: Any) -> S:
-        """Replace fields of the state of one tab or panel; returns the new state."""
+        """Replace fields of the state of a tab or panel and return the new state."""
         with self._states_lock:
             changed = replace(self._states.get(cls) or cls(), **changes)  # type: ignore[type-var]
             self._states[cls] = changed
             return changed  # type: ignore[return-value]
 
     def is_new(self, card: str, queue: str, number: int) -> bool:
-        """Whether this action of a card has not been handled, nor a later one; from now on it has been."""
+        """Return whether an action of a card is newer than all handled ones, and mark it as handled."""
         with self._states_lock:
             if number <= self.handled.get((card, queue), 0):
                 return False
@@ -146,14 +146,14 @@ class Session:
             return True
 
     def take_step(self, document: Generation, step: Step) -> None:
-        """Show a step of the stream that writes, and the document that it was appended to."""
+        """Show a step of the writing stream, and the document to which it was appended."""
         self.document, self.finish_reason = document, step.finish_reason
         self.token_statistics.add(document, step)
         if step.finish_reason is not None:
-            document.read()  # so that the next-token bars are up to date
+            document.read()  # keeps the next-token bars up to date
 
     def snapshot(self) -> Snapshot:
-        """An immutable copy of the session; the caller holds `lock.reading()`."""
+        """Return an immutable copy of the session; the caller holds `lock.reading()`."""
         document = self.document
         with self._states_lock:
             states, handled = dict(self._states), dict(self.handled)
@@ -192,7 +192,7 @@ class Session:
         )
 
     def select(self, *, position: object = None, layer: object = None, head: object = None) -> bool:
-        """Set the selection. Returns False and changes nothing if the position, layer or head does not exist."""
+        """Set the selection. Return False, changing nothing, if the position, layer or head does not exist."""
         document = self.document
         if document is None:
             return False
@@ -207,40 +207,42 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Whether something is running that must not be interrupted: a stream, or a task of a tab."""
+        """Return whether a stream or a task of a tab is running that must not be interrupted."""
         return self.lock.streaming or any(getattr(state, "busy", False) for state in list(self._states.values()))
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the document and of the states that report it, in bytes."""
+        """Return the memory of the document and of the states that report theirs, in bytes."""
         held = [getattr(state, "n_bytes", 0) for state in list(self._states.values())]
         return sum(held) + (0 if self.document is None else getattr(self.document, "n_bytes", 0))
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is an action to undo, in this document or by restoring an archived one."""
+        """Return whether an action can be undone, in this document or by restoring an archived one."""
         return bool(self.undo_stack) or (self.document is not None and self.document.can_undo)
 
     @property
     def can_redo(self) -> bool:
-        """Whether there is an action to redo."""
+        """Return whether an action can be redone."""
         return bool(self.redo_stack) or (self.document is not None and self.document.can_redo)
 
     @property
     def is_chat(self) -> bool:
-        """Whether the document, or without one the next, is a chat."""
+        """Return whether the document is a chat, or without a document, whether the next one will be."""
         return self.chat if self.document is None else is_chat(self.document.tokenizer, self.document.prompt_ids)
 
     @property
     def next_prompt(self) -> str:
-        """The text of the box if it did not become the document, else the prompt of the document."""
+        """Return the text in the box if it did not become the document; otherwise the prompt of the document."""
         text = None if self.document is None else Text.of(self.document)
         typed = self.typed and self.typed.at(text)
         return self.prompt if typed is None or typed.is_current else typed.text
 
     def set_typed(self, text: str | None, *, is_current: bool = True, n_after: int = 0) -> None:
-        """Record a text of the box; None: the box shows the document, whatever was typed before. is_current: whether
-        the document has become the text. n_after: see `TypedText`."""
+        """Record a text in the box; None makes the box show the document, whatever was typed before.
+
+        is_current: whether the document has become the text. n_after: see `TypedText`.
+        """
         version = None if self.document is None else Text.of(self.document).version
         self.typed = None if text is None else TypedText(text, version, is_current, n_after)
         self.answered = self.edited
@@ -256,7 +258,7 @@ class Session:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Lock for an edit of the document, as `DocumentLock.changing`; discards the pending generation."""
+        """Lock for an edit of the document, like `DocumentLock.changing`, and discard the pending generation."""
         self.drop_pending()
         with self.lock.changing():
             yield
@@ -268,7 +270,7 @@ class Session:
             self.undo_stack = [*self.undo_stack, self.archived(self.document)][-MAX_ARCHIVED_DOCUMENTS:]
 
     def archived(self, document: Generation) -> ArchivedDocument:
-        """The session's document in archived form."""
+        """Return the session's document in archived form."""
         return ArchivedDocument(self.prompt, document.loaded.name, document.to_json(), document.history)
 
     def close(self) -> None:
@@ -279,7 +281,7 @@ class Session:
         self.document, self.loaded, self._states, self.sent = None, None, {}, {}
 
     def copy(self) -> Session:
-        """A session for another visitor with the same text, selection and states."""
+        """Return a session for another visitor with the same text, selection and states."""
         document = None
         if self.document is not None:
             document = self.document.copy()

@@ -15,9 +15,9 @@ from gpt.errors import GPTError, Verbatim
 
 @dataclass(frozen=True)
 class Limit:
-    """The range of one setting, both ends included, the step of its slider, and its default.
+    """The range of one setting (both ends included), the step of its slider, and its default.
 
-    off: the value that disables it, None for a setting that is always on; letter: its name in a link.
+    off: the value that disables it, None if it is always on; letter: its name in a link.
     """
 
     low: float
@@ -35,14 +35,15 @@ LIMITS = {
     "min_p": Limit(0.0, 1.0, 0.01, default=0.0, off=0.0, letter="m"),
     "repetition_penalty": Limit(1.0, 2.0, 0.05, default=1.0, off=1.0, letter="r"),
 }
-PACES = (4, 8, 16, 0)  # tokens per second; 0: full speed
+PACES = (4, 8, 16, 0)  # tokens per second; 0 means full speed
 INTEGERS = ("top_k", "seed", "max_new_tokens", "k", "layer", "head", "position", "token_id", "against")
 
 
 def checked_number(name: str, value: object, low: float, high: float = math.inf) -> float | int:
-    """The value as a number in [low, high]; an int for the names in INTEGERS.
+    """Return the value as a number in [low, high]; an int for the names in INTEGERS.
 
-    Raises ValueError for anything else: text, bool, NaN, out of range.
+    Raises:
+        ValueError: For text, bool, NaN, or a number out of range.
     """
     whole = name in INTEGERS
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -60,7 +61,7 @@ def _out_of_range(name: str, value: object, low: float, high: float) -> GPTError
 
 
 def clamped(name: str, value: object) -> object:
-    """A typed number limited to the range of the setting's slider; anything else unchanged."""
+    """Limit a typed number to the range of the setting's slider; return anything else unchanged."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, float) and not math.isfinite(value):
@@ -71,13 +72,12 @@ def clamped(name: str, value: object) -> object:
 
 
 def max_new_tokens(value: object) -> int:
-    """The checked number of new tokens. Raises ValueError for an invalid one."""
+    """Return the checked number of new tokens. Raises ValueError for an invalid number."""
     return int(checked_number("max_new_tokens", clamped("max_new_tokens", value), 1))
 
 
 def sampling_params(*, seed: object = None, **values: object) -> SamplingParams:
-    """Checked sampling parameters. A setting that is not among the values, or has the value that disables it, becomes
-    None."""
+    """Return checked sampling parameters; missing and disabled settings become None."""
     checked: dict[str, Any] = {}
     for name, value in values.items():
         number = checked_number(name, value, LIMITS[name].low, LIMITS[name].high)
@@ -87,8 +87,11 @@ def sampling_params(*, seed: object = None, **values: object) -> SamplingParams:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings beside the prompt. length: maximum number of new tokens; seed: as typed, "" for a random one; pace:
-    tokens per second, 0 for full speed. `with_value` keeps every value within its limits."""
+    """The settings beside the prompt.
+
+    length: maximum number of new tokens; seed: as typed, "" for a random seed; pace: tokens per second, 0 for full
+    speed. `with_value` keeps every value within its limits.
+    """
 
     temperature: float = LIMITS["temperature"].default
     top_k: int = 0
@@ -100,8 +103,11 @@ class Settings:
     pace: int = 8
 
     def with_value(self, name: str, value: object) -> Settings:
-        """The settings with another value of one field, limited to its range. Raises ValueError for an invalid
-        value."""
+        """Return the settings with another value for one field, limited to its range.
+
+        Raises:
+            ValueError: For an invalid value.
+        """
         if name == "seed":
             return replace(self, seed=value.strip()[:18] if isinstance(value, str) else "")
         if name == "pace":
@@ -114,21 +120,21 @@ class Settings:
         return replace(self, **changes)
 
     def sampling(self) -> SamplingParams:
-        """The settings that a distribution depends on: no seed."""
+        """Return the settings that determine a distribution, without a seed."""
         return sampling_params(**{name: getattr(self, name) for name in LIMITS})
 
     def typed_seed(self) -> int | None:
-        """The typed seed; None if the box is empty. Raises ValueError if it is not a whole number."""
+        """Return the typed seed; None if the box is empty. Raises ValueError if it is not an integer."""
         if self.seed and not (self.seed.isascii() and self.seed.isdecimal()):
             raise PageError("error.seed")
         return int(self.seed) if self.seed else None
 
     def sampling_with_seed(self) -> SamplingParams:
-        """The sampling parameters with a random seed if none was typed. Raises as `typed_seed`."""
+        """Return the sampling parameters, with a random seed if none was typed. Raises like `typed_seed`."""
         return with_seed(replace(self.sampling(), seed=self.typed_seed()))
 
 
 def sampling_values(params: SamplingParams) -> dict[str, Any]:
-    """Slider values of sampling parameters; a disabled setting is at the end of its range that disables it."""
+    """Return the slider values of sampling parameters; disabled settings get the value that disables them."""
     given = {name: getattr(params, name) for name in LIMITS}
     return {name: LIMITS[name].off if value is None else value for name, value in given.items()}

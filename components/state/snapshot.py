@@ -67,28 +67,28 @@ class Snapshot:
     _cache: dict[Callable[..., Any], Any] = field(default_factory=dict, compare=False, repr=False)
 
     def state(self, cls: type[S]) -> S:
-        """The state of one tab or panel by its dataclass."""
+        """Return the current state of a tab or panel, given its dataclass."""
         found = self.states.get(cls)
         return cls() if found is None else found  # type: ignore[return-value]
 
     def cached(self, make: Callable[[Snapshot], S]) -> S:
-        """make(self), computed once per snapshot."""
+        """Return make(self), computed once per snapshot."""
         if make not in self._cache:
             self._cache[make] = make(self)
         return self._cache[make]
 
     @property
     def unwritten(self) -> str | None:
-        """The text of the box that did not become the document; None if the document is the text of the box."""
+        """Return the text in the box if it did not become the document; otherwise None."""
         typed = self.typed and self.typed.at(self.text)
         return None if typed is None or typed.is_current else typed.text
 
     @property
     def next_prompt(self) -> str:
-        """The text of the box if it did not become the document, else the prompt of the document."""
+        """Return the text in the box if it did not become the document; otherwise the prompt of the document."""
         return self.prompt if self.unwritten is None else self.unwritten
 
     @property
     def position(self) -> int | None:
-        """The selected position; None without a text."""
+        """Return the selected position; None without a text."""
         return None if self.text is None else self.text.at(self.selection)

@@ -1,4 +1,4 @@
-"""Sessions by the random id of a browser tab, with limits of idle time, number and memory."""
+"""Sessions by the random id of a browser tab, limited in idle time, number and memory."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 def is_session_id(value: object) -> bool:
-    """Whether the value is a valid id: 128 bits in hexadecimal."""
+    """Return whether the value is a valid id: 128 bits in hexadecimal."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 class SessionStore:
-    """Sessions in order of last use; the least recently used idle ones are closed when a limit is reached.
+    """Sessions in order of last use; the least recently used idle sessions are closed when a limit is reached.
 
-    A busy session (generation or training in progress) is kept until it is idle.
+    A busy session, which is generating or training, is kept until it is idle.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class SessionStore:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of all sessions, in bytes."""
+        """Return the memory of all sessions, in bytes."""
         with self._lock:
             return sum(session.n_bytes for session in self._sessions.values())
 
     def get(self, session_id: str) -> Session | None:
-        """The session of an id, marked as used; None if there is none."""
+        """Return the session with this id and mark it as used; None if there is none."""
         with self._lock:
             session = self._sessions.get(session_id)
             if session is not None:
@@ -62,7 +62,7 @@ class SessionStore:
         return session
 
     def put(self, session_id: str, session: Session) -> None:
-        """Store a session under an id and close the one that it replaces, and those over a limit."""
+        """Store a session under an id, and close the session it replaces and those over a limit."""
         with self._lock:
             replaced = self._sessions.pop(session_id, None)
             session.id = session_id

@@ -13,7 +13,7 @@ from gpt.tokenizer import Vocabulary
 class Text:
     """The document of a session at one moment. Texts are equal if they have the same tokens and the same number read.
 
-    Under `DocumentLock.reading` the document only grows, so values of positions below n_read do not change.
+    Under `DocumentLock.reading` the document only grows, so values at positions below n_read do not change.
     """
 
     document: Generation = field(compare=False, repr=False)
@@ -23,7 +23,7 @@ class Text:
 
     @classmethod
     def of(cls, document: Generation) -> Text:
-        n_read = document.n_read  # read first: the ids may grow meanwhile
+        n_read = document.n_read  # read first, because the ids may grow meanwhile
         ids = tuple(document.ids)
         return cls(document, ids, min(n_read, len(ids)), (document.key, document.path[len(ids) - 1]))
 
@@ -40,11 +40,11 @@ class Text:
         return self.document.loaded.model.config
 
     def at(self, selection: Selection) -> int:
-        """The selected position, at most the last one that the model has read."""
+        """Return the selected position, at most the last one that the model has read."""
         last = self.n_read - 1
         return last if selection.position == NEWEST else min(selection.position, last)
 
     def framed(self, selection: Selection) -> int:
-        """The position to mark: as `at`, but also the last token of a full context, which is never read."""
+        """Return the position to mark: like `at`, but also the last token of a full context, which is never read."""
         last = len(self.ids) - 1
         return last if selection.position == NEWEST else min(selection.position, last)

@@ -1,4 +1,4 @@
-"""Throughput of a running generation, and how often the page is told of it."""
+"""Throughput of a running generation, and how often it is reported to the page."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from components.monitoring import FIRST_TOKEN
 from gpt import LoadedModel
 
 T = TypeVar("T")
-UPDATE_COST_SECONDS = 0.005  # server time for one update, without the model's share
-MAX_UPDATE_SHARE = 0.5  # of the server's time that updates may take
+UPDATE_COST_SECONDS = 0.005  # server time of one update, without the model's share
+MAX_UPDATE_SHARE = 0.5  # largest fraction of the server's time that updates may take
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,12 @@ def measured(
     report: Callable[[Throughput], None] = lambda throughput: None,
     model_seconds: Callable[[], float] | None = None,
 ) -> Iterator[T]:
-    """Pass the steps of a generation on, calling `report` with the current throughput before each one.
+    """Pass on the steps of a generation, calling `report` with the current throughput before each one.
 
-    steps: None among them is no step, see `gpt.documents.backends.polled`. began: start of the request, by
-    time.perf_counter(). model_seconds: as of `gpt.documents.backends`; None: what each step is waited for.
+    Args:
+        steps: May contain None, which is not a step, see `gpt.documents.backends.polled`.
+        began: Start of the request, by time.perf_counter().
+        model_seconds: As in `gpt.documents.backends`; defaults to the time spent waiting for each step.
     """
     count, seconds, first = 0, 0.0, 0.0
     start = time.perf_counter()
@@ -56,6 +58,9 @@ def measured(
 
 
 def min_update_interval(loaded: LoadedModel) -> float:
-    """Minimum number of seconds between two updates of one stream; 0 for a single stream, grows with their number."""
-    admission = loaded.engine.admission  # who waits may have begun, as texts take turns
+    """Return the minimum number of seconds between two updates of one stream.
+
+    It is 0 for a single stream and grows with the number of streams.
+    """
+    admission = loaded.engine.admission  # count waiting texts as well: they may have begun, because texts take turns
     return UPDATE_COST_SECONDS / MAX_UPDATE_SHARE * max(0, admission.n_admitted + admission.n_waiting - 1)

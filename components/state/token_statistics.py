@@ -10,9 +10,11 @@ from gpt.documents.token_tree import Token
 
 
 class TokenStatisticsCache:
-    """Statistics by node of a document's tree. The text before a node is the same on every path, so they never change
-    while the document's edits stay; a node that was removed is told from the one that has its number by the token
-    object."""
+    """Statistics by node of a document's tree.
+
+    The text before a node is the same on every path, so the statistics stay valid while the document's edits stay the
+    same. The token object distinguishes a removed node from a new one with the same number.
+    """
 
     def __init__(self) -> None:
         self._document: Generation | None = None
@@ -20,7 +22,7 @@ class TokenStatisticsCache:
         self._tokens: dict[int, tuple[Token, TokenStatistics]] = {}
 
     def of(self, document: Generation) -> list[TokenStatistics | None]:
-        """Statistics of each token of the current text; None for the first token and for unread ones."""
+        """Return the statistics of each token of the current text; None for the first token and for unread ones."""
         if document is not self._document or document.edits is not self._edits:
             self._document, self._edits, self._tokens = document, document.edits, {}
         path, tokens = document.path, document.tree.tokens

@@ -1,4 +1,4 @@
-"""The text in the box of Write: that of the document, unless a person has typed another one."""
+"""The text in the box of Write: the document's text, unless a person has typed another one."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from components.state.text import Text
 from gpt import Generation
 from gpt.tokenizer import TextDecoder, Vocabulary, is_chat, prompt_ids, start_ids
 
-Version = tuple[int, int]  # of a `Text`
+Version = tuple[int, int]  # version of a `Text`
 
 
 @dataclass(frozen=True)
 class TypedText:
-    """A text from the box. version: of the document that it was compared with, None without one; it is outdated once
-    the document has another. is_current: whether it became the text of that document. n_after: number of characters
-    that a chat template put after it."""
+    """A text from the box.
+
+    version: version of the document to which it was compared, None without one; the text is outdated once the document
+    has another version. is_current: whether it became the text of that document. n_after: number of characters that a
+    chat template put after it.
+    """
 
     text: str
     version: Version | None
@@ -25,7 +28,7 @@ class TypedText:
     n_after: int = 0
 
     def at(self, text: Text | None) -> TypedText | None:
-        """This text, or None if it is outdated."""
+        """Return this text, or None if it is outdated."""
         return self if self.version == version_of(text) else None
 
 
@@ -34,13 +37,19 @@ def version_of(text: Text | None) -> Version | None:
 
 
 def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:
-    """Whether a token stands between two texts; in a chat, its name stands in the box as the other control tokens'."""
+    """Return whether a token separates two texts.
+
+    In a chat, such a token is shown in the box by its name, like other control tokens.
+    """
     return token_id in tokenizer.eot_ids and not tokenizer.is_chat
 
 
 def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
-    """The characters of each token in the box: of the one that ends a text a line break, of another control token its
-    name; "" for a part of a character, and for the control tokens that a text starts from if it is not a chat."""
+    """Return the characters that the box shows for each token.
+
+    An end-of-text token is a line break, any other control token its name. A part of a character is "", and so are the
+    control tokens at the start of a text that is not a chat.
+    """
     decoder, start = TextDecoder(tokenizer), start_ids(tokenizer)
     n_start = len(start) if list(ids[: len(start)]) == start and not is_chat(tokenizer, ids) else 0
 
@@ -53,8 +62,10 @@ def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
 
 
 def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int) -> str:
-    """The characters that a token would add to the box after those; "" for what nobody can type: a part of a
-    character, and the end of the text."""
+    """Return the characters that a token would add to the box after those ids.
+
+    The result is "" if nobody can type it: for a part of a character, and for the end of the text.
+    """
     if ends_text(tokenizer, token_id):
         return ""
     try:
@@ -65,10 +76,12 @@ def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int) -> st
 
 
 def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
-    """Number of tokens of the document that a typed text begins with, and the rest of it.
+    """Return how many tokens of the document a typed text begins with, and the rest of the text.
 
-    A token that would be another one if it were encoded together with the rest counts to the rest. Raises ValueError
-    for characters that the vocabulary does not have.
+    A token that would change if it were encoded together with the rest belongs to the rest.
+
+    Raises:
+        ValueError: For characters that the vocabulary does not have.
     """
     ids, tokenizer = document.ids, document.loaded.tokenizer
     shown = shown_tokens(tokenizer, ids)
@@ -76,7 +89,7 @@ def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
     while keep < len(shown) and typed.startswith(shown[keep], end):
         end += len(shown[keep])
         keep += 1
-    while 0 < keep < len(shown) and not shown[keep - 1]:  # parts of a character that the typed text does not have
+    while 0 < keep < len(shown) and not shown[keep - 1]:  # parts of a character that the typed text does not contain
         keep -= 1
     rest = typed[end:]
     while rest and keep and ids[keep - 1] not in tokenizer.special_ids:
@@ -88,7 +101,7 @@ def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
 
 
 def rest_ids(tokenizer: Vocabulary, kept: Sequence[int], rest: str) -> list[int]:
-    """Token ids of a text after the tokens that are kept."""
+    """Return the token ids of a text that follows the kept tokens."""
     if not kept:
         return prompt_ids(tokenizer, rest)
     is_first = tokenizer.special_ids.issuperset(kept)

@@ -1,5 +1,5 @@
-"""The browser widgets: each a factory of a gr.HTML, with its script and style beside it.
+"""The browser widgets. Each is a factory of a gr.HTML, with its script and style in the same folder.
 
-Their values are strings, drawn by the widget's own script with `textContent`; nothing in them is read as HTML.
-Their styles reach the page once, with the head (`components.assets`), not once per widget and update.
+Their values are strings that the widget's own script draws with `textContent`; nothing in them is interpreted as HTML.
+Their styles are sent once, in the page's head (`components.assets`), not with every widget and update.
 """

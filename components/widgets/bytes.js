@@ -1,4 +1,4 @@
-// Numbers from base64.
+// Decodes numbers from base64.
 
 /** @param {string} text */
 export const bytes = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

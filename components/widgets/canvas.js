@@ -1,7 +1,7 @@
 // Canvases in device pixels, and images from numbers.
 
 /**
- * Sizes a canvas, in CSS pixels, and clears it; returns what draws on it in CSS pixels.
+ * Sizes and clears a canvas; returns a context that draws in CSS pixels.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
  */
 export function sizedContext(canvas, width, height) {
@@ -23,7 +23,7 @@ export function contextOf(canvas) {
 }
 
 /**
- * An image with one pixel per number. colourAt: the pixel at an index, row by row; 0 is transparent.
+ * An image with one pixel per number. colourAt: returns the pixel at an index, row by row; 0 is transparent.
  * @param {number} width @param {number} height @param {(index: number) => number} colourAt
  */
 export function picture(width, height, colourAt) {
@@ -36,7 +36,7 @@ export function picture(width, height, colourAt) {
   return canvas;
 }
 
-/** A text truncated with … to a width in pixels. @param {CanvasRenderingContext2D} context @param {string} text @param {number} room */
+/** Truncates a text with … to a width in pixels. @param {CanvasRenderingContext2D} context @param {string} text @param {number} room */
 export function clipped(context, text, room) {
   if (context.measureText(text).width <= room) return text;
   let end = text.length;

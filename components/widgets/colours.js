@@ -1,21 +1,21 @@
-// Colours of the theme, maps from numbers to colours, and a colour for each head.
+// Colours of the theme, colour maps for numbers, and a colour for each head.
 
-/** A colour or typeface of the theme. @param {Element} root @param {string} name */
+/** Returns a colour or typeface of the theme. @param {Element} root @param {string} name */
 export const themed = (root, name) => getComputedStyle(root).getPropertyValue(`--gb-${name}`).trim();
 
 /**
- * One hue per head, evenly spaced, except for the orange of the selection.
- * @param {number} head @param {number} count of heads @param {boolean} dark
+ * Returns one hue per head, evenly spaced and avoiding the orange of the selection.
+ * @param {number} head @param {number} count number of heads @param {boolean} dark
  */
 export function headColour(head, count, dark) {
   const hue = (100 + (275 * (head + 0.5)) / count) % 360;
   return `oklch(${dark ? 0.77 : 0.56} 0.14 ${hue.toFixed(1)})`;
 }
 
-/** A pixel of ImageData as one number. @param {number} r @param {number} g @param {number} b */
+/** Packs a pixel of ImageData into one number. @param {number} r @param {number} g @param {number} b */
 const pixel = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 
-/** 256 pixels along a line through the given colours, each [r, g, b]. @param {number[][]} points */
+/** Returns 256 pixels along a line through the given colours, each [r, g, b]. @param {number[][]} points */
 export function between(points) {
   const last = points.length - 1;
   return Uint32Array.from({ length: 256 }, (_, level) => {
@@ -29,7 +29,7 @@ export function between(points) {
 /** @type {CanvasRenderingContext2D | null} */
 let probe = null;
 
-/** A CSS colour as [r, g, b]. @param {string} colour */
+/** Converts a CSS colour to [r, g, b]. @param {string} colour */
 function rgb(colour) {
   probe ??= Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
   if (!probe) throw new Error("no canvas");
@@ -38,7 +38,7 @@ function rgb(colour) {
   return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)];
 }
 
-/** 256 pixels from below to above zero. @param {Element} root */
+/** 256 pixels of the diverging map, from negative to positive. @param {Element} root */
 export const divergingMap = (root) => between(Array.from({ length: 9 }, (_, i) => rgb(themed(root, `div-${i}`))));
 
 /** 256 pixels from transparent to a colour. @param {Element} root @param {string} colour */

@@ -1,4 +1,4 @@
-// Finding, creating and changing elements. Text is inserted as text, never as HTML.
+// Finds, creates and changes elements. Text is inserted as text, never as HTML.
 
 /**
  * @typedef {{
@@ -7,7 +7,7 @@
  * }} Find
  */
 
-/** The first element that matches. Throws if there is none. */
+/** Returns the first element that matches. Throws if there is none. */
 export const find = /** @type {Find} */ (
   (/** @type {ParentNode} */ root, /** @type {string} */ selector, /** @type {any} */ kind = HTMLElement) => {
     const found = root.querySelector(selector);
@@ -49,17 +49,17 @@ export function setAll(node, attributes) {
   for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, String(value));
 }
 
-/** Sets the text only if it differs: screen readers announce changes. @param {Node} node @param {string} text */
+/** Sets the text only if it differs, because screen readers announce changes. @param {Node} node @param {string} text */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Sets a hint, and what only a mouse or a keyboard can do, which a touch screen hides. @param {Element} node @param {string} hint @param {string} keys */
+/** Sets a hint, followed by mouse and keyboard instructions that touch screens hide. @param {Element} node @param {string} hint @param {string} keys */
 export function setHint(node, hint, keys) {
   if (node.textContent !== hint + keys) node.replaceChildren(hint, make("span", "gb-keys", keys));
 }
 
-/** Creates or removes children until there are that many. @param {Element} parent @param {number} count @param {() => Element} create */
+/** Creates or removes children until there are `count`. @param {Element} parent @param {number} count @param {() => Element} create */
 export function setCount(parent, count, create) {
   while (parent.children.length > count) parent.lastElementChild?.remove();
   while (parent.children.length < count) parent.append(create());

@@ -1,4 +1,4 @@
-"""Data on their way to the browser."""
+"""Encodes data for the browser."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from plotly.utils import PlotlyJSONEncoder
 
 
 def to_json(content: object) -> str:
-    """Compact ASCII JSON; numpy's numbers and arrays are allowed, and NaN becomes null.
+    """Return compact ASCII JSON. NumPy numbers and arrays are allowed, and NaN becomes null.
 
-    A lone surrogate survives it, and no `<` stands in it: gradio warns of what looks like a tag. Raises TypeError for
-    what JSON cannot hold.
+    Lone surrogates are preserved. The result contains no `<`, because gradio warns about anything that looks like a
+    tag.
+
+    Raises:
+        TypeError: For values that JSON cannot represent.
     """
     return json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def to_base64(*arrays: np.ndarray) -> str:
-    """The bytes of the arrays one after another, little-endian."""
+    """Return the concatenated bytes of the arrays in base64, little-endian."""
     parts = (np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays)
     return base64.b64encode(b"".join(parts)).decode("ascii")

@@ -6,8 +6,14 @@ import gradio as gr
 
 
 def frame_widget() -> gr.HTML:
-    """Raises `.retry` when the browser has missed a frame, `.tick` when the open tab lacks an analysis, `.controls`
-    when a frame changes gradio's components, `.navigate` on Back and Forward, and `.classroom` by what a class has."""
+    """Return the hidden gr.HTML. It raises these events:
+
+    - `.retry` when the browser has missed a frame
+    - `.tick` when the open tab lacks an analysis
+    - `.controls` when a frame changes gradio's components
+    - `.navigate` on Back and Forward
+    - `.classroom` for requests of a class
+    """
     return gr.HTML(
         "",
         html_template="<div></div>",

@@ -1,4 +1,4 @@
-// Technical words in sentences: each is explained on hover, focus and tap. The words come with the page.
+// Technical terms in sentences: each is explained on hover, focus and tap. The terms are part of the page.
 
 import { make } from "./dom.js";
 
@@ -17,7 +17,7 @@ function wordsOf(language, isHeader) {
   return known.get(key) ?? null;
 }
 
-/** What finds the forms of all terms, in a header also those too frequent in sentences: whole words in alphabets, anything else anywhere. @param {Term[]} terms */
+/** Builds the search for the forms of all terms; in a header it includes words too frequent in sentences. Alphabetic forms match whole words only. @param {Term[]} terms */
 export function finder(terms, isHeader = false) {
   const formsOf = (/** @type {Term} */ { word, forms }) => (isHeader ? [word, ...forms] : forms);
   const byForm = new Map(terms.flatMap((term) => formsOf(term).map((form) => /** @type {[string, Term]} */ ([form.toLowerCase(), term]))));
@@ -26,7 +26,7 @@ export function finder(terms, isHeader = false) {
   return { pattern: forms.length ? pattern : /$^/g, terms: byForm };
 }
 
-/** A sentence in parts: text, and the terms in it, each at its first place. @param {string} text @param {ReturnType<typeof finder>} words @returns {(string | [string, Term])[]} */
+/** Splits a sentence into text and terms; each term counts only at its first occurrence. @param {string} text @param {ReturnType<typeof finder>} words @returns {(string | [string, Term])[]} */
 export function explained(text, { pattern, terms }) {
   /** @type {(string | [string, Term])[]} */ const parts = [];
   const seen = new Set();
@@ -41,7 +41,7 @@ export function explained(text, { pattern, terms }) {
   return [...parts, text.slice(end)].filter((part) => part !== "");
 }
 
-/** Sets a sentence, or the header of a table, only if it differs, with its technical words explained. @param {HTMLElement} node @param {string} text */
+/** Sets a sentence or table header with its technical terms explained, only if it differs. @param {HTMLElement} node @param {string} text */
 export function setWords(node, text, isHeader = false) {
   const language = document.documentElement.lang;
   if (node.textContent === text && node.dataset.words === language) return;
@@ -55,7 +55,7 @@ export function setWords(node, text, isHeader = false) {
   node.replaceChildren(...parts);
 }
 
-/** Shows the definition of the word that is pointed at or focused. */
+/** Shows the definition of the term under the pointer or focus. */
 export function explainWords() {
   const tip = make("p", "gb-definition", "", { role: "tooltip" });
   tip.hidden = true;

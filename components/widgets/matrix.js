@@ -1,4 +1,4 @@
-// An image of numbers: a row for each token, a column for each token or number; with labels, frames and hit testing.
+// An image of numbers: one row per token, one column per token or number, with labels, frames and hit testing.
 
 import { clipped, picture, sizedContext } from "./canvas.js";
 import { themed } from "./colours.js";
@@ -7,25 +7,25 @@ import { themed } from "./colours.js";
  * @typedef {object} Numbers
  * @property {number} rows
  * @property {number} columns
- * @property {(row: number, column: number) => number} at  in 0..scale, or -scale..scale if signed; NaN: nothing
+ * @property {(row: number, column: number) => number} at  in 0..scale, or -scale..scale if signed; NaN leaves the cell empty
  * @property {number} scale
  * @property {boolean} signed
  *
  * @typedef {object} Matrix
- * @property {HTMLCanvasElement} image  one pixel a number
+ * @property {HTMLCanvasElement} image  one pixel per number
  * @property {number} rows
  * @property {number} columns
  * @property {string[]} rowLabels
- * @property {string[] | null} columnLabels  null where the columns are no tokens
- * @property {number} row  the selected one
- * @property {number} column  the selected one; -1: none
+ * @property {string[] | null} columnLabels  null if the columns are not tokens
+ * @property {number} row  the selected row
+ * @property {number} column  the selected column; -1 for none
  *
  * @typedef {{side: number, top: number, wide: number, cell: number, width: number, height: number, rows: number, columns: number}} Layout
- *   px: where the cells begin, how wide and high each is, and the whole
+ *   px: origin of the cells (side, top), size of a cell (wide, cell), and total size
  */
 
-const TOKEN_ROOM = 84; // px for the tokens at the side
-const LABEL = 11; // px that a label needs
+const TOKEN_ROOM = 84; // px for the tokens on the left
+const LABEL = 11; // px for a label
 
 /** @param {Numbers} numbers @param {Uint32Array} map 256 pixels */
 export function numbersPicture({ rows, columns, at, scale, signed }, map) {
@@ -35,7 +35,7 @@ export function numbersPicture({ rows, columns, at, scale, signed }, map) {
   });
 }
 
-/** The visible labels: every n-th, and the selected one without those too close to it. @param {number} count @param {number} step px @param {number} selected -1: none */
+/** The visible labels: every n-th, and the selected one, which displaces labels too close to it. @param {number} count @param {number} step px @param {number} selected -1 for none */
 export function shownLabels(count, step, selected) {
   const every = Math.ceil(LABEL / step);
   const all = Array.from({ length: count }, (_, i) => i);
@@ -88,7 +88,7 @@ export function drawMatrix(canvas, matrix, room, largest) {
   return layout;
 }
 
-/** The row and the column under the pointer, -1 for the labels of the rows; null elsewhere. @param {HTMLCanvasElement} canvas @param {Layout | null} layout @param {MouseEvent} event @returns {[number, number] | null} */
+/** The row and column under the pointer, with column -1 for the row labels; null elsewhere. @param {HTMLCanvasElement} canvas @param {Layout | null} layout @param {MouseEvent} event @returns {[number, number] | null} */
 export function cellAt(canvas, layout, event) {
   if (!layout) return null;
   const box = canvas.getBoundingClientRect();

@@ -1,11 +1,11 @@
-// The layer and the head as buttons.
+// Layer and head pickers made of buttons.
 
 import { headColour } from "./colours.js";
 import { make, makeButton } from "./dom.js";
 
 /** @typedef {(change: Record<string, number>) => void} Want */
 
-/** @param {string} text @param {string} title @param {boolean | undefined} pressed @param {(() => void) | null} act null: it cannot be pressed */
+/** @param {string} text @param {string} title @param {boolean | undefined} pressed @param {(() => void) | null} act null if it cannot be pressed */
 export function pickButton(text, title, pressed, act) {
   const button = makeButton("", text, { "aria-label": title });
   if (pressed !== undefined) button.setAttribute("aria-pressed", String(pressed));
@@ -14,7 +14,7 @@ export function pickButton(text, title, pressed, act) {
   return button;
 }
 
-/** A button for each head, in its colour. @param {number} count @param {boolean} dark @param {string} word for "head" @param {(head: number) => boolean} pressed @param {(head: number) => void} act */
+/** Makes a button for each head, in the head's colour. @param {number} count @param {boolean} dark @param {string} word the word "head" in the page's language @param {(head: number) => boolean} pressed @param {(head: number) => void} act */
 export function headButtons(count, dark, word, pressed, act) {
   return Array.from({ length: count }, (_, head) => {
     const button = pickButton(count > 16 ? "" : String(head), `${word} ${head}`, pressed(head), () => act(head));
@@ -23,14 +23,14 @@ export function headButtons(count, dark, word, pressed, act) {
   });
 }
 
-/** Replaces the buttons of a group; the focus stays where it was. @param {HTMLElement} group @param {Element[]} content */
+/** Replaces the buttons of a group, keeping the focus. @param {HTMLElement} group @param {Element[]} content */
 export function replaceButtons(group, content) {
   const index = [...group.children].findIndex((child) => child === document.activeElement);
   group.replaceChildren(...content);
   if (index >= 0) /** @type {HTMLElement | undefined} */ (group.children[index])?.focus();
 }
 
-/** One step back, the number of the layer, one step on. @param {HTMLElement} group @param {{layer: number, n_layer: number}} at @param {string} word @param {Want} want */
+/** Draws buttons for the previous layer, its number, and the next layer. @param {HTMLElement} group @param {{layer: number, n_layer: number}} at @param {string} word @param {Want} want */
 export function drawLayerPick(group, { layer, n_layer }, word, want) {
   group.setAttribute("aria-label", word);
   replaceButtons(group, [
@@ -40,7 +40,7 @@ export function drawLayerPick(group, { layer, n_layer }, word, want) {
   ]);
 }
 
-/** Heads that share keys and values stand together. @param {HTMLElement} group @param {{head: number, n_head: number, kv_heads: number}} at @param {boolean} dark @param {string} word @param {Want} want */
+/** Draws the head buttons, grouping heads that share keys and values. @param {HTMLElement} group @param {{head: number, n_head: number, kv_heads: number}} at @param {boolean} dark @param {string} word @param {Want} want */
 export function drawHeadPicks(group, { head, n_head, kv_heads }, dark, word, want) {
   group.setAttribute("aria-label", word);
   const buttons = headButtons(n_head, dark, word, (each) => each === head, (each) => want({ head: each }));

@@ -1,25 +1,25 @@
-// Presentation mode: the whole screen, large words, and the keys of a presenter. A step moves the film while it is open,
-// then the stops of a class; without either it writes a word, or undoes it, and elsewhere selects the next token.
+// Presentation mode: full screen, large text, and a presenter's keys. A step moves an open film, or else the stops of a
+// class. Without either, it writes or undoes a word in Write, and selects the next token elsewhere.
 
 import { modified } from "./dom.js";
 
-/** @typedef {(by: number) => boolean} Stepper  moves by 1 or -1; returns whether it could */
+/** @typedef {(by: number) => boolean} Stepper  moves by 1 or -1; returns whether that was possible */
 
 const STEPS = /** @type {Record<string, number>} */ ({ ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1 });
-export const CHANGED = "gb-presenting"; // of the document: it has begun or ended
-const TYPING = "input, textarea, select, [contenteditable], dialog"; // these use most keys themselves
+export const CHANGED = "gb-presenting"; // event of the document when the mode begins or ends
+const TYPING = "input, textarea, select, [contenteditable], dialog"; // these handle most keys themselves
 
-/** What is open and can be stepped. @type {{ film: Stepper | null, stops: Stepper | null }} */
+/** Steppers of the open film and of the open stops. @type {{ film: Stepper | null, stops: Stepper | null }} */
 export const steppers = { film: null, stops: null };
 
 export const isPresenting = () => document.body.hasAttribute("data-presenting");
 
-/** Begins, by a click or a key: browsers ask for one before they give the whole screen. */
+/** Begins the mode. Browsers only allow full screen in response to a click or key. */
 export function present() {
   document.body.setAttribute("data-presenting", "");
   document.dispatchEvent(new Event(CHANGED));
   if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-  document.documentElement.requestFullscreen?.().catch(() => {}); // where it may not: as large as the window
+  document.documentElement.requestFullscreen?.().catch(() => {}); // without permission, it fills the window
 }
 
 export function endPresentation() {

@@ -1,8 +1,8 @@
-// What a visitor has reached in this browser, such as the lessons that were seen and answered, and the last one.
+// A visitor's progress in this browser, such as the lessons seen and answered, and the last one opened.
 
-/** @typedef {{done: Record<string, number>, best: Record<string, number>, last: string}} Progress  done: by item, 1 seen, 2 answered or solved; best: the highest score of an item that has one */
+/** @typedef {{done: Record<string, number>, best: Record<string, number>, last: string}} Progress  done: by item, 1 for seen, 2 for answered or solved; best: highest scores, by item; last: the last opened item */
 
-/** Keeps the progress of one list. @param {string} list its name in the storage */
+/** Manages the progress of one list. @param {string} list name of the list in the storage */
 export function createProgress(list) {
   const key = `glassbox-${list}`;
   const changed = new EventTarget();
@@ -19,9 +19,9 @@ export function createProgress(list) {
   return {
     read,
 
-    /** An item was seen (1), or answered or solved (2). @param {string} item @param {number} level @param {number | null} [score] */
+    /** Records that an item was seen (1), or answered or solved (2). @param {string} item @param {number} level @param {number | null} [score] */
     keep(item, level, score) {
-      if (document.body.hasAttribute("data-following")) return; // another one did it
+      if (document.body.hasAttribute("data-following")) return; // the followed page did it, not this visitor
       const progress = read();
       progress.done[item] = Math.max(progress.done[item] || 0, level);
       if (typeof score === "number") progress.best[item] = Math.max(progress.best[item] || 0, score);
@@ -29,7 +29,7 @@ export function createProgress(list) {
       try {
         localStorage.setItem(key, JSON.stringify(progress));
       } catch {
-        // without storage the list works too
+        // the list also works without storage
       }
       changed.dispatchEvent(new Event("change"));
     },

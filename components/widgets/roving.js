@@ -1,15 +1,15 @@
-// Lists of which the Tab key enters one item, and the arrow keys the others.
+// Lists with a roving tab index: Tab enters one item, and the arrow keys move to the others.
 
 import { modified } from "./dom.js";
 
-/** Rows and columns that an arrow key moves by. @type {Record<string, [number, number]>} */
+/** Rows and columns by which an arrow key moves. @type {Record<string, [number, number]>} */
 export const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**
- * A list from top to bottom. A click, Enter or Space chooses an item.
- * @param {HTMLElement} list @param {HTMLCollectionOf<HTMLElement>} items  of it, whatever they are at the time
+ * Makes a vertical list in which a click, Enter or Space chooses an item.
+ * @param {HTMLElement} list @param {HTMLCollectionOf<HTMLElement>} items  its current items
  * @param {(index: number) => void} choose
- * @returns {(to?: number) => void} lets the Tab key enter that item, or the one that it entered before
+ * @returns {(to?: number) => void} makes Tab enter this item, or the same item as before
  */
 export function roving(list, items, choose) {
   let current = 0;

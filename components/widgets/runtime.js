@@ -1,5 +1,5 @@
-// Mounts the widgets, gives each the newest data of its view and draws all that changed in one animation frame.
-// The only module that knows what gradio gives a script, and when to draw: on new data, another width, theme, language.
+// Mounts the widgets, gives each the newest data of its view, and draws all changes in one animation frame. Only this
+// module knows gradio's interface for scripts, and when to draw: on new data or a change of width, theme or language.
 
 import { Store } from "./store.js";
 import { fill } from "./text.js";
@@ -7,41 +7,41 @@ import { fill } from "./text.js";
 /**
  * @typedef {import("./store.js").Data} Data
  *
- * @typedef {object} Host  what a widget knows of the page
+ * @typedef {object} Host  the page, as seen by a widget
  * @property {string} id  the widget's id on the page
- * @property {Record<string, any>} options  given when the page was built; they never change
+ * @property {Record<string, any>} options  set when the page was built; never change
  * @property {boolean} dark  whether the page is dark
  * @property {(payload: object, event?: "select" | "input" | "submit") => void} send  raises an event; the server reads the newest payload of its name in the value of the gr.HTML
  * @property {() => void} redraw  draws the same data again, with the next animation frame
- * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with that field of every frame that has it
- * @property {(key: string, values?: Record<string, any>) => string} t  a text of the data's `labels`, or of the options'; "" where there is none
+ * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with this field of every frame that contains it
+ * @property {(key: string, values?: Record<string, any>) => string} t  a text from the `labels` of the data or of the options; "" if there is none
  *
  * @typedef {object} Widget
  * @property {(data: Data) => void} draw  shows the data; called again with the same data when width, theme or language change
- * @property {() => void} [destroy]  called when the widget is taken off the page
- * @property {boolean} [always]  draws in a closed tab too
+ * @property {() => void} [destroy]  called when the widget is removed from the page
+ * @property {boolean} [always]  whether it also draws in a closed tab
  *
  * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
  *
- * @typedef {object} Call  what Python says of a widget
- * @property {string} widget  the name of its module: "tokens", or "lesson/head" for one of a folder's several
+ * @typedef {object} Call  the declaration of a widget in Python
+ * @property {string} widget  the name of its module: "tokens", or "lesson/head" for one of several in a folder
  * @property {string} view  the name of its view
  * @property {string} id
  * @property {Record<string, any>} options
  *
  * @typedef {object} Mounted
  * @property {Element} element
- * @property {Element} place  what the widget stands in: shown even where the widget hides itself
+ * @property {Element} place  the container, which stays visible when the widget hides itself
  * @property {Widget} widget
  * @property {string} view
- * @property {number} width  of the last drawing, in px
- * @property {(() => void)[]} listening  what ends its listening to frames
+ * @property {number} width  width of the last drawing in px
+ * @property {(() => void)[]} listening  functions that stop its listening to frames
  *
  * @typedef {(type: string, payload: object) => void} Trigger
  * @typedef {(names: string | string[], changed: () => void) => void} Watch
  */
 
-const OF_SESSION = ["session", "saved", "language", "voice", "restore"]; // signals that a page needs though it follows another one
+const OF_SESSION = ["session", "saved", "language", "voice", "restore"]; // signals that a page needs even while it follows another
 const LONGEST_REST = 100; // ms
 
 /** @type {Map<string, Mount>} */
@@ -49,29 +49,29 @@ const definitions = new Map();
 /** @type {Set<Mounted>} */
 const mounted = new Set();
 /** @type {Set<Mounted>} */
-const stale = new Set(); // what is to be drawn
+const stale = new Set(); // widgets to draw
 /** @type {WeakMap<Element, Set<Mounted>>} */
 const observed = new WeakMap();
 /** @type {ResizeObserver} */
 let sizes;
 /** @type {Map<string, Map<number, Record<string, any>>>} */
-const controlUpdates = new Map(); // properties of gradio's components that are to be set, by tab and place
+const controlUpdates = new Map(); // pending properties of gradio's components, by tab and place
 /** @type {Map<string, number>} */
-const lastSet = new Map(); // the frame that set a property of a component last, by tab, place and name
-let navigated = 0; // time of the newest click that opened a tab
+const lastSet = new Map(); // the last frame that set a property of a component, by tab, place and name
+let navigated = 0; // time of the newest tab click
 let scheduled = false;
-/** Raises an event of the gr.HTML that takes the frames. @type {Trigger} */
+/** Raises an event of the gr.HTML that receives the frames. @type {Trigger} */
 let raise = () => {};
-/** Whether the page shows another one, which it follows, until the own session is back. @type {"" | "follows" | "leaves"} */
+/** "follows" while the page shows another page, "leaves" until its own session is back, otherwise "". @type {"" | "follows" | "leaves"} */
 let mirrors = "";
-let epoch = /** @type {string | undefined} */ (undefined); // of the frame that set gradio's components last
-let restsUntil = 0; // after a frame the page rests as long as drawing it took: time for events and for the text
+let epoch = /** @type {string | undefined} */ (undefined); // epoch of the last frame that set gradio's components
+let restsUntil = 0; // after a frame, the page rests for as long as drawing it took, which leaves time for events and for the text
 
 export const store = new Store();
 store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(view)));
 
 /**
- * Says how a widget is mounted. Its module calls this once.
+ * Defines how a widget is mounted. Its module calls this once.
  * @param {string} name @param {Mount} mount
  */
 export function defineWidget(name, mount) {
@@ -81,7 +81,7 @@ export function defineWidget(name, mount) {
 const answered = new Promise((resolve) => store.on("session", (known) => known && (window.requestIdleCallback ?? setTimeout)(resolve)));
 /** @type {Promise<void> | undefined} */ let more;
 
-/** The scripts that the first view does without: once the page answers, so that they don't delay it. */
+/** Loads the scripts that the first view does not need. Waits until the page answers, so that they don't delay it. */
 const loadMore = () => (more ??= answered.then(() => import(new URL("more.js", import.meta.url).href)));
 
 /** @param {string} name */
@@ -97,10 +97,10 @@ async function definition(name) {
  * @param {HTMLElement} element @param {Trigger} trigger @param {Record<string, any>} props @param {Call} call
  */
 export function mount(element, trigger, props, call) {
-  const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside of gradio's block
+  const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside gradio's block
   return mountIn(element, place, call, (payload, event) => {
     if (mirrors) return;
-    props.value = { ...props.value, [event]: payload }; // an input: gradio may repeat an earlier event with its data
+    props.value = { ...props.value, [event]: payload }; // gradio may repeat an earlier event with its data, so the payload is sent as an input
     trigger(event, {});
   });
 }
@@ -177,7 +177,7 @@ export function receive(trigger, watch, props) {
   take();
 }
 
-/** A frame of the own session; while the page follows another one, only what concerns the session counts. @param {import("./store.js").Frame} frame */
+/** Takes a frame of the page's own session. While the page follows another one, only the signals of the session are used. @param {import("./store.js").Frame} frame */
 function takeOwn(frame) {
   if (mirrors === "follows" || (mirrors && frame.base !== null)) return store.hear(frame, OF_SESSION);
   if (mirrors) document.body.removeAttribute("data-following");
@@ -185,25 +185,25 @@ function takeOwn(frame) {
   store.apply(frame);
 }
 
-/** From now on the page shows the frames that `mirror` gets, and sends nothing. */
+/** Makes the page show the frames passed to `mirror` and send nothing. */
 export function follow() {
   mirrors = "follows";
   document.body.setAttribute("data-following", "");
 }
 
-/** Shows the own session again with its next whole frame. */
+/** Shows the page's own session again, starting with its next complete frame. */
 export const leave = () => void (mirrors &&= "leaves");
 
-/** A frame of the page that is followed. @param {import("./store.js").Frame} frame */
+/** Applies a frame of the followed page. @param {import("./store.js").Frame} frame */
 export const mirror = (frame) => mirrors === "follows" && store.apply(frame);
 
 export const isFollowing = () => mirrors !== "";
 
 /**
- * The properties without those that were set already: a gap may be answered twice, and a person may have edited a
+ * Removes properties that were already set: a gap may be answered twice, and a person may have edited a
  * component after the first answer.
  * @param {string} component @param {Record<string, any>} properties @param {Record<string, number> | undefined} frames
- * the frames that first set them, where it is not this one, of number n @param {number} n
+ * the frames that first set them, if not this frame, number n @param {number} n
  */
 function notSetBefore(component, properties, frames, n) {
   const fresh = Object.entries(properties).filter(([name]) => {
@@ -215,13 +215,13 @@ function notSetBefore(component, properties, frames, n) {
   return Object.fromEntries(fresh);
 }
 
-/** Raises the event that runs the analyses that the open tab lacks; without any, the server does nothing. */
+/** Raises the event that runs the analyses missing in the open tab; if none are missing, the server does nothing. */
 export const tick = () => mirrors || raise("tick", {});
 
 /** Asks the server to show an address again. @param {{ query: string, at: number }} address */
 export const navigate = (address) => raise("navigate", address);
 
-/** Asks the server for what a class has. @param {Record<string, any>} payload "do" names it */
+/** Sends a request of a class to the server. @param {Record<string, any>} payload "do" names the request */
 export const askClass = (payload) => raise("classroom", payload);
 
 /** @param {string} tab */
@@ -237,17 +237,17 @@ export function clickOn() {
   return String(window.glassbox.clicked ?? 0);
 }
 
-/** What the event `controls` sets in those of a tab, of which there are n. @param {string} tab @param {number} n */
+/** The updates that the event `controls` makes to the n controls of a tab. @param {string} tab @param {number} n */
 export function controls(tab, n) {
   const updates = controlUpdates.get(tab);
   if (!controlUpdates.delete(tab) || !updates) return;
   return Array.from({ length: n }, (_, place) => ({ __type__: "update", ...updates.get(place) }));
 }
 
-/** Whether all that came in frames is drawn, and set in gradio's components. */
+/** Whether all received frames have been drawn and set in gradio's components. */
 export const isSettled = () => !scheduled && !controlUpdates.size;
 
-/** Draws these with the next animation frame. @param {Mounted[]} widgets */
+/** Draws these widgets in the next animation frame. @param {Mounted[]} widgets */
 function refresh(widgets) {
   for (const each of widgets) stale.add(each);
   if (scheduled || !widgets.length) return;
@@ -267,14 +267,14 @@ function drawStale() {
     try {
       each.widget.draw(store.view(each.view));
     } catch (error) {
-      console.error(error); // the others are drawn all the same
+      console.error(error); // still draw the other widgets
     }
   }
   const ended = performance.now();
   restsUntil = ended + Math.min(LONGEST_REST, ended - began);
 }
 
-/** What was shown, or is wider or narrower now; heights are the widgets' own doing. @param {ResizeObserverEntry[]} entries */
+/** Redraws widgets that were shown or changed their width; they determine their heights themselves. @param {ResizeObserverEntry[]} entries */
 function onSizes(entries) {
   const touched = entries.flatMap(({ target }) => [...(observed.get(target) ?? [])]);
   for (const each of touched) if (!each.element.isConnected) unmount(each);
@@ -303,7 +303,7 @@ function watchPixelRatio() {
   matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`).addEventListener("change", changed, { once: true });
 }
 
-/** Begins: makes up for the calls that came before this module. @param {() => void} opened called once gradio has drawn the page */
+/** Starts the page and catches up on calls made before this module loaded. @param {() => void} opened called once gradio has drawn the page */
 export function start(opened, calls = {}) {
   sizes = new ResizeObserver(onSizes);
   watchPage();

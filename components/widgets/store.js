@@ -1,16 +1,16 @@
-// The newest data of each view, assembled from incremental frames. Independent of the page.
+// Keeps the newest data of each view, assembled from incremental frames. Independent of the page.
 
 /**
  * @typedef {Record<string, any>} Data  what one view shows
  * @typedef {object} Frame
  * @property {number} n  the number of this frame
- * @property {number | null} base  the number of the frame that it builds on; null: it is whole, nothing of before counts
- * @property {string} [epoch]  names the numbering; another one (a server that was restarted) counts anew
- * @property {Record<string, Data>} [views]  the fields that changed, by view; a list that only changed at its end is
+ * @property {number | null} base  number of the frame that it builds on; null if it is complete and replaces everything
+ * @property {string} [epoch]  identifies the numbering, which starts again when the server restarts
+ * @property {Record<string, Data>} [views]  changed fields, by view; a list that only changed at its end is
  *   {"$lines": how many entries stay, "add": [the entries after them]}
  */
 
-const RETRY_MS = 300; // ms that a frame waits for the one it builds on
+const RETRY_MS = 300; // ms that a frame waits for its base frame
 
 /** @param {any} before @param {any} change */
 function changedField(before, change) {
@@ -21,35 +21,35 @@ function changedField(before, change) {
 export class Store {
   /** @type {Map<string, Data>} */ #views = new Map();
   /** @type {Map<string, ((value: any, frame: Frame & Data) => void)[]>} */ #listeners = new Map();
-  /** @type {Frame[]} */ #waiting = []; // frames that came before the one that they build on
+  /** @type {Frame[]} */ #waiting = []; // frames that arrived before their base frame
   #number = 0;
   /** @type {string | undefined} */ #epoch = undefined;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer = undefined;
   #retryDelay = RETRY_MS;
 
-  /** Asks the server for a whole frame. @type {() => void} */
+  /** Asks the server for a complete frame. @type {() => void} */
   onGap = () => {};
 
   /** Called with the names of the views whose data changed. @type {(names: Set<string>) => void} */
   onChange = () => {};
 
-  /** The number of the newest frame that was applied. */
+  /** Number of the newest applied frame. */
   get number() {
     return this.#number;
   }
 
-  /** The newest data of a view; empty before any came. @param {string} name @returns {Data} */
+  /** The newest data of a view; empty before any has arrived. @param {string} name @returns {Data} */
   view(name) {
     return this.#views.get(name) ?? {};
   }
 
-  /** Calls `listener` with the field `name` of each frame that has it, and the frame; returns a function that removes it. @param {string} name @param {(value: any, frame: Frame & Data) => void} listener */
+  /** Calls `listener` with the field `name` of each frame that contains it, and the frame; returns a function that removes the listener. @param {string} name @param {(value: any, frame: Frame & Data) => void} listener */
   on(name, listener) {
     this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), listener]);
     return () => void this.#listeners.set(name, (this.#listeners.get(name) ?? []).filter((each) => each !== listener));
   }
 
-  /** Applies a frame, after the one it builds on; outdated frames are dropped. @param {Frame} frame */
+  /** Applies a frame once its base frame has been applied; outdated frames are dropped. @param {Frame} frame */
   apply(frame) {
     if (frame.base === null) {
       if (frame.epoch !== undefined && frame.epoch === this.#epoch && frame.n < this.#number) return;
@@ -58,7 +58,7 @@ export class Store {
     else if (frame.n > this.#number || frame.epoch !== this.#epoch) this.#wait(frame);
   }
 
-  /** Tells the listeners of these fields what a frame has, and keeps what is shown. @param {Frame & Data} frame @param {string[]} names */
+  /** Passes these fields of a frame to their listeners without changing the displayed data. @param {Frame & Data} frame @param {string[]} names */
   hear(frame, names) {
     for (const name of names) if (name in frame) for (const tell of this.#listeners.get(name) ?? []) tell(frame[name], frame);
   }

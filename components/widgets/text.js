@@ -1,6 +1,6 @@
-// Formatting of tokens and sentences.
+// Formats tokens and sentences.
 
-// The rule of components/labels.py, which names the characters; tests/test_scripts.py holds that both agree.
+// The same rule as in components/labels.py, which names the characters; tests/test_scripts.py checks that both agree.
 const CONTROLS =
   "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EOM SUB ESC FS GS RS US";
 const SHORT_NAMES = /** @type {Record<number, string>} */ ({
@@ -18,7 +18,7 @@ const REPEATED = new RegExp(`([${INVISIBLE}])\\1*`, "gu");
 const UNSEEN = new RegExp(`([${INVISIBLE}]+|^\\p{M}+)`, "u");
 const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** @param {string} run  the same invisible character, once or more @param {string} character */
+/** @param {string} run  one or more copies of the same invisible character @param {string} character */
 function code(run, character) {
   const [point, n] = [/** @type {number} */ (character.codePointAt(0)), run.length / character.length];
   const selector = point >= 0xfe00 && point <= 0xfe0f ? `VS${point - 0xfe00 + 1}` : undefined;
@@ -27,8 +27,8 @@ function code(run, character) {
 }
 
 /**
- * A text with a visible mark for each invisible character but the space. A combining character at the start stands on a
- * dotted circle; right-to-left letters are isolated, so that what is beside them keeps its order.
+ * Marks each invisible character of a text except the space. A combining character at the start is placed on a
+ * dotted circle; right-to-left letters are isolated, so that their surroundings keep their order.
  * @param {string} text
  */
 export function marked(text) {
@@ -36,11 +36,11 @@ export function marked(text) {
   return RIGHT_TO_LEFT.test(shown) ? `\u2068${shown}\u2069` : shown;
 }
 
-/** A text with a visible mark for each invisible character, the space included. @param {string} text */
+/** Marks each invisible character of a text, including the space. @param {string} text */
 export const visible = (text) => marked(text).replaceAll(" ", "·");
 
-/** A text in parts, by turns of characters that can be seen as they are, and of those that need a mark; space, tab and newline are of the first. @param {string} text */
+/** Splits a text into alternating parts: characters visible as they are (including space, tab and newline), and characters that need a mark. @param {string} text */
 export const partsOf = (text) => text.split(UNSEEN);
 
-/** A text with each {name} replaced by its value. @param {string} text @param {Record<string, any>} values */
+/** Replaces each {name} in a text by its value. @param {string} text @param {Record<string, any>} values */
 export const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");

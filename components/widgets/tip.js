@@ -1,4 +1,4 @@
-// Tooltips: one above its element, and one that follows the pointer.
+// Tooltips: one placed above its element, and one that follows the pointer.
 
 import { make } from "./dom.js";
 
@@ -7,7 +7,7 @@ let made = 0;
 /** Keeps a left edge within the width of `around`. @param {number} left @param {HTMLElement} tip @param {DOMRect} around */
 const within = (left, tip, around) => Math.max(0, Math.min(left, around.width - tip.offsetWidth));
 
-/** A tooltip above its anchor, or below it where it would cover what stands before the root. @param {HTMLElement} root what it is placed in @param {HTMLElement} tip */
+/** A tooltip above its anchor, or below it if it would cover content before the root. @param {HTMLElement} root the container @param {HTMLElement} tip */
 export function createTip(root, tip) {
   /** @type {HTMLElement | null} */ let anchor = null;
   tip.id = `gb-tip-${(made += 1)}`;
@@ -40,7 +40,7 @@ export function createTip(root, tip) {
   return { show, hide, place, anchor: () => anchor };
 }
 
-/** A tooltip beside the pointer: a title and a number. @param {HTMLElement} root what it is placed in @param {HTMLElement} tip */
+/** A tooltip beside the pointer, with a title and a number. @param {HTMLElement} root the container @param {HTMLElement} tip */
 export function createPointerTip(root, tip) {
   return {
     hide: () => void (tip.hidden = true),

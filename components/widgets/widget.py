@@ -1,4 +1,4 @@
-"""A picture: a part of a card that the widget's module in `widgets/<name>/` draws in a fixed template."""
+"""A picture: a part of a card that the widget's module in `widgets/<name>/` draws into a fixed template."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def widget(
     input_queue: Queue = "interactive",
     latest: bool = False,
 ) -> Part:
-    """A place that a widget draws in.
+    """Return a part that a widget draws.
 
     kind: its module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. name: its id on the page, and
     the name of the view whose data it shows, unless `view` names another. template: its HTML, one element. options:
-    what the module is given once, when the card is built. labels: its texts, until its data have others. on, on_input:
-    get the payload of its event "select" or "input", a dict of unchecked content, in the queue of each. latest: of
-    several quick ones, only the newest counts.
+    passed to the module once, when the card is built. labels: its texts, until its data contain others. on, on_input:
+    handlers of the events "select" and "input"; they get the payload, an unchecked dict, in the given queues. latest:
+    if events follow in quick succession, only the newest counts.
     """
     given = {**(options or {}), **({} if labels is None else {"labels": labels})}
     written = " ".join(("gb-widget", *classes))
@@ -44,9 +44,9 @@ def widget(
 
 
 def placed(part: Part) -> gr.HTML:
-    """The gr.HTML of a picture that stands among gradio's components.
+    """Return the gr.HTML of a picture placed among gradio's components.
 
-    It raises `.select` (or `.input`); its value has the newest payload, a dict, by the name of the event.
+    It raises `.select` (or `.input`). Its value contains the newest payload, a dict, by the name of the event.
     """
     call = {name: part.fixed[name] for name in ("widget", "view", "options")} | {"id": part.name or None}
     return gr.HTML(

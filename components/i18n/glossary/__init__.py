@@ -1,6 +1,6 @@
-"""The technical words of the page: one file per language, a list of {"word", "forms", "says"}.
+"""The technical terms of the page: one file per language, a list of {"word", "forms", "says"}.
 
-forms: as the word is found in sentences, each of which then explains it; none for a word that is too frequent.
+forms: spellings found in sentences, each of which then links to the definition; empty for a word that is too frequent.
 says: the definition, one line.
 """
 

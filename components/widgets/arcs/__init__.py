@@ -1,4 +1,4 @@
-"""A short text as tokens, with arcs from tokens to those that they attend to."""
+"""A short text as tokens, with arcs from tokens to the tokens that they attend to."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ _TEMPLATE = """<div class="gb-arcs"><svg aria-hidden="true"></svg><div class="gb
 
 
 def arcs(name: str, **wired: Any) -> Part:
-    """The text of a view's `arcs_data`; without tokens it takes no room. A click on a token raises `.select` with a
-    payload of {"index": position}."""
+    """Return the text drawn from `arcs_data`; it is hidden if there are no tokens.
+
+    A click on a token raises `.select` with a payload of {"index": position}.
+    """
     return widget("arcs", name, template=_TEMPLATE, **wired)
 
 
@@ -27,8 +29,11 @@ def arcs_data(
     selectable: bool = False,
     selected: int = -1,
 ) -> dict[str, Any]:
-    """tokens: their texts. name: of the text, for screen readers. arcs: (from, to, weight in 0..1, head), in the head's
-    colour. is_flat: there will be no arcs. selected: the picked position, -1 for none."""
+    """Return the data of an arcs widget.
+
+    tokens: their texts. name: of the text, for screen readers. arcs: (from, to, weight in 0..1, head), drawn in the
+    head's colour. is_flat: leave no room for arcs. selected: the picked position, -1 for none.
+    """
     return {
         "tokens": list(tokens),
         "name": name,

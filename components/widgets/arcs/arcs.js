@@ -1,13 +1,13 @@
 /**
  * A short text as tokens, with arcs above it.
  * @typedef {object} Arcs
- * @property {string[]} [tokens]  none: nothing is shown
+ * @property {string[]} [tokens]  if empty, nothing is shown
  * @property {string} [name]  of the text, for screen readers
  * @property {[number, number, number, number][]} [arcs]  from, to, weight in 0..1, head
- * @property {number} [n_head]  of a layer
- * @property {boolean} [is_flat]  whether lines leave no room for arcs
+ * @property {number} [n_head]  number of heads in a layer
+ * @property {boolean} [is_flat]  whether to leave no room for arcs
  * @property {boolean} [selectable]  whether tokens can be picked
- * @property {number} [selected]  the picked position; -1: none
+ * @property {number} [selected]  the picked position; -1 for none
  */
 
 import { headColour } from "../colours.js";
@@ -15,20 +15,20 @@ import { find, makeButton, makeShape, setCount, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { visible } from "../text.js";
 
-const [LOWEST, HIGHEST] = [16, 44]; // px that an arc rises above the tokens
+const [LOWEST, HIGHEST] = [16, 44]; // px by which an arc rises above the tokens
 
 /**
  * @typedef {{x: number, y: number}} Point
- * @typedef {{x: number, top: number, bottom: number}} Place  of a token, x its middle
+ * @typedef {{x: number, top: number, bottom: number}} Place  place of a token; x is its middle
  */
 
 /**
- * An arc over a line, the higher the wider it is; between two lines a curve that crosses neither token.
+ * An arc above a line of text, higher if wider; between two lines, a curve that crosses neither token.
  * @param {Place} from @param {Place} to @returns {{d: string, end: Point}}
  */
 export function arcBetween(from, to) {
   if (from.top === to.top) {
-    const y = from.top - (4 / 3) * Math.min(HIGHEST, LOWEST + Math.abs(to.x - from.x) / 14); // of the control points
+    const y = from.top - (4 / 3) * Math.min(HIGHEST, LOWEST + Math.abs(to.x - from.x) / 14); // y of the control points
     return { d: `M${from.x} ${from.top}C${from.x} ${y} ${to.x} ${y} ${to.x} ${to.top}`, end: { x: to.x, y: to.top } };
   }
   const [start, end] = from.top > to.top ? [from.top, to.bottom] : [from.bottom, to.top];

@@ -1,7 +1,7 @@
-"""The tree of a beam search, as it grows: a column per step, its candidates from the likeliest down.
+"""The tree of a beam search as it grows: one column per step, with its candidates in descending probability.
 
-Its lines only grow, so that only the difference travels: a line per candidate, and after each step a line that names
-the best text so far.
+Its lines only grow, so only new lines are sent: one per candidate, and after each step one that names the best text so
+far.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Outcome = Literal["kept", "pruned", "finished"]
 
 
 def beams(name: str, **wired: Any) -> Part:
-    """The tree; a click, Enter or Space on a candidate raises `.select` with a payload of {"candidate": number}.
+    """Return the tree. A click, Enter or Space on a candidate raises `.select` with a payload of {"candidate": number}.
 
-    Data of its view: search (another one replaces the tree), root (the end of the text that it goes on from), lines
-    (of `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished, best, token, total,
-    score.
+    View data: search (a different one replaces the tree), root (the end of the text that the search continues),
+    lines (of `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished, best, token,
+    total, score.
     """
     return widget("beams", name, template=_TEMPLATE, **wired)
 
@@ -37,13 +37,19 @@ def beams(name: str, **wired: Any) -> Part:
 def candidate_line(
     parent: int | None, text: str, depth: int, log_probability: float, total: float, score: float, outcome: Outcome
 ) -> str:
-    """The line of the next candidate; its number is the count of those before it. Logarithms in nats, depth from 1."""
+    """Return the line of the next candidate, whose number is the count of earlier candidates.
+
+    Logarithms are in nats; depth counts from 1.
+    """
     numbers = [float(f"{value:.6g}") for value in (log_probability, total, score)]
     return _line([-1 if parent is None else parent, text, depth, *numbers, outcome])
 
 
 def step_line(best: int | None, *, done: bool) -> str:
-    """The line that closes a step: the candidate with which the best text so far ends; done: nothing more comes."""
+    """Return the line that closes a step.
+
+    best: the last candidate of the best text so far; done: whether the search is complete.
+    """
     return _line({"best": -1 if best is None else best, "done": done})
 
 

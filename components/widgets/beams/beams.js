@@ -1,7 +1,7 @@
 /**
- * The tree of a beam search: a column per step with its candidates in descending probability, linked to their parents.
+ * The tree of a beam search: one column per step, with candidates in descending probability, linked to their parents.
  * @typedef {object} Beams
- * @property {string} [search]  identifies the search; a new one clears the tree
+ * @property {string} [search]  identifies the search; a different one clears the tree
  * @property {string} [root]  the end of the prompt
  * @property {string[]} [lines]  of `candidate_line` and `step_line`, in order
  * @property {Record<string, string>} [labels]
@@ -17,7 +17,7 @@ import { Search } from "./search.js";
 /** @typedef {import("./search.js").Candidate} Candidate */
 
 const [COLUMN, ROW, WIDTH, HEIGHT, EDGE] = [106, 30, 84, 24, 6]; // px
-const NAMES = ["best", "kept", "pruned", "finished"]; // in the legend
+const NAMES = ["best", "kept", "pruned", "finished"]; // in the order of the legend
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -31,7 +31,7 @@ function mount(root, host) {
   /** @type {string[]} */ let lines = [];
   /** @type {HTMLElement[]} */ let boxes = [];
   /** @type {SVGElement[]} */ let paths = [];
-  let chosen = -1; // the candidate that was clicked; -1: the best
+  let chosen = -1; // the clicked candidate; -1 for the best
   let atEnd = true; // whether the view is scrolled to the newest step
   stage.append(start);
 
@@ -64,7 +64,7 @@ function mount(root, host) {
     paths.push(path);
   }
 
-  /** Whether the search grew, or is another one. @param {Beams} data */
+  /** Reads the data; returns whether the search has grown or is a different one. @param {Beams} data */
   function read({ search: given, root: end = "", lines: fresh = [] }) {
     if (given !== name || lines.some((line, i) => line !== fresh[i])) clear();
     else if (fresh.length === lines.length) return false;
@@ -153,7 +153,7 @@ function mount(root, host) {
     const from = at(event);
     if (from < 0 || modified(event)) return;
     if (event.key === "Escape") return tip.hide();
-    if (!/^(Arrow|Home$|End$)/.test(event.key)) return; // Enter and Space click
+    if (!/^(Arrow|Home$|End$)/.test(event.key)) return; // Enter and Space already click
     event.preventDefault();
     const to = boxes[search.next(event.key, from)];
     if (!to) return;

@@ -1,14 +1,14 @@
-// A beam search parsed from lines: its candidates, its best text so far, and the active ones.
+// Parses a beam search from lines: its candidates, its best text so far, and the active candidates.
 
 /**
  * @typedef {"kept" | "pruned" | "finished"} Outcome
  *
  * @typedef {object} Candidate
- * @property {number} parent  the index of its parent; -1: the prompt
- * @property {string} text  its token
+ * @property {number} parent  index of its parent; -1 for the prompt
+ * @property {string} text  text of its token
  * @property {number} depth  its step, from 1
  * @property {number} logProbability  nats
- * @property {number} total  of all tokens of the search up to this one
+ * @property {number} total  sum over all tokens of the search up to this one
  * @property {number} score
  * @property {Outcome} outcome
  * @property {number} row  its place among the candidates of its step
@@ -16,11 +16,11 @@
 
 export class Search {
   /** @type {Candidate[]} */ candidates = [];
-  /** @type {number[]} */ rows = []; // how many candidates each step has
-  best = -1; // the candidate with which the best text so far ends
+  /** @type {number[]} */ rows = []; // number of candidates in each step
+  best = -1; // last candidate of the best text so far
   done = false;
 
-  /** Parses a line of `candidate_line` or `step_line`: the candidate, or null for the end of a step. @param {string} line */
+  /** Parses a line of `candidate_line` or `step_line`; returns the candidate, or null for the end of a step. @param {string} line */
   read(line) {
     const content = JSON.parse(line);
     if (!Array.isArray(content)) {
@@ -35,24 +35,24 @@ export class Search {
     return candidate;
   }
 
-  /** The newest step. */
+  /** Number of the newest step. */
   get depth() {
     return Math.max(0, this.rows.length - 1);
   }
 
-  /** Candidates in the longest step. */
+  /** Number of candidates in the largest step. */
   get height() {
     return Math.max(1, ...this.rows.filter(Boolean));
   }
 
-  /** The numbers of the candidates up to that one, from the first step. @param {number} number */
+  /** The numbers of the candidates on the path from the first step to this one. @param {number} number */
   path(number) {
     const found = [];
     for (let i = number; this.candidates[i]; i = this.candidates[i].parent) found.unshift(i);
     return found;
   }
 
-  /** The ancestors of active and of finished candidates. */
+  /** Active and finished candidates, with their ancestors. */
   alive() {
     const alive = new Set();
     this.candidates.forEach(({ outcome, depth }, i) => {

@@ -1,6 +1,7 @@
-"""The two widgets around a challenge: its head with the way through all of them, and its foot with the verdict.
+"""The two widgets around a challenge: the head with the path through all challenges, and the foot with the verdict.
 
-What was opened and solved is kept by the browser, under `glassbox-challenges`; the server never learns of it.
+The browser stores which challenges were opened and solved under `glassbox-challenges`; they are never sent to the
+server.
 """
 
 from __future__ import annotations
@@ -27,24 +28,23 @@ _FOOT_TEMPLATE = """<div class="gb-challenge-foot" hidden>
 
 
 def challenge_head(name: str, **wired: Any) -> Part:
-    """The way through the challenges, title and goal.
+    """Return the path through the challenges, title and goal.
 
-    Raises `.select` with a payload of {"challenge": key} when one is chosen, and when the widget appears without an
-    open one: for the last one that was open in this browser, or the first.
+    Raises `.select` with a payload of {"challenge": key} when a challenge is chosen. If none is open when the widget
+    appears, it raises the event for the last one opened in this browser, or for the first.
 
-    Data of a view: open (the key; None: no challenge is open), title, goal, groups (a list of {"name", "items"}, each
+    View data: open (the key; None if no challenge is open), title, goal, groups (a list of {"name", "items"}, each
     item {"key", "title"}), labels ("name", "seen", "solved", "progress" with {n} and {total}).
     """
     return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
 
 
 def challenge_foot(name: str, **wired: Any) -> Part:
-    """Verdict, hint, what was learned, and the next challenge. Raises `.select` with a payload of {"challenge": key} or
-    {"again": True}.
+    """Return the verdict, the hint, the explanation and the link to the next challenge.
 
-    The best score is kept by the browser as well.
+    Raises `.select` with a payload of {"challenge": key} or {"again": True}. The browser also stores the best score.
 
-    Data of a view: open (as above), verdict, solved, score (None where there is none), attempts (a sentence), learned,
+    View data: open (as above), verdict, solved, score (None if the goal has none), attempts (a sentence), learned,
     hint, next (the key; None after the last), labels ("hint", "again", "link", "copied", "next", "record" with {n}).
     """
     return widget("challenge/foot", name, template=_FOOT_TEMPLATE, **wired)

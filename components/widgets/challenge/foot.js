@@ -1,10 +1,10 @@
 /**
- * Where the answer stands, a hint, what was learned, and the way on.
+ * The verdict on an answer, a hint, the explanation, and the link to the next challenge.
  * @typedef {object} ChallengeFoot
- * @property {string | null} [open]  the key of the challenge; none: nothing is shown
+ * @property {string | null} [open]  the key of the challenge; without one, nothing is shown
  * @property {string} [verdict]
  * @property {boolean} [solved]
- * @property {number | null} [score]  of a goal that can be exceeded
+ * @property {number | null} [score]  for goals that can be exceeded
  * @property {string} [attempts]  a sentence
  * @property {string} [learned]
  * @property {string} [hint]
@@ -16,7 +16,7 @@ import { find, setText } from "../dom.js";
 import { challenges as progress } from "../progress.js";
 import { defineWidget } from "../runtime.js";
 
-const COPIED_MS = 2000; // that "copied" is shown
+const COPIED_MS = 2000; // how long "copied" is shown
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -53,7 +53,7 @@ function mount(root, host) {
       setText(link, host.t("copied"));
       setTimeout(host.redraw, COPIED_MS);
     } catch {
-      prompt(host.t("link"), address); // without the right to use the clipboard
+      prompt(host.t("link"), address); // fallback without permission to use the clipboard
     }
   }
 

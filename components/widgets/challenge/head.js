@@ -1,7 +1,7 @@
 /**
- * The way through the challenges, the title of the open one and its goal.
+ * The path through the challenges, with title and goal of the open one.
  * @typedef {object} ChallengeHead
- * @property {string | null} [open]  the key; null: none is open; undefined: nothing is known yet
+ * @property {string | null} [open]  the key; null if none is open, undefined if not known yet
  * @property {string} [title]
  * @property {string} [goal]
  * @property {{name: string, items: {key: string, title: string}[]}[]} [groups]
@@ -18,7 +18,7 @@ function mount(root, host) {
   const leaving = new AbortController();
   /** @type {ChallengeHead} */ let shown = {};
   /** @type {ChallengeHead["groups"]} */ let built;
-  let asked = ""; // the challenge that was asked for last
+  let asked = ""; // the last requested challenge
 
   /** @param {string} key */
   function go(key) {
@@ -85,7 +85,7 @@ function mount(root, host) {
 
   nav.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
-    if (!link?.dataset.key || modified(event) || event.shiftKey) return; // another tab of the browser
+    if (!link?.dataset.key || modified(event) || event.shiftKey) return; // opens in another browser tab
     event.preventDefault();
     go(link.dataset.key);
   });

@@ -1,6 +1,6 @@
-"""A plotly chart that draws the newest figure only, and says its content in a sentence.
+"""A plotly chart that draws only the newest figure, with a sentence that describes it.
 
-gr.Plot draws every update it is sent; here the newest is kept and drawn with the next animation frame.
+gr.Plot draws every update; this chart keeps the newest one and draws it in the next animation frame.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEMPLATE = """<figure class="gb-chart">
 ><button type="button">HTML</button></span>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
-# What every chart of the page is given.
+# Options of every chart of the page.
 PAGE_OPTIONS = {
     "dark": DARK_PARTNERS,
     "save": {language: t("chart.save", language, kind="{kind}") for language in LANGUAGES},
@@ -30,9 +30,10 @@ PAGE_OPTIONS = {
 
 
 class Rows(NamedTuple):
-    """Horizontal bars as buttons, from the top. names: of each, for screen readers and as its tooltip; name: of all.
+    """Horizontal bars as buttons, from the top.
 
-    sent: what the server gets of each, together with what it gets of any of them, `common`.
+    names: of the bars, for screen readers and as tooltips; name: of the whole chart. sent: what each bar sends to the
+    server, together with what all of them send, `common`.
     """
 
     name: str
@@ -42,27 +43,27 @@ class Rows(NamedTuple):
 
 
 def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
-    """A chart; without data an empty place.
+    """Return a chart; without data, its place is empty.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
-    makes the pointer say so. Where its bars are `Rows`, a click or Enter on one raises it with what that row sends.
+    changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with what that row
+    sends.
 
-    Data of its view: figure (None: the sentences alone), text, note, rows; `chart_data` makes them.
+    View data: figure (None: only the sentences), text, note, rows; `chart_data` makes them.
     """
     return widget("chart", name, template=_TEMPLATE, options={"clickable": clickable}, **wired)
 
 
 def chart_data(figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None) -> dict[str, Any]:
-    """What a chart shows: the figure, the sentence that says the same, and a quieter second one; the sentences alone
-    where there is nothing to draw.
+    """Return the data of a chart: the figure, a sentence that describes it, and a quieter second sentence.
 
-    float32 arrays travel as base64, which makes small data.
+    With nothing to draw, it consists of the sentences. float32 arrays are sent as base64, which keeps the data small.
     """
     return {"figure": _packed(figure), "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
 
 
 def _packed(node: object) -> Any:
-    """float32 arrays as plotly.js reads them, like `Figure.to_plotly_json`."""
+    """Return float32 arrays as plotly.js reads them, like `Figure.to_plotly_json`."""
     if isinstance(node, dict):
         return {key: _packed(value) for key, value in node.items()}
     if isinstance(node, list):

@@ -1,13 +1,13 @@
 /**
  * A plotly chart of the newest figure, with a caption.
  * @typedef {object} Chart
- * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null: only the caption
+ * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null shows only the caption
  * @property {string} [text]  the same content as a sentence
  * @property {string} [note]  a secondary sentence
- * @property {import("./rows.js").Rows | null} [rows]  if its bars are buttons
+ * @property {import("./rows.js").Rows | null} [rows]  for bars that are buttons
  *
- * options: clickable: whether the pointer says so; dark: the colour that stands for another one on the dark theme;
- * save: by language, the words of the buttons that save the picture.
+ * options: clickable: whether the pointer indicates it; dark: the dark theme's colour for each light one;
+ * save: by language, the labels of the buttons that save the picture.
  */
 
 import { find, make } from "../dom.js";
@@ -18,11 +18,11 @@ import { dressed } from "./dress.js";
 import { saveChart } from "./save.js";
 
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
-const NARROWEST = 160; // px; a smaller width means that the layout is not complete
+const NARROWEST = 160; // px; a smaller width means that the layout is incomplete
 
 /** @type {Promise<unknown> | undefined} */ let plotly;
 
-/** Loads plotly.js: it is large, and comes with the first chart. @param {string} src */
+/** Loads plotly.js. It is large, so it is loaded with the first chart. @param {string} src */
 function load(src) {
   plotly ??= new Promise((loaded) => {
     const script = make("script", "", "", { src, "data-glassbox": "plotly" });

@@ -1,9 +1,9 @@
 // Adapts a figure to the page: width, fonts, theme.
 
-/** @typedef {Record<string, string>} Partners  colours on the dark theme by those on the light one */
+/** @typedef {Record<string, string>} Partners  colours of the dark theme by those of the light one */
 
 /**
- * A copy with replaced colours, but not in labels.
+ * Returns a copy with replaced colours, leaving labels unchanged.
  * @param {any} node @param {Partners} partners @param {boolean} [colour]
  * @returns {any}
  */
@@ -14,11 +14,11 @@ export function recoloured(node, partners, colour = false) {
   return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, recoloured(value, partners, /color/.test(key))]));
 }
 
-const CELL_TEXT = 52; // px, of a cell that has room for a token
+const CELL_TEXT = 52; // width in px of a cell with room for a token
 
 /**
- * Leaves out labels of narrow columns: each needs 11 px. Leaves out the texts of narrow cells; where `meta.column` names
- * the selected column, leaves out those far from it instead.
+ * Omits labels of narrow columns, which need 11 px each, and texts of narrow cells. If `meta.column` is set to the
+ * selected column, it omits texts far from that column instead.
  * @param {{data: Record<string, any>[], layout: Record<string, any>}} figure @param {number} width
  */
 export function thinLabels({ data, layout }, width) {
@@ -37,7 +37,7 @@ export function thinLabels({ data, layout }, width) {
 }
 
 /**
- * A copy of the figure for drawing, since plotly writes into it.
+ * Returns a copy of the figure for drawing, because plotly modifies it.
  * @param {{data: object[], layout: Record<string, any>}} figure @param {HTMLElement} root @param {number} width @param {Partners} partners
  */
 export function dressed(figure, root, width, partners) {

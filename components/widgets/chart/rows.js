@@ -1,5 +1,5 @@
-// A button over each row of a bar chart: the whole row is clickable, also with the arrow keys, Enter and Space. A click
-// survives a redraw between pointer down and up.
+// Puts a button over each row of a bar chart, so that the whole row reacts to clicks, arrow keys, Enter and Space. A
+// click survives a redraw between pointer down and up.
 
 import { make, makeButton, setCount } from "../dom.js";
 import { roving } from "../roving.js";
@@ -9,7 +9,7 @@ import { roving } from "../roving.js";
  *
  * @typedef {object} Rows
  * @property {string} name  of the chart, for screen readers
- * @property {string[]} names  of the rows from the top, for screen readers and as tooltips
+ * @property {string[]} names  of the rows from top to bottom, for screen readers and as tooltips
  * @property {object[]} sent  payload of each row
  * @property {object} common  payload of all rows
  */
@@ -34,7 +34,7 @@ export function createRows(plot, send) {
     enter();
   }
 
-  /** Aligns the buttons with the bars, whose place depends on the legend's height. */
+  /** Aligns the buttons with the bars, whose position depends on the legend's height. */
   function place() {
     if (!rows || !plot._fullLayout) return;
     const { t, h } = plot._fullLayout._size;

@@ -1,4 +1,4 @@
-// Saves a chart as displayed: width, theme and card colour.
+// Saves a chart as displayed, with its width, theme and card colour.
 
 import { find } from "../dom.js";
 
@@ -23,7 +23,7 @@ export async function saveChart(plot, root, name, format) {
 }
 
 /**
- * A page of the chart and its sentences that needs no network: plotly.js is inside.
+ * A page with the chart, its sentences and plotly.js, so it needs no network.
  * @param {import("./rows.js").Plot} plot @param {Record<string, any>} layout @param {HTMLElement} root @param {string} name
  */
 async function htmlFile(plot, layout, root, name) {

@@ -4,7 +4,7 @@
  * @property {string} [name]  of the list, for screen readers
  * @property {string[]} [head]  the names of the columns
  * @property {{cells: string[], sent: object}[]} [lines]  a single cell takes the whole line; sent: the payload;
- *   none: the widget is hidden
+ *   the widget is hidden if there are none
  */
 
 import { make, makeButton } from "../dom.js";

@@ -1,5 +1,7 @@
-"""The box that a text is written in: a textarea over a copy of the text, token by token, which shows what comes next
-and the words that it depends on."""
+"""The box for writing a text: a textarea over a token-by-token copy of its text.
+
+The copy shows what comes next and the words that it depends on.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
 
 
 def typed_js(name: str) -> str:
-    """JavaScript: a function that returns the text of the box and the time of the last key in ms, as JSON."""
+    """Return a JavaScript function that returns the box's text and the time of the last key in ms, as JSON."""
     return f"""() => {{
       const {{ value, dataset }} = document.querySelector("#{name} textarea");
       return JSON.stringify({{ text: value, edited: dataset.edited ?? 0 }});
@@ -27,16 +29,21 @@ def typed_js(name: str) -> str:
 
 
 def composer(name: str, **wired: Any) -> Part:
-    """The box of a view's `composer_data`. Raises `.input` a moment after a person has typed, with a payload of "text",
-    "edited" (the time of the last key in ms) and "document" (as in the data), `.select` with a payload of
-    {"index": position} when the caret is put behind another token, and `.submit` with one of {"hidden": [positions]},
-    the first ones of the words to hide, when a word is clicked."""
+    """Return the box drawn from `composer_data`. It raises three events:
+
+    - `.input`, shortly after a person has typed, with "text", "edited" (the time of the last key in ms) and "document"
+      (as in the data)
+    - `.select`, when the caret moves to another token, with {"index": position}
+    - `.submit`, when a word is clicked, with {"hidden": [positions]}, the first position of each word to hide
+    """
     return widget("composer", name, template=_TEMPLATE, **wired)
 
 
 def box_line(text: str, written: float | None, *, control: bool = False) -> str:
-    """The line of one token. written: the probability that it had, of a token that the model wrote. control: whether
-    it is a control token."""
+    """Return the line of one token.
+
+    written: the probability of the token, if the model wrote it. control: whether it is a control token.
+    """
     line = [text, None if written is None else round(written, 3)]
     return to_json([*line, 1] if control else line)
 
@@ -57,15 +64,21 @@ def composer_data(
     n_after: int = 0,
     edited: float = 0.0,
 ) -> dict[str, Any]:
-    """What the box shows.
+    """Return the data of the box.
 
-    lines: of `box_line`. labels: "name" and "placeholder"; of the words to hide "words", "hide" and "show", both with
-    {word}, and "invite". words: the position that each begins at. hidden: positions. unwritten: the text of the box if
-    the tokens are of an older one. selected: the position that the prediction follows. ghost: the text that may come
-    after the last token. arcs: (position, weight in 0..1) of the words that the prediction depends on. generating: the
-    text grows by itself. document: names what the text is; another one replaces what was typed and not answered yet.
-    typed: the typed text that became this text, if it is another one; the last n_after characters of the text were put
-    after it. edited: the time of the last key that this answers, see `composer`; what is typed later stays.
+    Args:
+        lines: Made by `box_line`.
+        labels: "name" and "placeholder"; for hiding words "words", "hide" and "show", both with {word}, and "invite".
+        words: The position at which each word begins.
+        hidden: Positions.
+        unwritten: The text in the box, if the tokens belong to an older one.
+        selected: The position before the prediction.
+        ghost: The text that may come after the last token.
+        arcs: (position, weight in 0..1) of the words that the prediction depends on.
+        generating: Whether the text is being generated.
+        document: Identifies the text; a different one replaces what was typed but not answered yet.
+        typed: The typed text that became this text, if it differs; its last n_after characters were added after it.
+        edited: The time of the last key that this answers, see `composer`; later input stays.
     """
     return {
         "lines": lines,

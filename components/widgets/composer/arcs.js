@@ -1,9 +1,9 @@
-// Arcs over a text: from the token that is predicted to the words that the prediction depends on.
+// Arcs over a text, from the predicted token to the words that the prediction depends on.
 
 import { makeShape } from "../dom.js";
 
-const RISE = 30; // px of the control points above the line
-const HOOD = 12; // px of the control point above a word in another line
+const RISE = 30; // px by which the control points rise above the line
+const HOOD = 12; // px by which the control point rises above a word in another line
 
 /** @typedef {{x: number, y: number, width: number}} Place  the middle of a token's top, and its width */
 
@@ -12,19 +12,19 @@ export function arcPath(from, to) {
   return `M${from.x} ${from.y}C${from.x} ${from.y - RISE} ${to.x} ${to.y - RISE} ${to.x} ${to.y}`;
 }
 
-/** A small arc over a word in another line: one between the lines would strike the text through. @param {Place} word */
+/** A small arc over a word in another line; an arc between the lines would strike through the text. @param {Place} word */
 export function hoodPath({ x, y, width }) {
   return `M${x - width / 2} ${y}Q${x} ${y - HOOD} ${x + width / 2} ${y}`;
 }
 
 /**
  * @param {SVGSVGElement} svg @param {{node: (i: number) => HTMLElement | null}} copy
- * @param {[number, number][]} arcs position and weight @param {number} selected the position that attends
+ * @param {[number, number][]} arcs [position, weight] each @param {number} selected the attending position
  */
 export function drawArcs(svg, copy, arcs, selected) {
   svg.replaceChildren();
   const around = svg.getBoundingClientRect();
-  /** In the line that most of the token is in. @param {number} i @returns {Place | null} */
+  /** The place of a token, in the line that contains most of it. @param {number} i @returns {Place | null} */
   const placeOf = (i) => {
     const [box] = [...(copy.node(i)?.getClientRects() ?? [])].sort((a, b) => b.width - a.width);
     return box ? { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top), width: round(box.width) } : null;

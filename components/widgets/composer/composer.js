@@ -1,19 +1,19 @@
 /**
- * The box that a text is written in. Under a textarea lies a copy of its text with an element for each token, followed
+ * The box for writing a text. Under a textarea lies a copy of its text with an element for each token, followed
  * by the token that may come next.
  * @typedef {object} Composer
- * @property {string[]} [lines]  JSON of [text, probability of a token that the model wrote, else null, 1 for a control token]
- * @property {string | null} [unwritten]  the text of the box if the tokens are of an older one
- * @property {number} [selected]  the position that the prediction follows
+ * @property {string[]} [lines]  JSON of [text, probability if the model wrote the token, else null, 1 for a control token]
+ * @property {string | null} [unwritten]  the text in the box, if the tokens belong to an older one
+ * @property {number} [selected]  the position before the prediction
  * @property {string} [ghost]  the text that may come after the last token
- * @property {number[]} [words]  the position that each word begins at
+ * @property {number[]} [words]  the position at which each word begins
  * @property {number[]} [hidden]  positions
- * @property {[number, number][]} [arcs]  position and weight, in 0..1, of the words that the prediction depends on
- * @property {boolean} [generating]  whether the text grows by itself
- * @property {string | null} [typed]  the typed text that became this text, if it is another one
- * @property {number} [n_after]  number of characters that were put after it
+ * @property {[number, number][]} [arcs]  [position, weight in 0..1] of the words that the prediction depends on
+ * @property {boolean} [generating]  whether the text is being generated
+ * @property {string | null} [typed]  the typed text that became this text, if it differs
+ * @property {number} [n_after]  number of characters added after it
  * @property {number} [edited]  time of the last key that the data answers, in ms
- * @property {string} [document]  another one replaces what was typed
+ * @property {string} [document]  identifies the text; a different one replaces what was typed
  */
 
 import { find, modified, setAll } from "../dom.js";
@@ -22,8 +22,8 @@ import { drawArcs } from "./arcs.js";
 import { createCopy, tokenAt } from "./copy.js";
 import { toggled, wordAt } from "./words.js";
 
-const TYPING_MS = 150; // from the last key to the question what comes next
-const CARET_MS = 80; // from the last move of the caret to the selection
+const TYPING_MS = 150; // delay from the last key to the request for a prediction
+const CARET_MS = 80; // delay from the last move of the caret to the selection
 const MOVES = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown"];
 
 /** @type {import("../runtime.js").Mount} */
@@ -34,19 +34,19 @@ function mount(root, host) {
   const invitation = find(root, ".gb-invite");
   const copy = createCopy(box);
   /** @type {Composer} */ let shown = {};
-  let text = ""; // of the server
-  let isTyped = false; // whether the server does not know yet what a person has typed
-  let isComposing = false; // by an input method
+  let text = ""; // text from the server
+  let isTyped = false; // whether typed text has not reached the server yet
+  let isComposing = false; // whether an input method is composing
   let edited = 0; // time of the last key
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let typing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let moving;
   let hidden = /** @type {Set<number>} */ (new Set());
-  let entered = 0; // the word that the keyboard enters
-  /** @type {{ caret: number, isTouch: boolean } | null} */ let pressed = null; // before the pointer went down
+  let entered = 0; // the word that receives the keyboard focus first
+  /** @type {{ caret: number, isTouch: boolean } | null} */ let pressed = null; // caret and kind of pointer before the pointer went down
 
   const isAtEnd = () => area.selectionStart === area.value.length;
 
-  /** The text that may come next; "" where none is to be taken. */
+  /** The text that may come next; "" if none can be accepted. */
   function ghost() {
     const { ghost: next = "", generating, selected = -1 } = shown;
     const isLast = selected === copy.count() - 1;
@@ -79,21 +79,21 @@ function mount(root, host) {
     if (wasAtEnd) root.scrollTop = root.scrollHeight;
   }
 
-  /** Makes the box the server's text, unless a person types: setting a text ends what an input method composes. */
+  /** Puts the server's text into the box unless a person is typing. Setting a text would end an input method's composition. */
   function settle() {
     if (isTyped || isComposing || area.value === text) return;
     if (area.value === shown.typed) rewrite(shown.n_after ?? 0);
     else write();
   }
 
-  /** Puts the server's text into the box; what was only added leaves the caret where it is, unless it was at the end. */
+  /** Puts the server's text into the box. An addition leaves the caret in place, unless it was at the end. */
   function write() {
     const end = area.value.length;
     if (!isAtEnd() && text.startsWith(area.value)) area.setRangeText(text.slice(end), end, end, "preserve");
     else area.value = text;
   }
 
-  /** Replaces what was typed by what it became: the caret keeps its distance from the end. @param {number} after */
+  /** Replaces the typed text by what it became, keeping the caret's distance from the end. @param {number} after */
   function rewrite(after) {
     const fromEnd = area.value.length - area.selectionStart;
     area.value = text;
@@ -117,7 +117,7 @@ function mount(root, host) {
     host.send({ text: area.value, edited, document: shown.document ?? "" }, "input");
   }
 
-  /** The token under the pointer; -1: none. @param {MouseEvent} event */
+  /** The token under the pointer; -1 for none. @param {MouseEvent} event */
   function tokenUnder({ clientX, clientY }) {
     const node = document.elementsFromPoint(clientX, clientY).find((each) => each.parentElement === box);
     return node ? copy.tokenOf(node) : -1;
@@ -134,13 +134,13 @@ function mount(root, host) {
     host.send({ hidden: words.filter((each) => hidden.has(each)) }, "submit");
   }
 
-  /** What a first visitor may do. */
+  /** Shows a first-time visitor what to try. */
   function invite() {
     invitation.textContent = host.t("invite");
     invitation.hidden = !("invite" in document.body.dataset) || !shown.arcs?.length;
   }
 
-  /** Each word is a button for the keyboard: one stop, with arrows. @param {boolean} isOld */
+  /** Makes each word a button for the keyboard: a single Tab stop, with arrow keys to move between words. @param {boolean} isOld */
   function nameWords(isOld) {
     const { words = [] } = shown;
     box.setAttribute("aria-label", host.t("words"));
@@ -155,7 +155,7 @@ function mount(root, host) {
     });
   }
 
-  /** Takes the text that may come next. */
+  /** Accepts the text that may come next. */
   function take() {
     area.setRangeText(ghost(), area.value.length, area.value.length, "end");
     type();
@@ -192,7 +192,7 @@ function mount(root, host) {
     pressed = { caret: isFocused ? area.selectionStart : area.value.length, isTouch: event.pointerType === "touch" };
   });
   area.addEventListener("mousedown", (event) => {
-    if (pressed?.isTouch && tokenUnder(event) >= 0) event.preventDefault(); // no keyboard on the screen
+    if (pressed?.isTouch && tokenUnder(event) >= 0) event.preventDefault(); // keeps the on-screen keyboard closed
   });
   area.addEventListener("click", (event) => {
     const token = tokenUnder(event);

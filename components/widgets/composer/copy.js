@@ -1,15 +1,15 @@
-// The copy of a text under its textarea: an element for each token, the characters that belong to none yet, and the
+// The copy of a text under its textarea: an element for each token, the characters that belong to no token yet, and the
 // text that may come next.
 
 import { make, setText } from "../dom.js";
 import { marked } from "../text.js";
 
 /**
- * @typedef {{text: string, written: number | null, control: boolean}} Piece  written: probability of a token that the
- * model wrote
+ * @typedef {{text: string, written: number | null, control: boolean}} Piece  written: probability, if the
+ * model wrote the token
  */
 
-/** The token whose characters end at or after the caret, the one before it; -1 without tokens. @param {string[]} pieces @param {number} caret */
+/** The token before the caret: the first whose characters end at or after it; -1 without tokens. @param {string[]} pieces @param {number} caret */
 export function tokenAt(pieces, caret) {
   let end = 0;
   for (let i = 0; i < pieces.length; i += 1) {
@@ -19,7 +19,7 @@ export function tokenAt(pieces, caret) {
   return pieces.length - 1;
 }
 
-/** Number of pieces that a text begins with. @param {string[]} pieces @param {string} text */
+/** Number of leading pieces that a text contains at its beginning. @param {string[]} pieces @param {string} text */
 export function piecesIn(pieces, text) {
   let end = 0;
   const other = pieces.findIndex((piece) => !text.startsWith(piece, (end += piece.length) - piece.length));
@@ -30,7 +30,7 @@ export function piecesIn(pieces, text) {
 export function createCopy(box) {
   /** @type {string[]} */ let lines = [];
   /** @type {Piece[]} */ let tokens = [];
-  /** @type {string[]} */ let drawn = []; // the lines of the elements
+  /** @type {string[]} */ let drawn = []; // the lines that the elements show
   const rest = make("span");
   const next = make("span", "gb-ghost");
   const end = make("span");
@@ -51,10 +51,10 @@ export function createCopy(box) {
     text: () => pieces().join(""),
     count: () => tokens.length,
 
-    /** The element of a token, or what follows the last one; null if it is not in the text. @param {number} i @returns {HTMLElement | null} */
+    /** The element of a token, or the element after the last one; null if it is not in the text. @param {number} i @returns {HTMLElement | null} */
     node: (i) => (i < 0 || i > drawn.length ? null : i < drawn.length ? nodes[i] : next.textContent ? next : end),
 
-    /** The token of an element; as many as there are tokens for the text that may come next, -1 for anything else. @param {Element} node */
+    /** The token of an element; the number of tokens for the text that may come next, -1 for anything else. @param {Element} node */
     tokenOf: (node) => (node === next ? drawn.length : drawn.findIndex((_, i) => nodes[i] === node)),
 
     /** @param {string[]} fresh */
@@ -65,7 +65,7 @@ export function createCopy(box) {
       lines = [...fresh];
     },
 
-    /** @param {string} text of the box @param {string} ghost @param {number} selected marked unless it is the last one; -1: none @param {Set<number>} [hidden] positions */
+    /** @param {string} text of the box @param {string} ghost @param {number} selected marked unless it is the last; -1 for none @param {Set<number>} [hidden] positions */
     draw(text, ghost, selected, hidden = new Set()) {
       const count = piecesIn(pieces(), text);
       let kept = 0;
@@ -81,7 +81,7 @@ export function createCopy(box) {
       const length = tokens.slice(0, count).reduce((sum, token) => sum + token.text.length, 0);
       setText(rest, text.slice(length));
       setText(next, marked(ghost));
-      end.textContent = "\u200b"; // so that a line break at the end begins a line; a new node, which has not moved
+      end.textContent = "\u200b"; // makes a line break at the end begin a line; a new node has not moved yet
       for (const node of box.querySelectorAll(".gb-at")) node.classList.remove("gb-at");
       if (selected >= 0 && selected < drawn.length - 1) nodes[selected].classList.add("gb-at");
       for (let i = 0; i < drawn.length; i += 1) nodes[i].classList.toggle("gb-hidden", hidden.has(i));

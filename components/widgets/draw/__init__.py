@@ -1,4 +1,4 @@
-"""The draw of one token: a distribution laid end to end from 0 to 1, and where the number fell on it."""
+"""The draw of one token: a distribution laid end to end from 0 to 1, and where the random number fell."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _TEMPLATE = """<figure class="gb-draw">
 
 
 class Piece(NamedTuple):
-    """What lies from where the piece before ends to `end`, in 0..1, and what is said of it; of several tokens, or of
-    one."""
+    """A piece of the strip, for one token or several.
+
+    It reaches from the end of the previous piece to `end`, in 0..1, and has a description.
+    """
 
     end: float
     says: str
@@ -27,13 +29,18 @@ class Piece(NamedTuple):
 
 
 def draw(name: str, **wired: Any) -> Part:
-    """The strip of a view's `draw_data`; without a text it takes no room. Pointer and arrow keys tell of each piece."""
+    """Return the strip drawn from `draw_data`; it is hidden if there is no text.
+
+    Pointer and arrow keys show the description of each piece.
+    """
     return widget("draw", name, template=_TEMPLATE, **wired)
 
 
 def draw_data(
     text: str, pieces: Sequence[Piece] = (), *, number: float = 0.0, place: int = 0, mark: str = ""
 ) -> dict[str, Any]:
-    """What a strip shows: a sentence, and, where there are pieces, the number that fell on the `place`-th of them, with
-    the words at that mark."""
+    """Return the data of a strip: a sentence and, if there are pieces, the random number.
+
+    number: falls on piece number `place`; mark: label of the number.
+    """
     return {"text": text, "pieces": list(pieces), "number": number, "place": place, "mark": mark}

@@ -1,8 +1,8 @@
 /**
  * The draw of one token: its cumulative distribution from 0 to 1, and the random number.
  * @typedef {object} Draw
- * @property {string} [text]  the sentence above it; none: the widget is hidden
- * @property {[number, string, boolean][]} [pieces]  the end of each, in 0..1, its description, and whether it is several tokens
+ * @property {string} [text]  the sentence above it; without one, the widget is hidden
+ * @property {[number, string, boolean][]} [pieces]  end of each piece in 0..1, its description, and whether it contains several tokens
  * @property {number} [number]  the random number, in 0..1
  * @property {number} [place]  the index of its piece
  * @property {string} [mark]  the label of the number
@@ -19,7 +19,7 @@ function mount(root) {
   const boxes = /** @type {HTMLCollectionOf<HTMLElement>} */ (strip.children);
   /** @type {[number, string, boolean][]} */ let pieces = [];
   let drawn = 0;
-  let described = -1; // the piece whose description is shown; -1: the drawn one
+  let described = -1; // the piece whose description is shown; -1 for the drawn one
 
   /** @param {number} i */
   function tell(i) {

@@ -1,4 +1,4 @@
-"""A text, and the features that are active at one of its words, each of which tints the text while it is pointed at."""
+"""A text, and the features that are active at one of its words. Pointing at a feature tints the text."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _TEMPLATE = """<div class="gb-features">
 
 
 def features(name: str, **wired: Any) -> Part:
-    """The text of a view and its features. A click on a word raises `.select` with {"index": position}, one on a
-    feature with {"place": [layer, feature]}.
+    """Return a text and its features.
 
-    Data of its view:
+    A click on a word raises `.select` with {"index": position}, a click on a feature with {"place": [layer, feature]}.
+
+    View data:
         tokens: of the text; selected: a position.
-        features: of {"place", "name", "value", "says"}, value from 0 to 1. chosen: the place of one.
-        tints: by "layer.feature", a byte for each token from position `first` on, in base64.
+        features: a list of {"place", "name", "value", "says"}, with value in 0..1. chosen: the place of one feature.
+        tints: by "layer.feature", one byte per token from position `first` on, in base64.
         labels: "text" and "list", for screen readers.
     """
     return widget("features", name, template=_TEMPLATE, **wired)

@@ -1,24 +1,24 @@
-// Where the camera of the film looks: boxes of the picture, and how they fill a part of the stage.
+// The film's camera: boxes of the picture, and how they fill an area of the stage.
 
 import { HEAD } from "../flow/layout.js";
 import { bottom } from "../flow/scene.js";
 
 /** @typedef {import("../flow/scene.js").Scene} Scene */
 /** @typedef {{x: number, y: number, w: number, h: number}} Box */
-/** @typedef {{x: number, y: number, scale: number}} View  what stands at the upper left of the stage, and px of the stage for each of the picture */
+/** @typedef {{x: number, y: number, scale: number}} View  x and y of the picture at the upper left of the stage; scale: stage px per picture px */
 
-const MARGIN = 20; // px of the picture around what is shown
-const [LEAST, MOST] = [0.1, 3]; // scale
+const MARGIN = 20; // picture px around the displayed parts
+const [LEAST, MOST] = [0.1, 3]; // limits of the scale
 const LINE = { w: 420, h: 190 };
-const GUESSES = 110; // px of the stage for what the layers would predict
+const GUESSES = 110; // stage px for the predictions of the layers
 
-/** What stands left of the picture, where texts are written; as large as the area, so that it is drawn in px. @param {Box} area @returns {Box} */
+/** The box left of the picture where texts are written. It is as large as the area, so its scale is 1. @param {Box} area @returns {Box} */
 export const frontOf = (area) => ({ x: -area.w - 80, y: 0, w: area.w, h: area.h });
 
-/** What stands right of the picture: the line of the draw. @param {Scene} scene @returns {Box} */
+/** The box right of the picture with the line of the draw. @param {Scene} scene @returns {Box} */
 export const lineOf = (scene) => ({ x: scene.width + 70, y: scene.barsTop, ...LINE });
 
-/** The box of some parts of the picture. @param {Scene} scene @param {string[]} parts @param {Box} area px of the stage @returns {Box} */
+/** The box of some parts of the picture. @param {Scene} scene @param {string[]} parts @param {Box} area stage px @returns {Box} */
 export function boxOf(scene, parts, area) {
   const { place } = scene;
   const boxes = parts.flatMap((part) => {
@@ -34,7 +34,7 @@ export function boxOf(scene, parts, area) {
 }
 
 
-/** The view in which a box fills an area of the stage. @param {Box} box @param {Box} area px of the stage @param {number} [margin] @returns {View} */
+/** The view in which a box fills an area of the stage. @param {Box} box @param {Box} area stage px @param {number} [margin] @returns {View} */
 export function fitted(box, area, margin = MARGIN) {
   const wanted = Math.min(area.w / (box.w + 2 * margin), area.h / (box.h + 2 * margin));
   const scale = Math.max(LEAST, Math.min(MOST, wanted));

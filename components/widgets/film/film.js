@@ -1,4 +1,4 @@
-// The player of the film: time, words and controls. It plays in the picture of the machine, see `flow/flow.js`.
+// The player of the film: time, text and controls. The film plays in the picture of the machine, see `flow/flow.js`.
 
 import { find, make, modified, setText } from "../dom.js";
 import { endPresentation, isPresenting, present, steppers } from "../presenting.js";
@@ -9,15 +9,15 @@ import { beatAt } from "./time.js";
 /** @typedef {import("./paint.js").Film} Film */
 /** @typedef {{film?: Film | null, beat?: string | null, played?: string, words?: Record<string, string>}} Shown */
 
-const NARROW = 700; // px of the stage
-const TELL_MS = 300; // a beat that is shown for less is not told to the server
-const EDGE = 8; // px around what is shown
+const NARROW = 700; // stage px
+const TELL_MS = 300; // the server is not told about beats shown for less than this
+const EDGE = 8; // px around the displayed parts
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /**
  * @param {HTMLElement} root @param {import("../runtime.js").Host} host
- * @param {(part: string | undefined) => void} onClose called with the part of the picture that was shown last
+ * @param {(part: string | undefined) => void} onClose called with the last displayed part of the picture
  */
 export function createFilm(root, host, onClose) {
   const [holder, stage, says, bar] = [".gb-flow-film", ".gb-flow-scroll", ".gb-film-says", ".gb-film-bar"].map((name) => find(root, name));
@@ -25,14 +25,14 @@ export function createFilm(root, host, onClose) {
   const details = find(says, "details", HTMLDetailsElement);
   const button = (/** @type {string} */ name) => find(root, `.gb-film-${name}`, HTMLButtonElement);
   /** @type {Film | null} */ let film = null;
-  /** @type {Record<string, string>} */ let words = {}; // of the parts of the picture
+  /** @type {Record<string, string>} */ let words = {}; // texts of the parts of the picture
   let starts = [0, 0];
   let time = 0;
   let isPlaying = false;
-  let isClosed = false; // here, and the server does not know yet
+  let isClosed = false; // closed here, but the server does not know yet
   let before = 0; // time of the last frame
-  let told = ""; // the beat that was shown last
-  let known = ""; // the beat of the server
+  let told = ""; // the last displayed beat
+  let known = ""; // the server's beat
   let until = 0; // time at which it pauses
   /** @type {number | undefined} */ let frame;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let telling;
@@ -40,7 +40,7 @@ export function createFilm(root, host, onClose) {
   const total = () => starts[starts.length - 1];
   const at = () => beatAt(starts, time);
 
-  /** What is painted now. @returns {import("./paint.js").Moment} */
+  /** The moment to paint now. @returns {import("./paint.js").Moment} */
   function moment() {
     const { beat, share } = at();
     const [width, height] = [stage.clientWidth, stage.clientHeight];
@@ -50,7 +50,7 @@ export function createFilm(root, host, onClose) {
     return { film: /** @type {Film} */ (film), beat, share: still.matches ? 1 : share, area, width, height, isNarrow };
   }
 
-  /** The words and the controls. */
+  /** Updates the text and the controls. */
   function show() {
     if (!film) return;
     const { beat } = at();
@@ -99,7 +99,7 @@ export function createFilm(root, host, onClose) {
   function tick(now) {
     frame = undefined;
     if (!isPlaying || !root.isConnected) return;
-    const isShown = root.getClientRects().length > 0; // the film rests while its tab is closed
+    const isShown = root.getClientRects().length > 0; // the film pauses while its tab is closed
     if (isShown) time = Math.min(until, time + Math.min(0.1, (now - before) / 1000));
     before = now;
     if (time >= until) isPlaying = false;
@@ -117,11 +117,11 @@ export function createFilm(root, host, onClose) {
     render();
   }
 
-  /** Shows the next beat, or the one before; returns whether there is one. @param {number} by */
+  /** Shows the next or the previous beat; returns whether there is one. @param {number} by */
   function step(by) {
     const beat = at().beat + by;
     if (!film || !film.beats[beat]) {
-      clearTimeout(telling); // another stop may be on its way
+      clearTimeout(telling); // another stop may already be on its way
       return false;
     }
     go(beat);
@@ -131,10 +131,10 @@ export function createFilm(root, host, onClose) {
 
   /** @param {number} beat */
   function go(beat) {
-    time = isPlaying ? starts[beat] : starts[beat + 1] - 0.01; // paused: with everything in its place
+    time = isPlaying ? starts[beat] : starts[beat + 1] - 0.01; // while paused, show everything in its final place
   }
 
-  /** Plays the beat that another link, or the page that is followed, has opened. @param {string} name @param {string} played */
+  /** Plays the beat that another link or the followed page has opened. @param {string} name @param {string} played */
   function jump(name, played) {
     if (name === played && !isFollowing()) return;
     const beat = film?.beats.findIndex((each) => each.name === name) ?? -1;
@@ -212,7 +212,7 @@ export function createFilm(root, host, onClose) {
     " ": () => play(!isPlaying),
   });
 
-  /** The keys are the film's unless something else has the focus. @param {KeyboardEvent} event */
+  /** Handles the film's keys, unless something else has the focus. @param {KeyboardEvent} event */
   function onKey(event) {
     const { target, key } = event;
     const isOurs = target === document.body || (target instanceof Node && root.contains(target));
@@ -228,7 +228,7 @@ export function createFilm(root, host, onClose) {
     moment,
     isOpen: () => film !== null,
 
-    /** Opens, goes on with newer numbers, or closes. @param {Shown} data */
+    /** Opens the film, continues it with newer numbers, or closes it. @param {Shown} data */
     update({ film: shown, beat, played = "", words: captions = {} }) {
       words = captions;
       if (!shown || !beat) {

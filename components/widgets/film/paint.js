@@ -1,5 +1,5 @@
-// Paints a moment of the film: the picture of the machine through the camera, veiled where nothing has arrived yet,
-// and what moves in it.
+// Paints a moment of the film: the camera's view of the machine, a veil over everything that the computation has not
+// reached, and the moving parts.
 
 import { clipped } from "../canvas.js";
 import { wholePercent } from "../numbers.js";
@@ -18,11 +18,11 @@ import { between, visits, within } from "./time.js";
  * @typedef {object} Film
  * @property {{name: string, act: number, seconds: number, view: string[], more: string[]}[]} beats
  * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  by beat
- * @property {boolean} plays  as it opens
+ * @property {boolean} plays  whether it plays when it opens
  * @property {Record<string, string>} controls
- * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: after each start and
- *   the ending, and after the ending alone; empty where the model cannot read them
- * @property {number[]} asked  positions of the tokens that the second act is about
+ * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: next tokens after each start and
+ *   the ending, and after the ending alone; empty if the model cannot read them
+ * @property {number[]} asked  positions of the tokens that the query visits in the second act
  * @property {{layer: number, token: string, p: string}[]} guesses
  * @property {{pieces: [token: string, start: number, p: number][], chosen: number, number: number | null, written: string, writes: boolean}} draw
  * @property {string} text  the end of the text, up to the followed token
@@ -30,25 +30,25 @@ import { between, visits, within } from "./time.js";
  * @typedef {object} Moment
  * @property {Film} film
  * @property {number} beat
- * @property {number} share  of the beat that is over
- * @property {Box} area  px of the stage in which the object stands
+ * @property {number} share  elapsed share of the beat
+ * @property {Box} area  the object's area in stage px
  * @property {number} width  px of the stage
  * @property {number} height
  * @property {boolean} isNarrow
  */
 
-const CAMERA = 0.18; // share of a beat in which the camera goes there
+const CAMERA = 0.18; // share of a beat during which the camera moves
 const SLOW = { rows: 0.5, written: 0.5, layers: 0.25, draw: 0.35 };
-const NAMES = 96; // px of the stage for the names of tokens, where the camera does not show them
-const TALL = 44; // px of a row that is asked
+const NAMES = 96; // stage px for token names, where the camera does not show them
+const TALL = 44; // px of a row that the query visits
 const LOW = 8;
-const PINNED = ["answer", "mix", "add", "neurons"]; // beats in which the names stand at the left edge
-const UNSEEN = -1e5; // before the first column
+const PINNED = ["answer", "mix", "add", "neurons"]; // beats with the names pinned to the left edge
+const UNSEEN = -1e5; // left of the first column
 
-/** px of the stage that are larger on a projector. @param {{width: number}} moment @param {number} size */
+/** Enlarges a size in stage px on a projector. @param {{width: number}} moment @param {number} size */
 const large = ({ width }, size) => size * Math.max(1, Math.min(1.5, width / 1280));
 
-/** The rows of the picture during the film: those that are asked are tall. @param {Scene} scene @param {Film} film */
+/** The row heights during the film: the rows that the query visits are tall. @param {Scene} scene @param {Film} film */
 export function filmHeights({ data }, film) {
   return data.tokens.map((_, row) => (film.asked.includes(data.start + row) ? TALL : LOW));
 }
@@ -64,7 +64,7 @@ export function paintFilm(ctx, scene, moment) {
   ctx.translate(-view.x, -view.y);
   paint(ctx, scene);
   veil(ctx, scene, frontier(scene, moment));
-  const px = 1 / view.scale; // a pixel of the stage
+  const px = 1 / view.scale; // one stage pixel
   /** @type {Record<string, (ctx: Context, scene: Scene, moment: Moment, px: number) => void>} */
   const moving = { ending: paintStories, differ: paintStories, blind: paintStories, rows: paintEntry, answer: paintAnswers, mix: paintMixing, add: paintHeads, layers: paintGuesses, draw: paintDraw, written: paintWritten };
   moving[name]?.(ctx, scene, moment, px);
@@ -72,7 +72,7 @@ export function paintFilm(ctx, scene, moment) {
   if (PINNED.includes(name)) pinNames(ctx, scene, moment, view);
 }
 
-/** The area in which the camera places what a beat shows. @param {Moment} moment @param {number} beat @returns {Box} */
+/** The area in which the camera places the parts that a beat shows. @param {Moment} moment @param {number} beat @returns {Box} */
 function areaOf(moment, beat) {
   const { film, area } = moment;
   if (!PINNED.includes(film.beats[beat].name)) return area;
@@ -100,7 +100,7 @@ function viewAt(scene, moment) {
   return { x: mid("x", width), y: mid("y", height), scale };
 }
 
-/** How far the computation has come: x in the picture. @param {Scene} scene @param {Moment} moment */
+/** How far the computation has come, as x in the picture. @param {Scene} scene @param {Moment} moment */
 function frontier({ place, width }, { film, beat, share }) {
   const end = right(place.mid ?? place.att);
   const reached = [
@@ -120,7 +120,7 @@ function frontier({ place, width }, { film, beat, share }) {
   return share < begins ? before : between(from, to, within(share, begins, ends));
 }
 
-/** Covers what nothing has reached yet. @param {Context} ctx @param {Scene} scene @param {number} x */
+/** Covers everything that the computation has not reached yet. @param {Context} ctx @param {Scene} scene @param {number} x */
 function veil(ctx, { colours, width, height }, x) {
   if (x > width + 20) return;
   ctx.globalAlpha = 0.94;
@@ -129,18 +129,18 @@ function veil(ctx, { colours, width, height }, x) {
   ctx.globalAlpha = 1;
 }
 
-/** A font in px of the stage. @param {Scene} scene @param {"token" | "note"} kind @param {number} size @param {number} px */
+/** A font with its size in stage px. @param {Scene} scene @param {"token" | "note"} kind @param {number} size @param {number} px */
 const fontOf = ({ fonts }, kind, size, px, weight = 400) => `${weight} ${size * px}px ${fonts[kind].replace(/^\S+ /, "")}`;
 
-/** A word with the space before it as the text has it. @param {string} token */
+/** A word with its leading space, as in the text. @param {string} token */
 const spoken = (token) => token.replace(/^·/, " ");
 
-/** The rows of the picture that are asked. @param {Scene} scene @param {Film} film */
+/** The rows of the picture that the query visits. @param {Scene} scene @param {Film} film */
 const askedRows = ({ data }, { asked }) => asked.map((position) => position - data.start).filter((row) => row >= 0 && row < data.tokens.length);
 
 // Act 1
 
-/** Two sentences with the same ending, what the model expects after each, and after the ending alone. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+/** Paints two sentences with the same ending, and the predictions after each and after the ending alone. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
 function paintStories(ctx, scene, moment) {
   const { film, beat, share, area, isNarrow } = moment;
   const { name } = film.beats[beat];
@@ -186,7 +186,7 @@ function storyLine(ctx, scene, { film, beat, share }, { start, end, y, size, wri
   write(ctx, whole.slice(0, shown), left, y, { font, colour: colours.text });
   if (name !== "blind" || i === 2) return;
   const at = left + wide(start.slice(0, start.indexOf(apart[i])));
-  const back = within(share, 0.55, 0.85); // from the end of the sentence back to the word that differs
+  const back = within(share, 0.55, 0.85); // moves from the end of the sentence back to the word that differs
   if (!back) return;
   const [from, to] = [end - wide(whole.slice(-1)), at + wide(apart[i]) / 2];
   ctx.strokeStyle = colours.accent;
@@ -205,7 +205,7 @@ function storyLine(ctx, scene, { film, beat, share }, { start, end, y, size, wri
   write(ctx, apart[i], at, y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });
 }
 
-/** A bar of a next token. @param {Context} ctx @param {Scene} scene @param {{token: string, p: number, x: number, y: number, w: number, high: number, grown: number, isBest: boolean}} bar */
+/** Paints the bar of a next token. @param {Context} ctx @param {Scene} scene @param {{token: string, p: number, x: number, y: number, w: number, high: number, grown: number, isBest: boolean}} bar */
 function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
   const { colours } = scene;
   ctx.fillStyle = colours.before;
@@ -219,7 +219,7 @@ function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
 
 // Act 2
 
-/** The text becomes the rows of the picture. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+/** Paints the text turning into the rows of the picture. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
 function paintEntry(ctx, scene, moment) {
   const { film, share, area, isNarrow } = moment;
   const { data, place, colours, chosen } = scene;
@@ -236,18 +236,18 @@ function paintEntry(ctx, scene, moment) {
     const to = right(place.tokens);
     const at = [between(x + wide, to, moved), between(y, middle(scene, row), moved)];
     const font = fontOf(scene, "token", between(size, 13, moved), 1, row === chosen ? 600 : 400);
-    const isLow = !film.asked.includes(data.start + row); // its row is too low for a name
+    const isLow = !film.asked.includes(data.start + row); // the row is too low for a name
     const alpha = Math.min(within(share, 0, 0.1), isLow ? 1 - moved : 1);
     if (alpha > 0) write(ctx, word, at[0], at[1], { font, colour: row === chosen ? colours.accent : colours.text, align: "right", alpha });
     x += wide;
   });
 }
 
-/** The query visits each key; a score leaves only then. At the end the scores become shares. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
+/** Paints the query visiting each key. A score leaves only after the visit; at the end the scores become shares. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
 function paintAnswers(ctx, scene, moment, px) {
   const { film, share, isNarrow } = moment;
   const { data, place, images, colours, chosen } = scene;
-  const rows = askedRows(scene, film).reverse(); // from the token itself back
+  const rows = askedRows(scene, film).reverse(); // from the token itself backwards
   const [y, w, h] = [middle(scene, chosen), place.q.w, thickness(scene, chosen)];
   const left = right(place.k) + 14;
   visits(rows.length).forEach(({ leaves, arrives, answers, lands }, i) => {
@@ -260,7 +260,7 @@ function paintAnswers(ctx, scene, moment, px) {
       ctx.strokeStyle = colours.accent;
       ctx.lineWidth = 2.5;
       ctx.strokeRect(x, top, w, h);
-      if (moved === 1) ctx.strokeRect(x - 4, top - 4, w + 8, h + 8); // it has arrived
+      if (moved === 1) ctx.strokeRect(x - 4, top - 4, w + 8, h + 8); // the query has arrived
     }
     if (share <= answers) return;
     const moved = within(share, answers, lands);
@@ -285,7 +285,7 @@ function paintAnswers(ctx, scene, moment, px) {
   write(ctx, note, left, bottom(scene) + 16 * px, { font: fontOf(scene, "note", large(moment, 14), px), colour: colours.muted, alpha: within(share, 0.8, 0.9) });
 }
 
-/** The values go to the mix, each as thick as its weight. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+/** Paints the values flowing into the mix, each as thick as its weight. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
 function paintMixing(ctx, scene, { film, share }) {
   const { data, place, images, chosen } = scene;
   const end = thickness(scene, chosen);
@@ -301,7 +301,7 @@ function paintMixing(ctx, scene, { film, share }) {
   }
 }
 
-/** What every head found goes into one vector. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+/** Paints the results of all heads flowing into one vector. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
 function paintHeads(ctx, scene, { share }) {
   const { place, headColours, chosen } = scene;
   const moved = within(share, 0.15, 0.5);
@@ -318,7 +318,7 @@ function paintHeads(ctx, scene, { share }) {
   ctx.globalAlpha = 1;
 }
 
-/** The names of the tokens at the left edge, level with their rows. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {View} view */
+/** Paints the token names at the left edge, level with their rows. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {View} view */
 function pinNames(ctx, scene, moment, view) {
   const { film, beat, share, area, height, isNarrow } = moment;
   const names = large(moment, NAMES);
@@ -341,7 +341,7 @@ function pinNames(ctx, scene, moment, view) {
 
 // Act 3
 
-/** The vector runs through all layers; below, what the model would predict after some of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
+/** Paints the vector running through all layers, with the predictions after some of them below. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
 function paintGuesses(ctx, scene, moment, px) {
   const { film, share, isNarrow } = moment;
   const { data, place, colours, chosen } = scene;
@@ -379,13 +379,13 @@ function paintGuesses(ctx, scene, moment, px) {
   });
 }
 
-/** Where a piece of the line comes from: the bar of its token. @param {Scene} scene @param {string} token */
+/** The bar of a token, from which its piece of the line comes. @param {Scene} scene @param {string} token */
 function barOf({ data, place, barsTop }, token) {
   const n = data.next.findIndex(([each]) => each === token);
   return { x: place.next.x, y: barsTop + (n < 0 ? data.next.length : n) * 26 + 13 };
 }
 
-/** The probabilities end to end, and the number that falls on one of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
+/** Paints the probabilities end to end, and the number that falls on one of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
 function paintDraw(ctx, scene, moment, px) {
   const { film, share, isNarrow } = moment;
   const { colours } = scene;
@@ -427,7 +427,7 @@ function paintDraw(ctx, scene, moment, px) {
   write(ctx, wholePercent(number), x, tip - 16 - size * 0.8, { font: `600 ${size}px ${scene.fonts.shape.replace(/^\S+ /, "")}`, colour: colours.accent, align: "center" });
 }
 
-/** At temperature 0 the top token wins. @param {Context} ctx @param {Scene} scene @param {string} token @param {number} share */
+/** Paints the top token winning at temperature 0. @param {Context} ctx @param {Scene} scene @param {string} token @param {number} share */
 function paintWinner(ctx, scene, token, share) {
   const { x, y } = barOf(scene, token);
   ctx.strokeStyle = scene.colours.accent;
@@ -438,7 +438,7 @@ function paintWinner(ctx, scene, token, share) {
   ctx.globalAlpha = 1;
 }
 
-/** The drawn token goes to the end of the text. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+/** Paints the drawn token moving to the end of the text. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
 function paintWritten(ctx, scene, moment) {
   const { film, share, area, isNarrow } = moment;
   const { colours } = scene;

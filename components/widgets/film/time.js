@@ -1,6 +1,6 @@
 // Time in the film.
 
-/** The beat at a time, and how much of it is over. @param {number[]} starts of the beats, and the end @param {number} time */
+/** The beat at a time, and its elapsed share. @param {number[]} starts start times of the beats, then the end @param {number} time */
 export function beatAt(starts, time) {
   const last = starts.length - 2;
   let beat = 0;
@@ -9,20 +9,20 @@ export function beatAt(starts, time) {
   return { beat, share: Math.min(1, Math.max(0, (time - starts[beat]) / length)) };
 }
 
-/** Slow, fast, slow. @param {number} share */
+/** Eases in and out: slow, fast, slow. @param {number} share */
 export const eased = (share) => (share <= 0 ? 0 : share >= 1 ? 1 : share * share * (3 - 2 * share));
 
-/** How much of a part of a beat is over, eased. @param {number} share of the beat @param {number} from @param {number} to */
+/** The elapsed share of a part of a beat, eased. @param {number} share of the beat @param {number} from @param {number} to */
 export const within = (share, from, to) => eased((share - from) / (to - from));
 
 /** @param {number} a @param {number} b @param {number} share */
 export const between = (a, b, share) => a + (b - a) * share;
 
-const [FIRST_VISIT, LAST_SCORE] = [0.06, 0.72]; // shares of the beat
+const [FIRST_VISIT, LAST_SCORE] = [0.06, 0.72]; // as shares of the beat
 
 /**
- * When the query of the followed token visits each of n keys, as shares of the beat: it leaves, arrives, and only then
- * does a score leave, which lands beside the others.
+ * The times at which the query of the followed token visits each of n keys, as shares of the beat. The query leaves and
+ * arrives; only then does a score leave, which lands beside the others.
  * @param {number} n
  */
 export function visits(n) {

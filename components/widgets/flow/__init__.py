@@ -1,7 +1,7 @@
-"""The whole model in one picture: a row per token, from its embedding to the next token.
+"""The whole model in one picture: one row per token, from its embedding to the next token.
 
-Strips and weights travel as base64 of uint8. The texts of the selected row's numbers come with them, so that hovering
-asks the server nothing.
+Strips and weights are sent as uint8 in base64. The texts for the selected row's numbers are sent with them, so hovering
+needs no request.
 """
 
 from __future__ import annotations
@@ -43,23 +43,28 @@ aria-hidden="true"><path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4"/></svg></but
 PARTS = (
     *("tokens", "tok", "pos", "stack", "pre", "norm1", "q", "k", "weights", "v", "mix", "z", "after1", "att", "plus1"),
     *("mid", "norm2", "gate", "up", "ff", "after2", "out", "plus2", "post", "fin", "next"),
-)  # from left to right; `stack` stands for the layers that are not opened. A model has some of them
+)  # from left to right; `stack` stands for the closed layers. Each model has only some of these
 
 
 def flow(name: str, **wired: Any) -> Part:
-    """The picture. A click or an arrow key raises `.select` with a payload of one of {"position"}, {"layer"}, {"head"};
-    the button raises it with {"rows"}, the film in it with {"beat"}: the name of another one, None when it is closed.
-    The film raises `.input` when the token that it draws is to be written. Space plays and pauses, the arrow keys and
-    PageUp and PageDown go from beat to beat, Escape closes it.
+    """Return the picture.
 
-    Data of its view: labels, and the fields that `flow/scene.js` lists, of which `film/paint.js` describes the film;
-    without tokens it shows nothing.
+    A click or an arrow key raises `.select` with one of {"position"}, {"layer"}, {"head"}. The button sends {"rows"};
+    the film sends {"beat"}: the name of the new beat, or None when it is closed. The film raises `.input` when the
+    token that it draws should be written. Space plays and pauses, the arrow keys, PageUp and PageDown move between
+    beats, and Escape closes the film.
+
+    View data: labels, and the fields listed in `flow/scene.js`; `film/paint.js` describes the film. Without
+    tokens it shows nothing.
     """
     return widget("flow", name, template=_TEMPLATE, **wired)
 
 
 def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:
-    """Base64 of uint8: -scale..scale onto 0..255 with zero at 127.5, or 0..scale onto 0..255; beyond is cut off."""
+    """Return values as uint8 in base64, clipped to the scale.
+
+    -scale..scale is mapped to 0..255 with zero at 127.5; for unsigned values, 0..scale is mapped to 0..255.
+    """
     share = np.clip(np.asarray(values, np.float64) / (scale or 1.0), -1.0 if signed else 0.0, 1.0)
     levels = np.round(127.5 + 127.5 * share if signed else 255 * share)
     return to_base64(levels.astype(np.uint8))

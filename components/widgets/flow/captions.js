@@ -11,7 +11,7 @@ import { box, ribbon, write } from "./shapes.js";
 
 const NAMED = ["tok", "pos", "pre", "q", "k", "weights", "v", "z", "att", "mid", "gate", "up", "ff", "out", "post", "fin"];
 
-/** The tokens, at the left edge of what is in view. @param {Context} ctx @param {Scene} scene */
+/** Paints the tokens at the left edge of the visible area. @param {Context} ctx @param {Scene} scene */
 export function paintTokens(ctx, scene) {
   const { data, place, colours, fonts, heights, chosen, scrolled, t } = scene;
   const edge = right(place.tokens) + scrolled;
@@ -70,7 +70,7 @@ export function paintNext(ctx, scene) {
   });
 }
 
-/** The names of the columns, and the sizes of their vectors. @param {Context} ctx @param {Scene} scene */
+/** Paints the names of the columns and the sizes of their vectors. @param {Context} ctx @param {Scene} scene */
 export function paintNames(ctx, scene) {
   const { data, place, colours, fonts, t } = scene;
   const names = NAMED.filter((name) => place[name]);
@@ -97,7 +97,7 @@ export function paintNames(ctx, scene) {
   }
 }
 
-/** Above queries, keys and values a dot for each head that uses them, in its colour. @param {Context} ctx @param {Scene} scene */
+/** Paints a dot above queries, keys and values for each head that uses them, in the head's colour. @param {Context} ctx @param {Scene} scene */
 function paintSharing(ctx, scene) {
   const { data, place, headColours } = scene;
   const shared = group(data);

@@ -1,6 +1,6 @@
 /**
- * The whole model in one diagram: a row per token, from its embedding to the next token. Pointer and focus are handled
- * without the server. Its data are described in scene.js.
+ * The whole model in one diagram: one row per token, from its embedding to the next token. Pointer and focus are handled
+ * in the browser. scene.js describes the data.
  */
 
 import { sizedContext } from "../canvas.js";
@@ -17,10 +17,10 @@ import { bottom, centre, firstSeen, fitScene, heightOf, makeScene, right, shapeO
 
 /** @typedef {import("./scene.js").Flow} Flow */
 /** @typedef {import("./scene.js").Scene} Scene */
-/** @typedef {{part: string, row?: number, layer?: number, x?: number, y?: number}} Spot  a part, a row of it, a closed layer; px of the pointer */
+/** @typedef {{part: string, row?: number, layer?: number, x?: number, y?: number}} Spot  a part, a row in it, or a closed layer; x and y of the pointer in px */
 
-const GLIDE = 150; // ms of the animation of rows
-const PLAIN = ["tokens", "weights"]; // their formula has no ids and no lengths
+const GLIDE = 150; // duration of the animation of rows, in ms
+const PLAIN = ["tokens", "weights"]; // their formulas contain no ids and no lengths
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -36,10 +36,10 @@ function mount(root, host) {
   /** @type {Partial<Flow> | null} */ let shown = null;
   let dark = false;
   /** @type {Scene | null} */ let scene = null;
-  /** @type {import("./scene.js").Rows | null} */ let from = null; // where the rows come from while they move
-  let moving = 0; // start of the animation in ms; 0: none
-  /** @type {string | undefined} */ let leftAt; // the part at which the film was left
-  /** @type {Spot | null} */ let hot = null; // under the pointer or the focus
+  /** @type {import("./scene.js").Rows | null} */ let from = null; // previous places of the rows while they move
+  let moving = 0; // start of the animation in ms; 0 if there is none
+  /** @type {string | undefined} */ let leftAt; // the part at which the film was closed
+  /** @type {Spot | null} */ let hot = null; // the spot under the pointer or focus
   /** @type {CanvasRenderingContext2D} */ let context;
 
   /** @param {Partial<Flow>} data */
@@ -57,7 +57,7 @@ function mount(root, host) {
     setText(more, data.offered_rows ? t("rows", { n: Math.min(data.offered_rows, data.total ?? 0) }) : "");
     more.hidden = !data.offered_rows;
     parts.setAttribute("aria-label", data.name ?? t("name"));
-    layerPick.hidden = headPicks.hidden = Boolean(data.bare); // in a skeleton every part is an identity
+    layerPick.hidden = headPicks.hidden = Boolean(data.bare); // in a skeleton, every part is an identity
     if (!data.tokens) scene = null;
     else if (!again) build(/** @type {Flow} */ (data));
     if (!scene || scroller.clientWidth < 50) return;
@@ -75,7 +75,7 @@ function mount(root, host) {
     else if (hot) point(hot.x === undefined || hot.y === undefined ? hot : spotAt(hot.x, hot.y), true);
   }
 
-  /** The film: the same picture, seen through its camera. @param {Scene} of */
+  /** Paints the film: the same picture, seen through its camera. @param {Scene} of */
   function paintMoment(of) {
     const moment = film.moment();
     const { width, height } = moment;
@@ -92,7 +92,7 @@ function mount(root, host) {
     paintFilm(context, of, moment);
   }
 
-  /** The picture as a whole again, with the focus on the part that the film showed last. @param {string} [part] */
+  /** Returns to the whole picture, with the focus on the part that the film showed last. @param {string} [part] */
   function leaveFilm(part) {
     if (!scene) return;
     build(scene.data);
@@ -109,7 +109,7 @@ function mount(root, host) {
     drawHeadPicks(headPicks, data, host.dark, t("head"), requests.want);
   }
 
-  /** Rows that remain start at their previous place. @param {Scene | null} before @param {Scene} after */
+  /** Starts an animation in which the remaining rows move from their previous places. @param {Scene | null} before @param {Scene} after */
   function glide(before, after) {
     [moving, from] = [0, null];
     if (!before || before.data.doc !== after.data.doc || still.matches) return;
@@ -137,7 +137,7 @@ function mount(root, host) {
     placeParts(of);
   }
 
-  /** The place of a part: a strip, an operation between strips, or the closed layers. @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./layout.js").Column | undefined} */
+  /** The column of a part: a strip, an operation between strips, or the closed layers. @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./layout.js").Column | undefined} */
   function columnOf({ place, data }, { part, layer }) {
     if (part !== "stack") return place[part];
     const closed = Object.keys(place).filter((name) => name.startsWith("layer")).map((name) => place[name]);
@@ -163,7 +163,7 @@ function mount(root, host) {
   function spotAt(x, y) {
     if (!scene || y < HEAD - 44) return null;
     const { place, tops, heights } = scene;
-    if (x < scene.scrolled + right(place.tokens)) x -= scene.scrolled; // on the tokens
+    if (x < scene.scrolled + right(place.tokens)) x -= scene.scrolled; // inside the tokens, which do not scroll
     const found = Object.entries(place).find(([, column]) => x >= column.x - 1 && x <= right(column) + 1 && column.w);
     if (!found) return null;
     const row = tops.findIndex((top, i) => y >= top && y < top + heights[i]);
@@ -214,7 +214,7 @@ function mount(root, host) {
     tip.style.transform = `translate(${Math.max(0, Math.min(left, around.width - tip.offsetWidth))}px, ${top}px)`;
   }
 
-  /** @param {Spot | null} spot @param {boolean} [always] also where it is the spot of before */
+  /** @param {Spot | null} spot @param {boolean} [always] also if the spot has not changed */
   function point(spot, always = false) {
     const same = !always && hot && spot && hot.part === spot.part && hot.row === spot.row && hot.layer === spot.layer;
     hot = scene ? spot : null;
@@ -234,7 +234,7 @@ function mount(root, host) {
 
   const asSentence = (/** @type {string} */ line) => (/[.。!?！？]$/.test(line) ? line : `${line}.`);
 
-  /** Buttons over the canvas, for the keyboard and for screen readers. @param {Scene} of */
+  /** Places buttons over the canvas for keyboards and screen readers. @param {Scene} of */
   function placeParts(of) {
     const names = Object.keys(of.data.words);
     if (!names.includes("stack")) names.splice(names.indexOf("pre"), 0, "stack");

@@ -4,30 +4,30 @@
 /** @typedef {{x: number, w: number}} Column  px */
 /** @typedef {[name: string, width: number][]} Sequence  "": an empty gap */
 
-export const ROW = 18; // px, of a readable row
-export const CHOSEN = 28; // px, of the selected row
-export const FOLDED = 5; // px, of a collapsed row
-export const FEW = 12; // where there are that few rows, each is TALL px
+export const ROW = 18; // height of a readable row, in px
+export const CHOSEN = 28; // height of the selected row, in px
+export const FOLDED = 5; // height of a collapsed row, in px
+export const FEW = 12; // up to this number of rows, each is TALL px high
 export const TALL = 24;
 export const HEAD = 84; // px above the rows
-export const BAR = 26; // px, of a bar of the next tokens
+export const BAR = 26; // height of a next token's bar, in px
 export const BARS = 8;
-export const NARROWEST = 1180; // px, the minimum width
-export const TARGET = 24; // px, the minimum size of a target
-const BUDGET = 540; // px of all rows
-const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04]; // priority of readable rows: neighbours, attended to, minimum weight
-export const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // here the arrow keys change the head
+export const NARROWEST = 1180; // minimum width, in px
+export const TARGET = 24; // minimum size of a click target, in px
+const BUDGET = 540; // total px for all rows
+const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04]; // choice of readable rows: number of neighbours, number of attended rows, and their minimum weight
+export const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // in these parts, the arrow keys change the head
 
-/** Below the rows: the residual stream, and the output of attention where both branches are added at once. @param {Flow} data @returns {number} px */
+/** Height below the rows for the residual stream and, if both branches are added at once, the output of attention. @param {Flow} data @returns {number} px */
 export const foot = ({ is_parallel, bare }) => (is_parallel && !bare ? 66 : 44);
 
-/** From the stream to the output of attention. @param {Flow} data @returns {Sequence} */
+/** The columns from the stream to the output of attention. @param {Flow} data @returns {Sequence} */
 const attention = ({ has_post_norm, is_parallel }) => [
   ["norm1", 46], ["q", 34], ["", 15], ["k", 34], ["", 10], ["weights", 132], ["", 10], ["v", 34], ["mix", 100], ["z", 34],
   has_post_norm ? ["after1", 34] : ["", 22], ["att", 42], ...(is_parallel ? [] : /** @type {Sequence} */ ([["plus1", 36]])),
 ];
 
-/** From the stream to the output of the feed-forward part. @param {Flow} data @returns {Sequence} */
+/** The columns from the stream to the output of the feed-forward part. @param {Flow} data @returns {Sequence} */
 const feedForward = ({ strips, has_post_norm, is_parallel }) => [
   ["norm2", is_parallel ? 58 : 34],
   .../** @type {Sequence} */ (strips.gate ? [["gate", 62], ["", 22], ["up", 62], ["", 22], ["ff", 74]] : [["ff", 116]]),
@@ -60,7 +60,7 @@ function sequence(data) {
   ];
 }
 
-/** The columns by their names, over that width in px. @param {Flow} data @param {number} width @returns {Record<string, Column>} */
+/** The columns by name, spread over a width in px. @param {Flow} data @param {number} width @returns {Record<string, Column>} */
 export function columns(data, width) {
   const parts = sequence(data);
   const unit = width / widthOf(parts);
@@ -92,7 +92,7 @@ export function rowHeights({ tokens, selected: position, start, row: weights }) 
   return heights;
 }
 
-/** The upper edges of rows of these heights. @param {number[]} heights @returns {number[]} px */
+/** The upper edges of rows with these heights. @param {number[]} heights @returns {number[]} px */
 export function rowTops(heights) {
   let y = HEAD;
   return heights.map((height) => (y += height) - height);

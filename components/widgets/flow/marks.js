@@ -1,4 +1,4 @@
-// What stands between the strips of the flow: norms, the residual stream past the branches, and signs.
+// Marks between the strips of the flow: norms, the residual stream around the branches, and operator signs.
 
 import { HEAD } from "./layout.js";
 import { bottom, centre, middle, right } from "./scene.js";
@@ -7,17 +7,17 @@ import { box, write } from "./shapes.js";
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */
 
-const NORM_LABEL = 48; // px of the rows beside which the name stands
+const NORM_LABEL = 48; // px of rows beside which the name fits
 const PRE_NORMS = ["norm1", "norm2"];
 const POST_NORMS = ["after1", "after2"];
 
-/** The place of a norm within the gap that names it. @param {Scene} scene @param {string} name */
+/** The x of a norm within its gap. @param {Scene} scene @param {string} name */
 export function normX({ place, data }, name) {
-  const shift = { norm1: data.is_rotary ? -8 : 0, norm2: data.is_parallel ? 10 : 0 }[name] ?? 0; // room for other signs
+  const shift = { norm1: data.is_rotary ? -8 : 0, norm2: data.is_parallel ? 10 : 0 }[name] ?? 0; // leaves room for other signs
   return centre(place[name]) + shift;
 }
 
-/** A bar across all rows for each norm that is not the last. @param {Context} ctx @param {Scene} scene */
+/** Paints a bar across all rows for each norm except the last. @param {Context} ctx @param {Scene} scene */
 export function paintNorms(ctx, scene) {
   const { data, place, colours, fonts, t } = scene;
   const norms = [...(data.has_pre_norm ? PRE_NORMS : []), ...POST_NORMS];
@@ -37,7 +37,7 @@ export function paintNorms(ctx, scene) {
   }
 }
 
-/** The residual stream of the selected row, past attention and past the feed-forward part. @param {Context} ctx @param {Scene} scene */
+/** Paints the residual stream of the selected row, around attention and around the feed-forward part. @param {Context} ctx @param {Scene} scene */
 export function paintRail(ctx, scene) {
   const { place, data, t } = scene;
   const low = bottom(scene) + 20;
@@ -49,10 +49,10 @@ export function paintRail(ctx, scene) {
   const into = place.norm2.x + 24;
   passage(ctx, scene, right(place.att), x1 - 6, low, t("att"));
   passage(ctx, scene, right(place.pre), x1 + 3, low + 22, t("stream"));
-  branch(ctx, scene, into, normX(scene, "norm2") - 2, low + 22); // the same vector for the feed-forward part
+  branch(ctx, scene, into, normX(scene, "norm2") - 2, low + 22); // the feed-forward part reads the same vector
 }
 
-/** A line from a strip, below the rows, up to an addition. @param {Context} ctx @param {Scene} scene @param {number} from @param {number} x1 @param {number} rail y @param {string} name */
+/** Paints a line from a strip below the rows and up to an addition. @param {Context} ctx @param {Scene} scene @param {number} from @param {number} x1 @param {number} rail y @param {string} name */
 function passage(ctx, scene, from, x1, rail, name) {
   const { colours, fonts, chosen } = scene;
   const y = middle(scene, chosen);
@@ -72,7 +72,7 @@ function passage(ctx, scene, from, x1, rail, name) {
   write(ctx, name, x, rail, { font: fonts.name, colour: colours.muted, align: "center" });
 }
 
-/** From the line of the stream up into the feed-forward part. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} to @param {number} rail y */
+/** Paints a line from the stream up into the feed-forward part. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} to @param {number} rail y */
 function branch(ctx, scene, x, to, rail) {
   const y = middle(scene, scene.chosen);
   line(ctx, scene.colours.muted);
@@ -92,7 +92,7 @@ function line(ctx, colour) {
   ctx.beginPath();
 }
 
-/** In the selected row, a sign where vectors are added, multiplied or rotated. @param {Context} ctx @param {Scene} scene */
+/** Paints a sign in the selected row wherever vectors are added, multiplied or rotated. @param {Context} ctx @param {Scene} scene */
 export function paintMarks(ctx, scene) {
   const { place, data } = scene;
   for (const plus of ["plus1", "plus2"]) if (place[plus]) cross(ctx, scene, centre(place[plus]), 9);
@@ -105,7 +105,7 @@ export function paintMarks(ctx, scene) {
   if (data.is_rotary) for (const part of ["q", "k"]) turn(ctx, scene, place[part].x - 8, 6.5);
 }
 
-/** A disc for a sign; returns its centre. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+/** Paints a disc for a sign; returns its centre. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
 function disc(ctx, scene, x, radius) {
   const { colours, chosen } = scene;
   const y = middle(scene, chosen);
@@ -121,7 +121,7 @@ function disc(ctx, scene, x, radius) {
   return y;
 }
 
-/** Plus; turned, times. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+/** Paints a plus or, turned, a times sign. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
 function cross(ctx, scene, x, radius, angle = 0) {
   const y = disc(ctx, scene, x, radius);
   for (const turned of [angle, angle + Math.PI / 2]) {
@@ -142,7 +142,7 @@ function equals(ctx, scene, x, radius) {
   ctx.stroke();
 }
 
-/** An arrow that turns: the rotation by the position. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+/** Paints a turning arrow for the rotation by position. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
 function turn(ctx, scene, x, radius) {
   const y = disc(ctx, scene, x, radius);
   const r = radius * 0.55;

@@ -18,7 +18,7 @@ export function paint(ctx, scene) {
   for (const each of [paintBlock, ...inside, paintStrips, paintMarks, paintNext, paintNames, paintTokens]) each(ctx, scene);
 }
 
-/** The open layer, and the closed ones. @param {Context} ctx @param {Scene} scene */
+/** Paints the frame of the open layer and the closed layers. @param {Context} ctx @param {Scene} scene */
 function paintBlock(ctx, scene) {
   const { place, colours, height } = scene;
   ctx.fillStyle = colours.surface;
@@ -32,7 +32,7 @@ function paintBlock(ctx, scene) {
   }
 }
 
-/** The path of each row, emphasised for the selected one and for those it attends to. @param {Context} ctx @param {Scene} scene */
+/** Paints the path of each row, emphasised for the selected row and those it attends to. @param {Context} ctx @param {Scene} scene */
 function paintLanes(ctx, scene) {
   const { data, place, colours, chosen } = scene;
   data.tokens.forEach((_, row) => {
@@ -41,7 +41,7 @@ function paintLanes(ctx, scene) {
     const plain = own ? 0.3 : 0.06;
     const start = right(place.pre);
 
-    /** @param {number} from @param {number} to @param {string} colour @param {number} alpha @param {number} [third] of the lane: 0 is the middle one */
+    /** @param {number} from @param {number} to @param {string} colour @param {number} alpha @param {number} [third] third of the lane: 0 is the middle one */
     const lane = (from, to, colour, alpha, third) => {
       const [at, high] = third === undefined ? [y, h] : [y + (third * h) / 3, h > 9 ? h / 3 - 2 : h / 3];
       ribbon(ctx, [from, at, high], [to, at, high], colour, alpha);
@@ -56,7 +56,7 @@ function paintLanes(ctx, scene) {
     if (place.mid) lane(right(place.att), place.mid.x, colours.muted, plain);
     for (const [from, to] of [["out", "post"], ["post", "fin"]]) lane(right(place[from]), place[to].x, colours.muted, plain);
     const wide = own ? h + 8 : h;
-    const input = place.mid ? right(place.mid) : normX(scene, "norm2"); // in parallel branches it comes along the rail
+    const input = place.mid ? right(place.mid) : normX(scene, "norm2"); // with parallel branches, the input comes along the rail
     if (place.gate) {
       lane(input, place.gate.x, colours.muted, plain, -0.75);
       lane(input, place.up.x, colours.muted, plain, 0.75);
@@ -66,7 +66,7 @@ function paintLanes(ctx, scene) {
   });
 }
 
-/** The weights of the head, row by row beside the tokens; keys fold as the rows do. @param {Context} ctx @param {Scene} scene */
+/** Paints the weights of the head, row by row beside the tokens; keys collapse like rows. @param {Context} ctx @param {Scene} scene */
 function paintWeights(ctx, scene) {
   const { data, place, tops, heights, colours, chosen, weights } = scene;
   const scale = place.weights.w / (bottom(scene) - HEAD);
@@ -90,7 +90,7 @@ function paintWeights(ctx, scene) {
   ctx.globalAlpha = 1;
 }
 
-/** From each value to the weighted sum, as thick as the weight. @param {Context} ctx @param {Scene} scene */
+/** Paints a ribbon from each value to the weighted sum, as thick as the weight. @param {Context} ctx @param {Scene} scene */
 function paintMix(ctx, scene) {
   const { data, place, colours, fonts, heights, chosen } = scene;
   const end = thickness(scene, chosen);
@@ -114,7 +114,7 @@ function paintMix(ctx, scene) {
   }
 }
 
-/** The vectors, one strip for each row in each column. @param {Context} ctx @param {Scene} scene */
+/** Paints the vectors, one strip per row and column. @param {Context} ctx @param {Scene} scene */
 function paintStrips(ctx, scene) {
   for (const name of Object.keys(scene.images)) if (scene.place[name]) paintStrip(ctx, scene, name);
 }
@@ -142,7 +142,7 @@ function paintStrip(ctx, scene, name) {
   });
 }
 
-/** A skeleton: the vector of each row goes directly from its embedding to the head. @param {Context} ctx @param {Scene} scene */
+/** Paints a skeleton, in which each row's vector goes directly from its embedding to the head. @param {Context} ctx @param {Scene} scene */
 function paintPassages(ctx, scene) {
   const { data, place, colours, fonts, chosen, t } = scene;
   data.tokens.forEach((_, row) => {

@@ -6,69 +6,69 @@ import { divergingMap, headColour, themed } from "../colours.js";
 import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } from "./layout.js";
 
 /**
- * @typedef {{bins: number, width: number, scale: string, data: string}} Strip  a vector for each row: base64 of uint8, so
- *   many pixels for so many numbers, and the number with the full colour
+ * @typedef {{bins: number, width: number, scale: string, data: string}} Strip  one vector per row. data: base64 of uint8;
+ *   bins: pixels; width: numbers; scale: the number with the full colour
  *
- * @typedef {object} Flow  all or nothing
- * @property {string} doc  names the text
- * @property {string[]} tokens  of the rows that are shown
+ * @typedef {object} Flow  all fields or none
+ * @property {string} doc  identifies the text
+ * @property {string[]} tokens  tokens of the displayed rows
  * @property {number} start  the position of the first row
- * @property {number} total  tokens of the text
- * @property {number} selected  position
+ * @property {number} total  number of tokens in the text
+ * @property {number} selected  the selected position
  * @property {number} layer
  * @property {number} head
  * @property {number} n_layer
  * @property {number} n_head
- * @property {number} kv_heads  heads of keys and values
+ * @property {number} kv_heads  number of key/value heads
  * @property {string} scores_are  how a score is computed
- * @property {boolean} is_rotary  queries and keys are rotated
- * @property {boolean} is_parallel  attention and feed-forward part read the same vector
- * @property {boolean} has_pre_norm  the branches read a normalised vector
- * @property {boolean} has_post_norm  outputs are normalised before they are added
- * @property {number | null} window  tokens that the layer sees, null for all
+ * @property {boolean} is_rotary  whether queries and keys are rotated
+ * @property {boolean} is_parallel  whether attention and feed-forward part read the same vector
+ * @property {boolean} has_pre_norm  whether the branches read a normalised vector
+ * @property {boolean} has_post_norm  whether outputs are normalised before they are added
+ * @property {number | null} window  number of tokens that the layer sees; null for all
  * @property {Record<string, Strip>} strips
  * @property {Strip[]} stack  the residual stream after each layer
- * @property {string[]} norms  of the selected row after each layer
- * @property {string} [weights]  base64 of uint8, rows x rows: the attention of the head
+ * @property {string[]} norms  norm of the selected row after each layer
+ * @property {string} [weights]  base64 of uint8, rows x rows: the head's attention
  * @property {number[]} row  the weights of the selected row
  * @property {number[]} scores
- * @property {Record<string, string>} words  the text of each part: title, sentence and formula, a line each
+ * @property {Record<string, string>} words  text of each part: title, sentence and formula, one per line
  * @property {[string, number][]} next  the most probable next tokens and their probabilities
- * @property {number | null} [offered_rows]  another number of tokens that can be shown
- * @property {number} chosen  the index of the one that follows in the text; -1: none
+ * @property {number | null} [offered_rows]  an alternative number of tokens to show
+ * @property {number} chosen  index of the token that follows in the text; -1 for none
  * @property {string} text  the same content as a sentence
- * @property {boolean} [bare]  a skeleton: attention and feed-forward part are identities, called `identity`
+ * @property {boolean} [bare]  whether it is a skeleton, whose attention and feed-forward part are identities, called `identity`
  * @property {string} [identity]
- * @property {string} [title]  of a skeleton
- * @property {string} [name]  of the parts, for screen readers
- * @property {string} [hint]  what can be clicked
+ * @property {string} [title]  title of a skeleton
+ * @property {string} [name]  name of the parts, for screen readers
+ * @property {string} [hint]  help for the mouse
  * @property {string} [keys]  help for the keyboard
- * @property {import("../film/paint.js").Film | null} [film]  what plays in the picture
- * @property {string | null} [beat]  its open beat
- * @property {string} [played]  the beat that this page played to last, as far as the server knows
+ * @property {import("../film/paint.js").Film | null} [film]  the film that plays in the picture
+ * @property {string | null} [beat]  the open beat of the film
+ * @property {string} [played]  the last beat that this page reached by playing, as known to the server
  *
  * @typedef {{heights: number[], tops: number[]}} Rows  px
  *
  * @typedef {object} Painted
  * @property {Flow} data
- * @property {Record<string, HTMLCanvasElement>} images  one row of pixels a token
+ * @property {Record<string, HTMLCanvasElement>} images  one row of pixels per token
  * @property {Uint8Array} weights
  * @property {Record<string, string>} colours
  * @property {string[]} headColours
  * @property {Record<string, string>} fonts
  * @property {(key: string, values?: Record<string, any>) => string} t
  * @property {number} chosen  the selected row
- * @property {Rows} goal  where the rows go
+ * @property {Rows} goal  final places of the rows
  * @property {number} height  px
  * @property {number} width  px
  * @property {Record<string, import("./layout.js").Column>} place
  * @property {number} barsTop  px
- * @property {number} scrolled  px to the right; the tokens stay in view
+ * @property {number} scrolled  px scrolled to the right; the tokens stay in view
  *
  * @typedef {Painted & Rows} Scene
  */
 
-export const OF_HEAD = ["q", "k", "weights", "v", "z"]; // columns in the colour of the head
+export const OF_HEAD = ["q", "k", "weights", "v", "z"]; // columns drawn in the head's colour
 
 /** @param {HTMLElement} root @param {number} head @param {number} count @param {boolean} dark */
 function themeColours(root, head, count, dark) {
@@ -122,10 +122,10 @@ export function makeScene(data, root, host) {
   };
 }
 
-/** Of the picture, in px. @param {Flow} data @param {number[]} heights of the rows */
+/** Height of the picture in px. @param {Flow} data @param {number[]} heights of the rows */
 export const heightOf = (data, heights) => HEAD + Math.max(heights.reduce((sum, height) => sum + height, 0), BARS * BAR) + foot(data);
 
-/** Places the columns over a width in px. @param {Scene} scene @param {number} room */
+/** Spreads the columns over a width in px. @param {Scene} scene @param {number} room */
 export function fitScene(scene, room) {
   scene.width = Math.max(NARROWEST, room);
   scene.place = columns(scene.data, scene.width);
@@ -133,7 +133,7 @@ export function fitScene(scene, room) {
   scene.barsTop = Math.max(HEAD, Math.min(middle - (BARS * BAR) / 2, scene.height - foot(scene.data) - BARS * BAR));
 }
 
-/** The middle of a row. @param {Scene} scene @param {number} row */
+/** Vertical middle of a row. @param {Scene} scene @param {number} row */
 export const middle = ({ tops, heights }, row) => tops[row] + heights[row] / 2;
 
 /** The thickness of a row's strips. @param {Scene} scene @param {number} row */
@@ -148,7 +148,7 @@ export const centre = ({ x, w }) => x + w / 2;
 /** The lower edge of the last row. @param {Scene} scene */
 export const bottom = ({ tops, heights }) => tops[tops.length - 1] + heights[heights.length - 1];
 
-/** The shape of the tensor that a part shows; "" for a part that shows none. @param {Flow} data @param {string} part */
+/** The shape of the tensor that a part shows; "" if it shows none. @param {Flow} data @param {string} part */
 export function shapeOf({ strips, n_head, kv_heads, total }, part) {
   if (part === "weights") return `1 × ${n_head} × ${total} × ${total}`;
   if (!strips[part]) return "";

@@ -2,7 +2,7 @@
 
 /** @typedef {CanvasRenderingContext2D} Context */
 
-/** A band that bends from one place to another; its colour is filled. @param {Context} ctx @param {[x: number, y: number, height: number]} from @param {[x: number, y: number, height: number]} to @param {string} colour @param {number} alpha */
+/** Paints a filled band that bends from one place to another. @param {Context} ctx @param {[x: number, y: number, height: number]} from @param {[x: number, y: number, height: number]} to @param {string} colour @param {number} alpha */
 export function ribbon(ctx, [x0, y0, h0], [x1, y1, h1], colour, alpha) {
   const bend = (x0 + x1) / 2;
   ctx.globalAlpha = alpha;
@@ -28,7 +28,7 @@ export function write(ctx, text, x, y, { font, colour, align = "left", alpha = 1
   ctx.globalAlpha = 1;
 }
 
-/** The path of a box with round corners. @param {Context} ctx @param {number} x @param {number} y @param {number} w @param {number} h @param {number} radius */
+/** Traces the path of a box with rounded corners. @param {Context} ctx @param {number} x @param {number} y @param {number} w @param {number} h @param {number} radius */
 export function box(ctx, x, y, w, h, radius) {
   ctx.beginPath();
   ctx.roundRect(x, y, w, h, radius);

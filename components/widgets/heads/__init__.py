@@ -1,6 +1,6 @@
-"""All heads at a glance: layers x heads of small attention pictures on one canvas, from base64 bytes.
+"""All heads at a glance: a grid of layers x heads with small attention pictures on one canvas, from base64 bytes.
 
-While a text grows, only new rows of pixels travel: the browser keeps those that are finished.
+While a text grows, only new rows of pixels are sent; the browser keeps the finished ones.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from components.parts import Part
 from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
-LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # pixels of a thumbnail's side; bytes of all together
-FULL = 65535  # what stands for 1
-NEAR = 128  # pixels of the side of the one that is looked at
+LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # pixels of a thumbnail's side; total bytes of all thumbnails
+FULL = 65535  # represents 1
+NEAR = 128  # side of the enlarged picture in pixels
 
 _TEMPLATE = """<figure class="gb-heads">
 <div class="gb-heads-row">
@@ -32,22 +32,22 @@ _TEMPLATE = """<figure class="gb-heads">
 
 
 def heads(name: str, **wired: Any) -> Part:
-    """The overview of a view's `heads_data`, with `closer` (a `closer_data`, or None) and labels.
+    """Return the overview drawn from `heads_data`, with `closer` (a `closer_data`, or None) and labels.
 
-    Without n_layer it takes no room.
-    A click, Enter or Space raises `.select` with a payload of {"layer", "head"}. A rest on a head whose tokens are more
-    than its pixels raises `.input` with {"layer", "head"}, to be answered with `closer`.
+    It is hidden if there is no n_layer. A click, Enter or Space raises `.select` with a payload of {"layer", "head"}.
+    When the pointer rests on a head with more tokens than pixels, it raises `.input` with {"layer", "head"}, which the
+    server answers with `closer`.
     """
     return widget("heads", name, template=_TEMPLATE, labels={}, **wired)
 
 
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
-    """What the widget shows of all heads.
+    """Return the data of all heads.
 
-    rows: of pixels, each (n_layer, n_head, row + 1) of uint8, 255 for 1; those that are finished do not change as the
-    text grows.
-    shares: (n_layer, n_head, 3), the mean weight on the first token, on the one before, and on the token itself.
-    content: the selected "layer" and "head", how many "tokens" there are, and "text", the sentence that says the same.
+    rows: rows of pixels, each (n_layer, n_head, row + 1) of uint8, with 255 for 1; finished rows stay the same as the
+    text grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the token
+    itself. content: the selected "layer" and "head", the number of "tokens", and "text", a sentence with the same
+    content.
     """
     n_layer, n_head, _ = shares.shape
     packed = to_base64(np.round(FULL * shares).astype(np.uint16))
@@ -56,24 +56,27 @@ def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str
 
 
 def closer_data(weights: np.ndarray, layer: int, head: int) -> dict[str, Any]:
-    """One head in more pixels: weights (T, T) in 0..1."""
+    """Return one head at a higher resolution. weights: (T, T) in 0..1."""
     side = min(NEAR, len(weights))
     levels = np.round(255 * max_pooled(weights, side)).astype(np.uint8)
     return {"layer": layer, "head": head, "side": side, "rows": to_base64(*(levels[i, : i + 1] for i in range(side)))}
 
 
 def largest_side(n_layer: int, n_head: int) -> int:
-    """Pixels of a picture's side, at most: fewer where there are many heads. What lies ahead does not travel."""
+    """Return the maximum side of a picture in pixels, which is smaller if there are many heads.
+
+    Pixels of later tokens are not sent.
+    """
     fitting = int(((1 + 8 * BUDGET / (n_layer * n_head)) ** 0.5 - 1) / 2)  # side (side + 1) / 2 pixels each
     return max(SMALLEST, min(LARGEST, fitting))
 
 
 def thumbnail_side(n_layer: int, n_head: int, length: int) -> int:
-    """Pixels of the side of a picture of so many tokens."""
+    """Return the side, in pixels, of a picture of `length` tokens."""
     return min(length, largest_side(n_layer, n_head))
 
 
 def max_pooled(weights: np.ndarray, side: int) -> np.ndarray:
-    """(..., T, T) -> (..., side, side): the largest weight of each group, so that a thin line never vanishes."""
+    """Reduce (..., T, T) to (..., side, side) by the largest weight of each group, so that thin lines never vanish."""
     starts = np.arange(side) * weights.shape[-1] // side
     return np.maximum.reduceat(np.maximum.reduceat(weights, starts, axis=-2), starts, axis=-1)

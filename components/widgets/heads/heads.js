@@ -1,14 +1,14 @@
 /**
  * An overview of all heads: thumbnails on one canvas, and one of them enlarged.
  * @typedef {object} Heads
- * @property {number} [n_layer]  none or 0: nothing is shown
+ * @property {number} [n_layer]  if missing or 0, nothing is shown
  * @property {number} [n_head]
- * @property {number} [layer]  the selected head; -1: none
+ * @property {number} [layer]  the selected head; -1 for none
  * @property {number} [head]
- * @property {number} [side]  pixels of a thumbnail
+ * @property {number} [side]  side of a thumbnail in pixels
  * @property {number} [tokens]
- * @property {string[]} [rows]  base64; put together, row after row of pixels, each row + 1 levels for every head
- * @property {string} [shares]  base64 of uint16, 65535 for 1: for each head on the first token, the one before, itself
+ * @property {string[]} [rows]  base64; concatenated, they are rows of pixels, each with row + 1 levels per head
+ * @property {string} [shares]  base64 of uint16, 65535 for 1: mean weight of each head on the first token, the previous token and the token itself
  * @property {string} [text]  the same content as a sentence
  * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head at a higher resolution
  * @property {Record<string, string>} [labels]
@@ -40,12 +40,12 @@ function mount(root, host) {
   /** @type {HTMLCanvasElement[]} */ let images = [];
   /** @type {{layer: number, head: number, image: HTMLCanvasElement} | null} */ let closer = null;
   let layout = gridLayout(0, 1, 1);
-  /** @type {number[] | null} */ let spot = null; // under the pointer or chosen by the keys; null: the selected one
+  /** @type {number[] | null} */ let spot = null; // under the pointer or chosen by keys; null for the selected head
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let resting;
 
   const map = (/** @type {number} */ head) => mapTo(root, headColour(head, size.n_head, host.dark));
 
-  /** Faint weights stay visible. @param {Uint8Array} levels @param {number} side @param {Uint32Array} colours */
+  /** A thumbnail in which faint weights stay visible. @param {Uint8Array} levels @param {number} side @param {Uint32Array} colours */
   const thumbnail = (levels, side, colours) => picture(side, side, (i) => colours[Math.round(Math.sqrt(255 * levels[i]))]);
 
   /** @param {Heads} data */
@@ -109,7 +109,7 @@ function mount(root, host) {
     point();
   }
 
-  /** Frames around the selected head and the one under the pointer, with the latter enlarged. */
+  /** Frames the selected head and the one under the pointer, and enlarges the latter. */
   function point() {
     const { edge, cell, inner } = layout;
     for (const [mark, at] of /** @type {const} */ ([[selectedMark, selected], [spotMark, spot]])) {

@@ -1,9 +1,9 @@
-// The images of all heads from transmitted rows of pixels.
+// Builds the images of all heads from the received rows of pixels.
 
 /**
- * Converts rows of pixels, each with row + 1 levels for each head, to one image per head.
- * @param {Uint8Array} data the rows one after another, from the first
- * @param {number} count of heads
+ * Converts rows of pixels, each with row + 1 levels per head, to one image per head.
+ * @param {Uint8Array} data the rows in order
+ * @param {number} count number of heads
  * @param {number} side of a picture
  * @returns {Uint8Array[]} side x side levels for each head; 0 above the diagonal
  */
@@ -30,9 +30,9 @@ export function joined(parts) {
   return all;
 }
 
-const [GAP, EDGE, BESIDE, TALLEST] = [4, 26, 360, 560]; // px: between cells, of the numbers, of the enlarged head, of all
+const [GAP, EDGE, BESIDE, TALLEST] = [4, 26, 360, 560]; // px: gap between cells, margin for the numbers, room for the enlarged head, maximum total height
 
-/** Where the cells of a grid of layers x heads are, in px. @param {number} room px in width @param {number} layers @param {number} heads */
+/** Computes the places of the cells in a grid of layers x heads, in px. @param {number} room width in px @param {number} layers @param {number} heads */
 export function gridLayout(room, layers, heads) {
   const across = (room - (room > 700 ? BESIDE : 0) - EDGE) / heads;
   let cell = Math.max(14, Math.min(84, Math.floor(Math.min(across, Math.max(14, TALLEST / layers)))));

@@ -1,4 +1,4 @@
-"""The selected layer as a row of buttons, as in the flow: one step back, its number, one step on."""
+"""The selected layer as a row of buttons, like in the flow: previous layer, its number, next layer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _TEMPLATE = """<div class="gb-picks gb-picks-layer" role="group" hidden></div>""
 
 
 def layers(name: str, **wired: Any) -> Part:
-    """The buttons. Raises `.select` with a payload of {"layer"}.
+    """Return the buttons. They raise `.select` with a payload of {"layer"}.
 
-    Data of its view: layer, n_layer (without it the widget takes no room), labels ({"layer"}).
+    View data: layer, n_layer (if missing, the widget is hidden), labels ({"layer"}).
     """
     return widget("layers", name, template=_TEMPLATE, **wired)

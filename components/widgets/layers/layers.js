@@ -2,7 +2,7 @@
  * The selected layer, with buttons for the previous and the next one.
  * @typedef {object} Layers
  * @property {number} [layer]
- * @property {number} [n_layer]  none or 0: nothing is shown
+ * @property {number} [n_layer]  if missing or 0, nothing is shown
  * @property {Record<string, string>} [labels]  "layer"
  */
 

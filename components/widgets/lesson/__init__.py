@@ -1,6 +1,6 @@
-"""The two widgets of a lesson's screen: its head with the way through the course, and its code with the question.
+"""The two widgets of a lesson's screen: a head with the path through the course, and a body with code and questions.
 
-What was seen and answered is kept by the browser, under `glassbox-lessons`; the server never learns of it.
+The browser stores which lessons were seen and answered under `glassbox-lessons`; they are never sent to the server.
 """
 
 from __future__ import annotations
@@ -28,27 +28,29 @@ _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 
 
 def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wired: Any) -> Part:
-    """The way through the course, title and sentence. keys, topics: of the lessons, in order.
+    """Return the path through the course, title and sentence. keys, topics: of the lessons, in order.
 
-    Raises `.select` with a payload of {"lesson": index} when one is chosen, and when the widget appears without a
-    lesson: for the last one that was open in this browser, or the first. `.input` for the button that opens the film.
+    Raises `.select` with a payload of {"lesson": index} when a lesson is chosen. If none is open when the widget
+    appears, it raises the event for the last one opened in this browser, or for the first. The button that opens the
+    film raises `.input`.
 
-    Data of a view: index (from 0; None: no lesson is open), lessons (a list of {"title", "says", "part", "words"}, the
-    last being synonyms in all languages), has_film,
-    labels ("name", "list", with {seen}, {answered} and {total}, "find", "topic", "none", "place", with {part}, {n} and
-    {total}, "previous", "next", "film", "seen", "answered").
+    View data: index (from 0; None if no lesson is open), lessons (a list of {"title", "says", "part", "words"},
+    with "words" for synonyms in all languages), has_film, labels ("name", "list", with {seen}, {answered} and {total},
+    "find", "topic", "none", "place", with {part}, {n} and {total}, "previous", "next", "film", "seen", "answered").
     """
     options = {"keys": list(keys), "topics": list(topics)}
     return widget("lesson/head", name, template=_HEAD_TEMPLATE, options=options, **wired)
 
 
 def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
-    """Code, questions, answers. Raises `.input` with a payload of {"question": its number from 1, "answer": a typed
-    text, or the number of a choice from 1}, and `.select` for the button that goes to the place in the app.
+    """Return code, questions and answers.
 
-    Data of a view: index (from 0; None: nothing is shown), idea and code (lists of {"caption", "lines"}, each line
-    pieces of (kind, text)), questions (a list of {"question", "kind", "choices", "verdict", "feedback", "answer"}; kind
-    is "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (the words of the
-    buttons), labels ("code", "runs", "try", "check", "number", "copy", "copied").
+    Raises `.input` with a payload of {"question": its number from 1, "answer": a typed text, or the number of a choice
+    from 1}, and `.select` for the button that goes to the place in the app.
+
+    View data: index (from 0; None shows nothing), idea and code (lists of {"caption", "lines"}, each line made of
+    (kind, text) pieces), questions (a list of {"question", "kind", "choices", "verdict", "feedback", "answer"}; kind is
+    "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (labels of the buttons),
+    labels ("code", "runs", "try", "check", "number", "copy", "copied").
     """
     return widget("lesson/body", name, template=_BODY_TEMPLATE, options={"keys": list(keys)}, **wired)

@@ -1,6 +1,6 @@
 /**
- * The code of a lesson and its questions, with the check of the answers.
- * @typedef {{caption: string, lines: [string, string][][]}} Listing  lines of tokens, each a kind and a text
+ * The code of a lesson, its questions, and feedback on the answers.
+ * @typedef {{caption: string, lines: [string, string][][]}} Listing  lines of tokens; each token is a kind and a text
  * @typedef {object} Question
  * @property {string} question
  * @property {"number" | "choice" | "goal"} kind  a goal is checked without an answer
@@ -10,24 +10,24 @@
  * @property {string} answer
  *
  * @typedef {object} LessonBody
- * @property {number | null} [index]  of the lesson, from 0; none: nothing is shown
- * @property {Listing[]} [idea]  the shortest code, whole
- * @property {Listing[]} [code]  what runs here
+ * @property {number | null} [index]  index of the lesson, from 0; without one, nothing is shown
+ * @property {Listing[]} [idea]  the shortest complete code
+ * @property {Listing[]} [code]  the code that the app runs
  * @property {Question[]} [questions]
  * @property {string} [show]  the label of the button that shows an answer
  * @property {string} [open]  the label of the button that opens the place in the app
  * @property {Record<string, string>} [labels]
  *
- * options: keys: of all lessons
+ * options: keys: keys of all lessons
  */
 
 import { find, make, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { lessons as progress } from "../progress.js";
 
-const COPIED_MS = 2000; // that "copied" is shown
+const COPIED_MS = 2000; // how long "copied" is shown
 
-/** Lines that are too long are wrapped, further in than they begin. @param {Listing} listing @param {HTMLElement} [copy] */
+/** Builds a listing in which long lines wrap with extra indentation. @param {Listing} listing @param {HTMLElement} [copy] */
 function makeListing({ caption, lines }, copy) {
   const figure = make("figure");
   const pre = make("pre", "", "", { "aria-label": caption });
@@ -62,13 +62,13 @@ function mount(root, host) {
         setText(copy, host.t("copied"));
         setTimeout(() => setText(copy, host.t("copy")), COPIED_MS);
       } catch {
-        getSelection()?.selectAllChildren(find(figure, "pre")); // without the right to use the clipboard
+        getSelection()?.selectAllChildren(find(figure, "pre")); // fallback without permission to use the clipboard
       }
     });
     return figure;
   }
 
-  /** A question with its field or choices. @param {Question} question @param {number} i */
+  /** Builds a question with its field or choices. @param {Question} question @param {number} i */
   function makeQuestion({ question, kind, choices }, i) {
     const item = make("li");
     const form = make("form", "gb-answer", "", { "aria-labelledby": `lesson-question-${i + 1}` });

@@ -1,12 +1,12 @@
-// The list of all lessons by part, with a search by words or by number.
+// The list of all lessons by part, with a search by words or number.
 
 import { find, make, modified } from "../dom.js";
 
 /** @typedef {{title: string, says: string, part: string, words: string}} Lesson  words: synonyms in all languages */
 
 /**
- * Whether a lesson fits a search: a number is that of the lesson or, after "#", of its topic; else all words occur.
- * @param {string} query @param {Lesson} lesson @param {number} n its number @param {number} topic
+ * Whether a lesson matches a search: by its number, by its topic's number after "#", or by containing all words.
+ * @param {string} query @param {Lesson} lesson @param {number} n number of the lesson @param {number} topic
  */
 export function fits(query, lesson, n, topic) {
   const number = /^\s*(#?)\s*(\d+)\s*$/.exec(query);
@@ -50,14 +50,14 @@ export function contents(root, host, go) {
   });
   list.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
-    if (!link || modified(event) || event.shiftKey) return; // another tab of the browser
+    if (!link || modified(event) || event.shiftKey) return; // opens in another browser tab
     event.preventDefault();
     root.open = false;
     go(Number(link.dataset.index));
   });
 
   return {
-    /** @param {Lesson[]} all @param {number[]} reached by lesson: 1 seen, 2 answered @param {number} index the open one */
+    /** @param {Lesson[]} all @param {number[]} reached levels by lesson: 1 seen, 2 answered @param {number} index the open lesson */
     draw(all, reached, index) {
       [lessons, levels, open] = [all, reached, index];
       const count = (/** @type {number} */ least) => levels.filter((level) => level >= least).length;

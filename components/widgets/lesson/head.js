@@ -1,12 +1,12 @@
 /**
- * The navigation of the course, the title of the lesson and its sentence.
+ * The navigation of the course, with title and sentence of the lesson.
  * @typedef {object} LessonHead
- * @property {number | null} [index]  of the lesson, from 0; null: none is open; undefined: nothing is known yet
- * @property {import("./contents.js").Lesson[]} [lessons]  lessons of one part follow one another
+ * @property {number | null} [index]  index of the lesson, from 0; null if none is open, undefined if not known yet
+ * @property {import("./contents.js").Lesson[]} [lessons]  lessons of the same part are adjacent
  * @property {boolean} [has_film]  whether the film shows this lesson
  * @property {Record<string, string>} [labels]
  *
- * options: keys: of all lessons; topics: their numbers as topics
+ * options: keys: keys of all lessons; topics: their topic numbers
  */
 
 import { find, make, modified } from "../dom.js";
@@ -14,7 +14,7 @@ import { defineWidget } from "../runtime.js";
 import { contents } from "./contents.js";
 import { lessons as progress } from "../progress.js";
 
-const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]"; // these use the arrow keys themselves
+const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]"; // these handle the arrow keys themselves
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -24,8 +24,8 @@ function mount(root, host) {
   const leaving = new AbortController();
   const list = contents(find(root, ".gb-contents", HTMLDetailsElement), host, go);
   /** @type {LessonHead} */ let shown = {};
-  let asked = -1; // the lesson that was asked for last
-  /** @type {LessonHead["lessons"]} */ let numbered; // the lessons that have a number on the page
+  let asked = -1; // the last requested lesson
+  /** @type {LessonHead["lessons"]} */ let numbered; // the lessons numbered on the page
 
   /** @param {number} to */
   function go(to) {
@@ -34,7 +34,7 @@ function mount(root, host) {
     host.send({ lesson: to });
   }
 
-  /** The numbers of all lessons, by part. */
+  /** Builds the numbers of all lessons, by part. */
   function makeParts() {
     const lessons = (numbered = shown.lessons) ?? [];
     parts.replaceChildren();
@@ -72,7 +72,7 @@ function mount(root, host) {
     const before = shown;
     const { index } = (shown = data);
     root.hidden = index === undefined || index === null;
-    if (index === null) go(Math.max(keys.indexOf(progress.read().last), 0)); // the last one that was open, or the first
+    if (index === null) go(Math.max(keys.indexOf(progress.read().last), 0)); // the last open lesson, or the first
     if (index === undefined || index === null) return;
     asked = index;
     const lesson = data.lessons?.[index];
@@ -92,7 +92,7 @@ function mount(root, host) {
 
   parts.addEventListener("click", (event) => {
     const link = event.target instanceof Element ? event.target.closest("a") : null;
-    if (!link || modified(event) || event.shiftKey) return; // another tab of the browser
+    if (!link || modified(event) || event.shiftKey) return; // opens in another browser tab
     event.preventDefault();
     go([...parts.querySelectorAll("a")].indexOf(link));
   });

@@ -1,7 +1,7 @@
-"""Attention as lines: the text twice, lines from each token to those it attends to, and the same as a picture of cells.
+"""Attention as lines: the text twice, lines from each token to those it attends to, and the same weights as cells.
 
-The weights that may be other than zero travel as base64 of uint16, so that another head of the layer, the threshold and
-hovering ask the server nothing.
+Weights that can be non-zero are sent as uint16 in base64, so changing the head or the threshold and hovering need no
+request.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from components.parts import Part
 from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
-FULL = 65535  # what stands for 1
+FULL = 65535  # represents 1
 
 _TEMPLATE = """<figure class="gb-lines">
 <div class="gb-lines-tools">
@@ -32,25 +32,25 @@ _TEMPLATE = """<figure class="gb-lines">
 
 
 def attention_lines(name: str, **wired: Any) -> Part:
-    """The picture. Raises `.select` with a payload of {"position"} or {"position", "key"}.
+    """Return the picture. It raises `.select` with a payload of {"position"} or {"position", "key"}.
 
-    Data of its view: `lines_data`, and labels; without n_head it takes no room.
+    View data: `lines_data`, and labels; without n_head it is hidden.
     """
     return widget("lines", name, template=_TEMPLATE, **wired)
 
 
 def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
-    """What the widget shows. weights: (pictures, queries, keys) in 0..1.
+    """Return the data of the widget. weights: (pictures, queries, keys) in 0..1.
 
-    content: n_head, layer and head (the selected ones), pictures (n_head or 1), queries and keys ({"start", "tokens"}),
-    query and key (the selected positions; key -1: none), text (the sentence that says the same).
+    content: n_head, the selected layer and head, pictures (n_head or 1), queries and keys ({"start", "tokens"}), the
+    selected positions query and key (-1 for no key), and text, a sentence with the same content.
     """
     seen = seen_cells(content["queries"]["start"], content["keys"]["start"], *weights.shape[1:])
     shares = np.clip(weights[:, seen], 0, 1)
-    levels = np.maximum(np.round(FULL * shares), shares > 0).astype("<u2")  # what is not zero is not shown as zero
+    levels = np.maximum(np.round(FULL * shares), shares > 0).astype("<u2")  # non-zero weights stay non-zero
     return {**content, "data": to_base64(levels)}
 
 
 def seen_cells(query_start: int, key_start: int, n_query: int, n_key: int) -> np.ndarray:
-    """(n_query, n_key): whether the key does not come after the query; only these travel."""
+    """Return which keys do not come after the query, (n_query, n_key); only these cells are sent."""
     return key_start + np.arange(n_key) <= query_start + np.arange(n_query)[:, None]

@@ -1,15 +1,15 @@
 /**
  * Attention as lines from queries on the left to keys on the right; a line is as wide as its weight.
  * @typedef {object} Lines
- * @property {number} [n_head]  none: nothing is shown
+ * @property {number} [n_head]  without it, nothing is shown
  * @property {number} [layer]  the selected head
  * @property {number} [head]
- * @property {number} [pictures]  one for each head, or 1 for all of them together
+ * @property {number} [pictures]  number of pictures: one per head, or 1 for all together
  * @property {Side} [queries]
  * @property {Side} [keys]
  * @property {number} [query]  the selected position
- * @property {number} [key]  the selected one; -1: none
- * @property {string} [data]  base64 of uint16, 65535 for 1: the weights of each picture that may be other than zero
+ * @property {number} [key]  the selected key; -1 for none
+ * @property {string} [data]  base64 of uint16, 65535 for 1: the weights of each picture that can be non-zero
  * @property {string} [text]  the same content as a sentence
  * @property {Record<string, string>} [labels]
  *
@@ -30,7 +30,7 @@ import { THINNEST, unpackWeights, usualThreshold } from "./weights.js";
 
 /** @typedef {"queries" | "keys"} SideName */
 
-const [NAMES, TALLEST, TOP, LARGEST] = [112, 720, 24, 460]; // px: a column of tokens, all rows, above them, the cells
+const [NAMES, TALLEST, TOP, LARGEST] = [112, 720, 24, 460]; // px: width of a token column, maximum height of all rows, space above them, maximum size of the cells
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -45,9 +45,9 @@ function mount(root, host) {
   /** @type {Required<Lines>} */ let data = emptyLines();
   /** @type {Float32Array[]} */ let weights = [];
   /** @type {import("../matrix.js").Layout | null} */ let layout = null;
-  /** @type {Set<number>} */ let off = new Set(); // heads whose lines are not drawn
+  /** @type {Set<number>} */ let off = new Set(); // heads whose lines are hidden
   let byHand = false; // whether a person has set the threshold
-  /** @type {{side: SideName, index: number} | null} */ let hot = null; // under the pointer
+  /** @type {{side: SideName, index: number} | null} */ let hot = null; // the token under the pointer
   let rowHeight = 18;
 
   const many = () => data.pictures > 1;
@@ -177,7 +177,7 @@ function mount(root, host) {
     ctx.globalAlpha = 1;
   }
 
-  /** The selected head, or the one picture there is, as cells. */
+  /** Draws the selected head, or the only picture, as cells. */
   function drawCells() {
     const { queries, keys } = data;
     const [rows, columns] = [queries.tokens.length, keys.tokens.length];

@@ -1,11 +1,11 @@
-// Decoding of attention weights, and the threshold of visible lines.
+// Decodes attention weights, and computes the threshold of visible lines.
 
-export const THINNEST = 0.005; // the minimum weight of a line
-const [USUAL, PER_TOKEN] = [30, 3]; // of the slider, 0..100; lines to see
-const FULL = 65535; // what stands for 1
+export const THINNEST = 0.005; // minimum weight of a line
+const [USUAL, PER_TOKEN] = [30, 3]; // default of the slider, 0..100; visible lines per token
+const FULL = 65535; // represents 1
 
 /**
- * queries x keys weights in 0..1 for each image, NaN for masked keys, which are not transmitted.
+ * Returns queries x keys weights in 0..1 for each picture, with NaN for masked keys, which are not sent.
  * @param {Uint8Array} data uint16, little-endian
  * @param {{pictures: number, queries: {start: number, tokens: any[]}, keys: {start: number, tokens: any[]}}} of
  */
@@ -22,7 +22,7 @@ export function unpackWeights(data, { pictures, queries, keys }) {
   });
 }
 
-/** The default of the slider, which shows some lines for each token. @param {Float32Array[]} weights @param {number} count of tokens */
+/** Returns the slider's default, which shows a few lines per token. @param {Float32Array[]} weights @param {number} count number of tokens */
 export function usualThreshold(weights, count) {
   const strongest = weights.flatMap((of) => [...of].filter((weight) => weight > 0)).sort((a, b) => b - a);
   return Math.min(USUAL, 100 * Math.sqrt(strongest[PER_TOKEN * count] ?? 1));

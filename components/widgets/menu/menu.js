@@ -1,9 +1,9 @@
 /**
- * Buttons whose answers stay in the browser: copied to the clipboard, or saved as a file that is made here.
+ * Buttons whose answers stay in the browser, copied to the clipboard or saved as a file made here.
  * @typedef {object} Item
  * @property {string} label
  * @property {string} [what]  sent to the server on a click
- * @property {string} [opens]  of a class, opened here instead
+ * @property {string} [opens]  part of a class that opens in the browser instead
  * @property {string} [title]
  * @property {Item[]} [items]  a submenu
  *
@@ -19,9 +19,9 @@
  *
  * @typedef {object} Menu
  * @property {{ name: string, close: string, items: Item[] }} labels
- * @property {Answer | null} answer  of the button that was pressed last
+ * @property {Answer | null} answer  answer to the last pressed button
  *
- * options: largest: bytes of a file that may be opened
+ * options: largest: maximum size of a file to open, in bytes
  */
 
 import { openClass } from "../../class_loader.js";
@@ -36,7 +36,7 @@ function mount(root, host) {
   const field = /** @type {HTMLTextAreaElement} */ (find(root, "textarea"));
   const picker = /** @type {HTMLInputElement} */ (find(root, "input[type=file]"));
   /** @type {string | undefined} */ let labelled;
-  let answered = 0; // the number of the last handled answer
+  let answered = 0; // number of the last handled answer
 
   /** @param {Item} item @returns {HTMLElement} */
   function make(item) {
@@ -78,7 +78,7 @@ function mount(root, host) {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      field.select(); // no clipboard API, as on plain HTTP
+      field.select(); // fallback without a clipboard API, as on plain HTTP
       return document.execCommand("copy");
     }
   }

@@ -1,4 +1,4 @@
-"""A flow from words over concepts of two layers to one predicted token, whose parts can be switched off."""
+"""A flow from words through concepts of two layers to one predicted token. Its parts can be switched off."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ _TEMPLATE = """<figure class="gb-ribbons gb-paths" hidden>
 
 
 def paths(name: str, **wired: Any) -> Part:
-    """The flow; hidden without columns. It is one stop of the keyboard, with arrows; Enter and Space are clicks.
+    """Return the flow; without columns it is hidden.
 
-    `.select` has the payload {"node": key} of what is to be switched, or {"all": true} to switch everything on.
+    It is a single Tab stop with arrow keys; Enter and Space act as clicks.
 
-    Data of its view:
-        columns: each a {"title", "nodes"}, a node a {"key", "name", "adds", "off", "says"}; a key of null can't be
+    `.select` has the payload {"node": key} of the part to switch, or {"all": true} to switch everything on.
+
+    View data:
+        columns: of {"title", "nodes"}; a node is {"key", "name", "adds", "off", "says"}; nodes with a null key can't be
             switched.
         edges: [column, node, node of the next column, size].
-        target: the token; before, after: its probability, after None while nothing is off.
+        target: the token; before, after: its probability; after is None while nothing is off.
         says: a sentence. labels: "name" and "all".
     """
     return widget("paths", name, template=_TEMPLATE, **wired)

@@ -1,18 +1,18 @@
-// Where the nodes and ribbons of the flow of concepts go.
+// Layout of the nodes and ribbons in the flow of concepts.
 
-const ROW = 30; // px, of the smallest node
-const GAP = 10; // px, between two nodes
-const WIDTH_ALL = 150; // px, of all ribbons into the target together
+const ROW = 30; // height of the smallest node in px
+const GAP = 10; // px between two nodes
+const WIDTH_ALL = 150; // total px of all ribbons into the target
 
 /**
  * @typedef {{y: number, height: number}} Place  middle and height of a node
- * @typedef {{column: number, from: number, to: number, width: number}} Band  the middles of its ends, in px
+ * @typedef {{column: number, from: number, to: number, width: number}} Band  middles of its ends and its width, in px
  */
 
 /**
- * @param {number[][]} adds  of the nodes of each column, to the logit
+ * @param {number[][]} adds  contributions of each column's nodes to the logit
  * @param {[column: number, from: number, to: number, size: number][]} edges  between neighbouring columns
- * @returns {{places: Place[][], bands: Band[], writes: Band[], height: number}}  writes: of the last column into the target
+ * @returns {{places: Place[][], bands: Band[], writes: Band[], height: number}}  writes: bands from the last column into the target
  */
 export function arrange(adds, edges) {
   const last = adds.length - 1;
@@ -31,7 +31,7 @@ export function arrange(adds, edges) {
   });
   const widths = edges.map(([, , , size]) => Math.max(0, size) * unit);
 
-  /** The middle of each edge at one of its ends: side by side at its node. @param {(edge: [number, number, number, number]) => string} at @param {(edge: [number, number, number, number]) => Place} place */
+  /** The middle of each edge at one end, where edges lie side by side at their node. @param {(edge: [number, number, number, number]) => string} at @param {(edge: [number, number, number, number]) => Place} place */
   function shared(at, place) {
     /** @type {Map<string, number>} */ const sums = new Map();
     edges.forEach((edge, e) => sums.set(at(edge), (sums.get(at(edge)) ?? 0) + widths[e]));

@@ -1,8 +1,8 @@
 /**
- * The flow from words over concepts to the predicted token.
+ * The flow from words through concepts to the predicted token.
  * @typedef {{key: string | null, name: string, adds: number, off: boolean, says: string}} Step
  * @typedef {object} Paths
- * @property {{title: string, nodes: Step[]}[]} [columns]  none: the widget is hidden
+ * @property {{title: string, nodes: Step[]}[]} [columns]  if missing, the widget is hidden
  * @property {[column: number, from: number, to: number, size: number][]} [edges]
  * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]
  * @property {string} [says]
@@ -15,7 +15,7 @@ import { defineWidget } from "../runtime.js";
 import { arrange } from "./layout.js";
 
 const NARROW = 620; // px
-const TOP = 30; // px, of the titles
+const TOP = 30; // px for the titles
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -23,7 +23,7 @@ function mount(root, host) {
   const button = find(root, "button", HTMLButtonElement);
   const parts = switches(svg, (payload) => host.send(payload));
 
-  /** A text that fits into a width in px: Chinese characters are twice as wide. @param {string} text @param {number} width @param {number} [unit] */
+  /** Cuts a text to a width in px; Chinese characters count twice. @param {string} text @param {number} width @param {number} [unit] */
   const cut = (text, width, unit = 7.2) => {
     let room = Math.max(3, (width - 12) / unit);
     const kept = [...text].findIndex((character) => (room -= character > "\u2e7f" ? 1.9 : 1) < 0);
@@ -37,7 +37,7 @@ function mount(root, host) {
     if (!columns.length) return;
     const width = root.clientWidth;
     const isNarrow = width < NARROW;
-    const end = isNarrow ? 84 : 150; // "70% → 56%" fits
+    const end = isNarrow ? 84 : 150; // leaves room for "70% → 56%"
     const gap = isNarrow ? 12 : Math.max(32, (width - end) * 0.09);
     const box = (width - end - gap * columns.length) / columns.length;
     const left = (/** @type {number} */ column) => column * (box + gap);

@@ -1,4 +1,4 @@
-"""A player of moments: play, a step back and forward, and a scrubber. It waits for each moment to be shown."""
+"""A player of moments with play, back, forward and a scrubber. It waits until each moment is shown."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TEMPLATE = """<div class="gb-film gb-player" role="group" hidden><div class="gb
 
 
 def player(name: str, **wired: Any) -> Part:
-    """The player; hidden with fewer than two moments.
+    """Return the player; it is hidden with fewer than two moments.
 
-    `.input` has the payload {"moment"}, from 0, when another one is to be shown.
+    `.input` requests another moment with the payload {"moment"}, from 0.
 
-    Data of its view: moments (their number), moment (the displayed one), text (its name), labels (name, play, pause,
+    View data: moments (their number), moment (the displayed one), text (its name), labels (name, play, pause,
     back, forward).
     """
     return widget("player", name, template=_TEMPLATE, latest=True, **wired)

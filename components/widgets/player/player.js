@@ -1,14 +1,14 @@
 /**
- * A player of moments, which are drawn from the server's data: the next one is asked for when this one is shown.
+ * A player of moments drawn from the server's data. It requests the next moment once the current one is shown.
  * @typedef {object} Moments
- * @property {number} [moments]  how many there are @property {number} [moment]  the displayed one, from 0
+ * @property {number} [moments]  number of moments @property {number} [moment]  the displayed one, from 0
  * @property {string} [text]  its name
  */
 
 import { find, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 
-const MOMENT_MS = 600; // that a moment is shown, at least
+const MOMENT_MS = 600; // minimum time for which a moment is shown
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -17,7 +17,7 @@ function mount(root, host) {
   let shown = 0;
   let last = 0;
   let text = "";
-  /** @type {number | null} */ let wanted = null; // asked for and not shown yet
+  /** @type {number | null} */ let wanted = null; // requested but not shown yet
   let isPlaying = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let timer;
 

@@ -1,5 +1,4 @@
-"""The most probable next tokens as bars on a fixed axis from 0 to 100 %: options of a list, each of which can be
-chosen."""
+"""The most probable next tokens as bars on a fixed axis from 0 to 100 %. Each bar is an option of a list."""
 
 from __future__ import annotations
 
@@ -17,8 +16,11 @@ _TEMPLATE = """<figure class="gb-predictions">
 
 
 class Bar(NamedTuple):
-    """One token. before, after: its probability by the model, and after the sampling settings, in 0..1. name: for
-    screen readers and as its tooltip. sent: what the server gets when it is chosen."""
+    """The bar of one token.
+
+    before, after: its probability according to the model and after the sampling settings, in 0..1. name: for screen
+    readers and as its tooltip. sent: what choosing it sends to the server.
+    """
 
     token: str
     before: float
@@ -28,8 +30,10 @@ class Bar(NamedTuple):
 
 
 def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
-    """The bars of a view's `predictions_data`; without bars it takes the same room. If they are selectable, a click,
-    Enter or Space on one raises `.select` with what it sends as payload."""
+    """Return the bars drawn from `predictions_data`; without bars, their space stays reserved.
+
+    If they are selectable, a click, Enter or Space on a bar raises `.select` with its payload.
+    """
     options = {"selectable": selectable}
     return widget("predictions", name, template=_TEMPLATE, options=options, **wired)
 
@@ -37,7 +41,10 @@ def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
 def predictions_data(
     title: str, text: str, bars: Sequence[Bar], common: dict[str, object] | None = None, *, chosen: int = -1
 ) -> dict[str, Any]:
-    """What the bars show. title: also the name of the list; text: the sentence beside it; common: sent with every bar;
-    chosen: the index of the one that stands in the text, -1 for none."""
+    """Return the data of the bars.
+
+    title: also the name of the list; text: the sentence beside it; common: sent with every bar; chosen: index of the
+    token that follows in the text, -1 for none.
+    """
     listed = [[bar.token, float(f"{bar.before:.4g}"), float(f"{bar.after:.4g}"), bar.name, bar.sent] for bar in bars]
     return {"title": title, "text": text, "bars": listed, "common": common or {}, "chosen": chosen}

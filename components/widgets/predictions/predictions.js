@@ -5,8 +5,8 @@
  * @property {string} [text]  the sentence beside it
  * @property {[string, number, number, string, object][]} [bars]  token, probability before and after the settings in
  *   0..1, name, payload
- * @property {object} [common]  payload of all
- * @property {number} [chosen]  the index of the one that stands in the text; -1: none
+ * @property {object} [common]  payload common to all bars
+ * @property {number} [chosen]  index of the token that follows in the text; -1 for none
  */
 
 import { find, make, setText } from "../dom.js";
@@ -31,7 +31,7 @@ function mount(root, host) {
     return row;
   }
 
-  /** Lets a row slide from where it was. @param {HTMLElement} row @param {number | undefined} top */
+  /** Slides a row from its previous place. @param {HTMLElement} row @param {number | undefined} top */
   function glide(row, top) {
     const by = top === undefined ? 0 : top - row.offsetTop;
     if (!by || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
@@ -58,7 +58,7 @@ function mount(root, host) {
     });
     if (placed.length !== rows.length || placed.some((row, i) => row !== rows[i])) {
       list.replaceChildren(...placed);
-      // The keyboard stays at its token, or where that stood.
+      // The keyboard focus stays on its token, or at that token's former place.
       (focused?.isConnected ? focused : rows[Math.min(entered, rows.length - 1)])?.focus({ preventScroll: true });
     }
     bars.forEach(([token, before, after, name], i) => {

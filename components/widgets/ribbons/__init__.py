@@ -1,4 +1,4 @@
-"""A flow from tokens over attention heads to one predicted token, in ribbons that can be switched off."""
+"""A flow of ribbons from tokens through attention heads to one predicted token. Its parts can be switched off."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ _TEMPLATE = """<figure class="gb-ribbons" hidden>
 
 
 def ribbons(name: str, **wired: Any) -> Part:
-    """The flow; hidden without heads. It is one stop of the keyboard, with arrows; Enter and Space are clicks.
+    """Return the flow; without heads it is hidden.
 
-    `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} of what is to be switched, with the
+    It is a single Tab stop with arrow keys; Enter and Space act as clicks.
+
+    `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} of the part to switch, with the
     place [position], [layer, head] or [layer, head, position]; or {"all": true} to switch everything on.
 
-    Data of its view: labels, and the fields that `ribbons.js` lists.
+    View data: labels, and the fields listed in `ribbons.js`.
     """
     return widget("ribbons", name, template=_TEMPLATE, **wired)

@@ -1,21 +1,21 @@
-// Where the ribbons of the flow go.
+// Layout of the ribbons in the flow.
 
-const ROW = 30; // px, of the smallest node
-const GAP = 8; // px, between two nodes
-const WIDTH_ALL = 150; // px, of all ribbons of the heads together
-const WIDEST = 64; // px, of the ribbon of one head
+const ROW = 30; // height of the smallest node in px
+const GAP = 8; // px between two nodes
+const WIDTH_ALL = 150; // total px of all the heads' ribbons
+const WIDEST = 64; // maximum px of one head's ribbon
 
 /**
- * @typedef {{y: number, height: number}} Node  its middle and height
- * @typedef {{from: number, to: number, width: number}} Ribbon  the middles of its ends, in px
+ * @typedef {{y: number, height: number}} Node  middle and height of a node
+ * @typedef {{from: number, to: number, width: number}} Ribbon  middles of its ends and its width, in px
  * @typedef {object} Layout
- * @property {Node[]} tokens  the last stands for the tokens that are not listed
+ * @property {Node[]} tokens  the last node stands for all unlisted tokens
  * @property {Node[]} heads @property {number} height
  * @property {Ribbon[][]} reads  [head][token]
- * @property {Ribbon[]} writes  of each head
+ * @property {Ribbon[]} writes  one ribbon per head
  */
 
-/** @param {number[]} sizes @param {number} height @returns {Node[]} the nodes below each other, in the middle of a height */
+/** @param {number[]} sizes @param {number} height @returns {Node[]} the nodes stacked vertically, centred in the height */
 function stack(sizes, height) {
   let y = (height - sizes.reduce((sum, size) => sum + size + GAP, -GAP)) / 2;
   return sizes.map((size) => {
@@ -25,15 +25,15 @@ function stack(sizes, height) {
   });
 }
 
-/** Side by side at a node. @param {Node} node @param {number[]} widths @returns {number[]} their middles */
+/** Places ribbons side by side at a node. @param {Node} node @param {number[]} widths @returns {number[]} the middles of the ribbons */
 function shared(node, widths) {
   let y = node.y - widths.reduce((sum, width) => sum + width, 0) / 2;
   return widths.map((width) => (y += width) - width / 2);
 }
 
 /**
- * @param {number[]} falls of the heads, in 0..1 @param {number[][]} weights [head][token]; what is missing to 1 goes to
- * the tokens that are not listed
+ * @param {number[]} falls drop in probability caused by each head, in 0..1 @param {number[][]} weights [head][token]; the remainder to 1 goes to
+ * the unlisted tokens
  * @returns {Layout}
  */
 export function layout(falls, weights) {

@@ -1,13 +1,13 @@
 /**
- * The flow from tokens over heads to the predicted token.
+ * The flow from tokens through heads to the predicted token.
  * @typedef {object} Flow
  * @property {[position: number, word: string, without: number][]} [tokens]  without: the probability without it
  * @property {[layer: number, head: number, without: number][]} [heads]
- * @property {number[][]} [weights]  [head][token] @property {number} [n_head]  of the model
+ * @property {number[][]} [weights]  [head][token] @property {number} [n_head]  number of heads in a layer
  * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]
  * @property {{tokens: number[][], heads: number[][], reads: number[][]}} [off]  the places that are switched off
  * @property {string} [says]
- * @property {boolean} [is_pending]  the heads are on their way: their room is kept
+ * @property {boolean} [is_pending]  whether the heads are still being computed; their space is reserved
  */
 
 import { headColour } from "../colours.js";
@@ -18,7 +18,7 @@ import { layout, outline } from "./layout.js";
 import { answer, switches, write } from "./switches.js";
 
 const NARROW = 560; // px
-const TOP = 26; // px, of the titles
+const TOP = 26; // px for the titles
 
 /** @typedef {{part: string, place: number[]}} Switch */
 
@@ -28,13 +28,13 @@ function mount(root, host) {
   const button = find(root, "button", HTMLButtonElement);
   const parts = switches(svg, (payload) => host.send(payload));
 
-  /** A part that is switched by a click. @param {SVGElement} node @param {Switch} to @param {string} label @param {boolean} isOff */
+  /** Makes a part that a click switches. @param {SVGElement} node @param {Switch} to @param {string} label @param {boolean} isOff */
   function switched(node, to, label, isOff) {
     parts.add(node, to, label, isOff);
     svg.append(node);
   }
 
-  /** A node with its name. @param {{y: number, height: number}} at @param {number} x @param {number} width @param {string} text */
+  /** Draws a node with its name. @param {{y: number, height: number}} at @param {number} x @param {number} width @param {string} text */
   function box(at, x, width, text, attributes = {}) {
     const group = makeShape("g", attributes);
     const height = Math.max(24, at.height - 4);

@@ -1,25 +1,26 @@
-// What the flows over heads and over concepts share: parts that are switched off and on, and the predicted token.
+// Shared by the flows through heads and through concepts: parts that can be switched off and on, and the predicted
+// token.
 
 import { makeShape, modified, setAll, setText } from "../dom.js";
 import { percent } from "../numbers.js";
 
 const BAR = 12; // px
 
-/** A text of a drawing. @param {string} text @param {number} x @param {number} y @param {string} css @param {string} [anchor] */
+/** Makes a text element. @param {string} text @param {number} x @param {number} y @param {string} css @param {string} [anchor] */
 export function write(text, x, y, css, anchor = "start") {
   const node = makeShape("text", { x, y, class: css, "text-anchor": anchor });
   setText(node, text);
   return node;
 }
 
-/** The tooltip of a part. @param {SVGElement} node @param {string} text */
+/** Adds a tooltip to a part. @param {SVGElement} node @param {string} text */
 export function explain(node, text) {
   const title = makeShape("title", {});
   setText(title, text);
   node.append(title);
 }
 
-/** The predicted token with its bar, before and after. @param {string} token @param {number} before @param {number | null} after @param {number} x @param {number} width @param {number} y */
+/** Makes the predicted token with bars for its probability before and after. @param {string} token @param {number} before @param {number | null} after @param {number} x @param {number} width @param {number} y */
 export function answer(token, before, after, x, width, y) {
   const track = { x, y: y - BAR / 2, height: BAR, rx: 3 };
   const bars = [
@@ -32,12 +33,12 @@ export function answer(token, before, after, x, width, y) {
 }
 
 /**
- * The parts of a drawing that a click switches. They are one stop of the keyboard, with arrows between them; Enter and Space are clicks.
+ * The parts of a drawing that a click switches. They form a single Tab stop with arrow keys; Enter and Space act as clicks.
  * @param {SVGSVGElement} svg @param {(payload: object) => void} send
  */
 export function switches(svg, send) {
   /** @type {Map<Element, object>} */ const parts = new Map();
-  let current = ""; // the payload of the part that the keyboard enters
+  let current = ""; // payload of the part that receives the keyboard focus first
   let focused = false;
 
   /** @param {Element | null} node */
@@ -68,7 +69,7 @@ export function switches(svg, send) {
   });
 
   return {
-    /** Before a drawing: empties it. */
+    /** Empties the drawing. Call it before drawing. */
     clear() {
       focused = svg.contains(document.activeElement);
       svg.replaceChildren();
@@ -83,7 +84,7 @@ export function switches(svg, send) {
       parts.set(node, payload);
     },
 
-    /** After a drawing: lets the keyboard enter the part that it was at. */
+    /** Restores the keyboard focus to the part that had it. Call it after drawing. */
     enter() {
       const nodes = [...parts];
       const [node] = nodes.find(([, payload]) => JSON.stringify(payload) === current) ?? nodes[0] ?? [];

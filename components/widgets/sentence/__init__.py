@@ -1,4 +1,4 @@
-"""A line of words. What a person typed may stand in it: it reaches the page as text, never as HTML."""
+"""A line of text. It may contain what a person typed, which is sent to the page as text, never as HTML."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TEMPLATES = {
     "status": "<p></p>",
     "notice": '<p role="status"></p>',
     "spoken": '<p aria-live="polite"></p>',
-    "skip": '<a href="#tabs"></a>',  # past the header, for the keyboard
+    "skip": '<a href="#tabs"></a>',  # lets the keyboard skip the header
 }
 
 
 def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wired: Any) -> Part:
-    """One line; an empty one takes no room. A "notice" is read aloud when it changes; a "spoken" line is
-    only read aloud.
+    """Return one line, which is hidden while it is empty.
 
-    Data of a view: text, or what `field` names; hidden (hides the line though it has words).
+    A "notice" is read aloud when it changes; a "spoken" line is only read aloud. View data: text, or the field
+    that `field` names; hidden (hides the line even if it has text).
     """
     classes = ("gb-sentence", f"gb-{kind}")
     return widget("sentence", name, template=_TEMPLATES[kind], options={"field": field}, classes=classes, **wired)

@@ -1,6 +1,6 @@
 /**
  * A line of text; an empty one is hidden.
- * @typedef {Record<string, any>} Sentence  text, or whatever the option `field` names; hidden: no line though it has words
+ * @typedef {Record<string, any>} Sentence  text, or whatever the option `field` names; hidden: hides the line even if it has text
  */
 
 import { setWords } from "../glossary.js";
@@ -9,11 +9,11 @@ import { defineWidget } from "../runtime.js";
 defineWidget(
   "sentence",
   (root, { options }) => ({
-    always: true, // a tab that is opened shows at once what it says, and the styles ask whether it says something
+    always: true, // a newly opened tab shows its sentences at once, and styles depend on whether there are any
     draw: (/** @type {Sentence} */ { hidden = false, ...data }) => {
       const text = data[options.field ?? "text"] ?? "";
       setWords(root, text);
-      root.hidden = hidden || (!text && !root.ariaLive); // what is hidden when it changes is not read aloud
+      root.hidden = hidden || (!text && !root.ariaLive); // a hidden element is not read aloud when it changes
     },
   }),
 );

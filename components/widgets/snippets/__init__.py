@@ -1,4 +1,4 @@
-"""Pieces of texts whose words are tinted."""
+"""Snippets of texts with tinted words."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _TEMPLATE = """<section class="gb-snippets"><h3></h3><ol></ol></section>"""
 
 
 def snippets(name: str, **wired: Any) -> Part:
-    """The pieces of a view.
+    """Return a list of snippets.
 
-    Data of its view:
+    View data:
         name: the title. snippets: lists of (word, level), a level from 0 to 1.
     """
     return widget("snippets", name, template=_TEMPLATE, **wired)

@@ -1,5 +1,5 @@
 /**
- * Pieces of texts whose words are tinted.
+ * Snippets of texts with tinted words.
  * @typedef {object} Snippets
  * @property {string} [name]
  * @property {[word: string, level: number][][]} [snippets]

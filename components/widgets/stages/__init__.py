@@ -1,7 +1,7 @@
-"""One head in stages: eight pictures in a row, one of them large, and the numbers of one of its cells worked out.
+"""One head in stages: eight pictures in a row, one of them enlarged, and the computation of one of its cells.
 
-Vectors travel as base64 of int16 with their scale, scores and weights as float32, so that another stage or another cell
-asks the server nothing.
+Vectors are sent as int16 in base64 with their scale, scores and weights as float32, so changing the stage or the cell
+needs no request.
 """
 
 from __future__ import annotations
@@ -37,20 +37,25 @@ _TEMPLATE = """<figure class="gb-stages">
 
 
 def stages(name: str, **wired: Any) -> Part:
-    """The pictures. Raises `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
+    """Return the pictures.
 
-    Data of its view: labels, and the fields that `stages/stages.js` lists; without n_head it takes no room.
+    They raise `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
+
+    View data: labels, and the fields listed in `stages/stages.js`; without n_head it is hidden.
     """
     return widget("stages", name, template=_TEMPLATE, **wired)
 
 
 def floats(values: np.ndarray) -> str:
-    """Base64 of float32, little-endian."""
+    """Encode values as little-endian float32 in base64."""
     return to_base64(np.asarray(values, np.float32))
 
 
 def shorts(vectors: np.ndarray) -> dict[str, Any]:
-    """Base64 of int16 and the number that 32767 stands for: three parts in 100,000 of the largest are lost."""
+    """Encode vectors as int16 in base64, with the number that 32767 stands for.
+
+    The rounding error is at most 3 / 100,000 of the largest value.
+    """
     scale = float(np.abs(vectors).max(initial=0)) or 1.0
     levels = np.round(vectors / scale * 32767).astype("<i2")
     return {"scale": scale, "data": to_base64(levels)}

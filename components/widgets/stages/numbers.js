@@ -1,18 +1,18 @@
-// The stages of a head as numbers, and the computation of one cell.
+// Decodes the stages of a head, and computes one cell step by step.
 
 import { bytes } from "../bytes.js";
 import { decimal, small } from "../numbers.js";
 
 /**
  * @typedef {"q" | "k" | "raw" | "scaled" | "masked" | "weights" | "v" | "z"} StageName
- * @typedef {{scale: number, data: string}} Vectors  base64 of int16, and the number that 32767 stands for
+ * @typedef {{scale: number, data: string}} Vectors  data: base64 of int16; scale: the number that 32767 stands for
  * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens from there on
  *
  * @typedef {object} Packed
  * @property {number} head_size
- * @property {number} scale  factor on the product of query and key
+ * @property {number} scale  factor applied to the product of query and key
  * @property {number | null} cap  limit of a score, reached by cap * tanh(score / cap); null for none
- * @property {number | null} window  tokens that the layer sees, null for all
+ * @property {number | null} window  number of tokens that the layer sees; null for all
  * @property {boolean} ahead  whether a query sees later keys
  * @property {Side} queries
  * @property {Side} keys
@@ -22,7 +22,7 @@ import { decimal, small } from "../numbers.js";
  * @property {Vectors} z
  * @property {string} scaled  base64 of float32, queries x keys: scores before the cap
  * @property {string} weights  base64 of float32, queries x keys
- * @property {string} sums  base64 of float32: of each query, log of the sum of exp(score)
+ * @property {string} sums  base64 of float32: log of the sum of exp(score) for each query
  *
  * @typedef {import("../matrix.js").Numbers} Numbers
  * @typedef {{stages: Record<StageName, Numbers>, hidden: (i: number, j: number) => "later" | "far" | null, sums: Float32Array}} Unpacked
@@ -33,18 +33,18 @@ import { decimal, small } from "../numbers.js";
 /** @type {StageName[]} */
 export const STAGES = ["q", "k", "raw", "scaled", "masked", "weights", "v", "z"];
 
-/** Whether a stage has a row for each key; the others have one for each query. @param {StageName} stage */
+/** Whether a stage has one row per key; the others have one per query. @param {StageName} stage */
 export const isOfKeys = (stage) => stage === "k" || stage === "v";
 
-/** Whether a column of a stage is a number of a vector; else it is a key. @param {StageName} stage */
+/** Whether a column of a stage is a component of a vector; otherwise it is a key. @param {StageName} stage */
 export const isVector = (stage) => ["q", "k", "v", "z"].includes(stage);
 
 /** @param {string} text */
 const floats = (text) => new Float32Array(bytes(text).buffer);
 
 /**
- * The number with the full colour, limited so that neither outliers nor the first rows, which have few keys and so large
- * weights, make the rest pale.
+ * The number with the full colour. It is limited so that outliers and the first rows, which have few keys and large
+ * weights, do not make the rest pale.
  * @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} weights
  */
 export function fullScale(rows, columns, at, weights) {
@@ -99,7 +99,7 @@ const vector = ({ columns, at }, row) => Array.from({ length: columns }, (_, col
 const norm = (numbers) => Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0));
 
 /**
- * The computation for query i and key j: sentences by stage, and q, k and their products.
+ * The computation for query i and key j: a sentence per stage, and q, k and their products.
  * @param {Packed} packed @param {Unpacked} unpacked @param {[number, number]} cell @param {Texts} t
  * @returns {{lines: [StageName, string][], strips: number[][]}}
  */

@@ -1,20 +1,20 @@
 /**
- * The stages of one head: thumbnails, one of them enlarged, and the computation of one cell. The server
- * is asked only for another layer, head, or window of a long text.
+ * The stages of one head: thumbnails, one of them enlarged, and the computation of one cell. Only another layer, head,
+ * or window of a long text needs a request to the server.
  * @typedef {object} Selection
  * @property {number} layer
  * @property {number} head
  * @property {number} n_layer
  * @property {number} n_head
  * @property {number} kv_heads
- * @property {number} total  tokens of the text
+ * @property {number} total  number of tokens in the text
  * @property {number} query  the selected pair, by position
  * @property {number} key
- * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights of a text longer than what is shown
+ * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights of a text that is longer than the displayed part
  * @property {string} text  the same content as a sentence
  * @property {Record<string, string>} labels
  *
- * @typedef {Selection & import("./numbers.js").Packed} Stages  all or nothing
+ * @typedef {Selection & import("./numbers.js").Packed} Stages  all fields or none
  */
 
 import { bytes } from "../bytes.js";
@@ -33,7 +33,7 @@ import { isOfKeys, isVector, STAGES, unpack, workedOut } from "./numbers.js";
 /** @typedef {import("./numbers.js").StageName} StageName */
 
 const [WIDEST, THUMBNAIL, MAP_EDGE] = [640, 64, 160]; // px
-const MAP_STEP = 32; // tokens that an arrow key moves on the map
+const MAP_STEP = 32; // tokens per arrow key on the map
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -51,8 +51,8 @@ function mount(root, host) {
   /** @type {Record<StageName, HTMLCanvasElement>} */ let images;
   /** @type {import("../matrix.js").Layout | null} */ let layout = null;
   /** @type {StageName} */ let stage = "weights";
-  /** @type {[number, number]} */ let cell = [0, 0]; // query and key within what is shown
-  /** @type {[number, number] | null} */ let chosen = null; // a pair whose key comes later: shown here, selected nowhere else
+  /** @type {[number, number]} */ let cell = [0, 0]; // query and key within the displayed part
+  /** @type {[number, number] | null} */ let chosen = null; // a pair whose key comes later: shown here, but not selected elsewhere
 
   const colour = () => (data ? headColour(data.head, data.n_head, host.dark) : "");
   const token = (/** @type {"queries" | "keys"} */ side, /** @type {number} */ i) => `“${data?.[side].tokens[i]}”`;
@@ -84,7 +84,7 @@ function mount(root, host) {
     return button;
   }
 
-  /** What the names and sentences of the stages are filled with. @param {Stages} of */
+  /** Values for the names and sentences of the stages. @param {Stages} of */
   const formulaOf = ({ head_size: hs, scale, cap, window }) => ({ hs, scale: small(scale, 4), cap, window });
 
   /** @param {Stages} of */
@@ -156,7 +156,7 @@ function mount(root, host) {
     sum.replaceChildren(pair, ...items);
   }
 
-  /** q, k and their products, a column for each number of the vectors. @param {number[][]} rows */
+  /** Draws q, k and their products, one column per component. @param {number[][]} rows */
   function stripsOf(rows) {
     const scales = rows.map((numbers) => Math.max(1e-6, ...numbers.map(Math.abs)));
     const at = (/** @type {number} */ i, /** @type {number} */ d) => rows[i][d] / scales[i];

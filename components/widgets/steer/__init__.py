@@ -1,4 +1,4 @@
-"""Concepts to turn up: a chip for each, a slider for the chosen one, and the text without and with it."""
+"""Concepts to turn up: a chip for each, a slider for the chosen one, and the text without and with the change."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _TEMPLATE = """<section class="gb-steer" hidden>
 
 
 def steer(name: str, **wired: Any) -> Part:
-    """The concepts of a view; without chips it takes no room.
+    """Return the concept controls; without chips it is hidden.
 
     Raises `.select` with {"place": [layer, feature]} for a chip, with "strength" for the slider, and with
     {"more": true} and {"reset": true} for its buttons.
 
-    Data of its view:
+    View data:
         chips: of {"place", "name", "on"}.
-        more: the label of the button behind them; without it there is none.
+        more: label of the button after the chips; without it there is no button.
         slider: {"place", "name", "value", "min", "max", "step"} of the chosen concept, if one is chosen.
         note: about that concept, if there is anything to say.
-        texts: (label, text), of which the last is that with what is turned up.
+        texts: (label, text) pairs; the last one is the changed text.
         labels: "question", "weaker", "stronger", "reset", and for the slider above and below 0 "strength" and
-            "weakened", in which {n} stands for a number and a percentage.
+            "weakened", where {n} stands for a number and a percentage.
     """
     return widget("steer", name, template=_TEMPLATE, latest=True, **wired)

@@ -2,17 +2,17 @@
  * Concepts to turn up.
  * @typedef {[layer: number, feature: number]} Place
  * @typedef {object} Steer
- * @property {{place: Place, name: string, on: boolean}[]} [chips]  none: the widget is hidden
- * @property {string} [more]  the label of the button behind the chips; none: no button
+ * @property {{place: Place, name: string, on: boolean}[]} [chips]  if missing, the widget is hidden
+ * @property {string} [more]  label of the button after the chips; without it there is no button
  * @property {{place: Place, name: string, value: number, min: number, max: number, step: number}} [slider]
  * @property {string} [note]  about the concept of the slider
- * @property {[label: string, text: string][]} [texts]  the last is that with what is turned up
+ * @property {[label: string, text: string][]} [texts]  the last one is the changed text
  */
 
 import { find, make, makeButton, setCount, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 
-const REST_MS = 600; // after which a slider that a person moved follows the server again
+const REST_MS = 600; // delay before a slider moved by a person follows the server again
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -22,14 +22,14 @@ function mount(root, host) {
   const range = find(control, "input", HTMLInputElement);
   const reset = find(control, "button", HTMLButtonElement);
   /** @type {Steer} */ let shown = {};
-  let moved = -Infinity; // when a person moved the slider last
+  let moved = -Infinity; // time when a person last moved the slider
   range.id = `${host.id}-strength`;
   label.setAttribute("for", range.id);
 
-  /** A strength; below 0, a share of the activity. @param {number} value */
+  /** Formats a strength; below 0, as a share of the activity. @param {number} value */
   const written = (value) => (value < 0 ? `−${-100 * value}%` : value ? `+${value}` : "0");
 
-  /** Where the slider's filled part begins and ends. */
+  /** Sets where the filled part of the slider begins and ends. */
   function fill() {
     const [value, min, max] = [range.value, range.min, range.max].map(Number);
     const [at, zero] = [value, 0].map((each) => (100 * (each - min)) / (max - min || 1));

@@ -1,4 +1,4 @@
-"""Layers x heads of small switches: each head, each layer's attention and feed-forward part, on, off or scaled."""
+"""A grid of small switches that turn each head, attention and feed-forward part on and off, or scale it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _TEMPLATE = """<div class="gb-switches">
 
 
 def switches(name: str, **wired: Any) -> Part:
-    """The switches of a view's `switches_data`; without layers it takes no room.
+    """Return the switches drawn from `switches_data`; without layers it is hidden.
 
-    A click on a switch, Enter or Space turns it off and on; + and − and the slider below scale it; a click on the
-    number of a layer is for both its branches, one on a column's name for all layers. Every change raises `.select`
-    with a payload of {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
-    `gpt.documents.edit_text`; of a head, also its "layer" and "head".
+    A click, Enter or Space turns a switch off and on; + and − and the slider below scale it. A click on the number of a
+    layer switches both its branches, a click on a column's name all layers. Every change raises `.select` with a
+    payload of {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
+    `gpt.documents.edit_text`. For a head, the payload also contains "layer" and "head".
     """
     return widget("switches", name, template=_TEMPLATE, **wired)
 
@@ -58,10 +58,13 @@ def switches_data(
     measured: int = 0,
     selected: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    """edits: the factors to show, as text. labels: a text for each of LABELS. answered: the number of the last change
-    that the edits contain; a later one stays as the person set it. costs: (n_layer, n_head), bits, how much each head's
-    removal changes on so many tokens that were measured. selected: layer and head that keys and slider are for, None
-    for the last that a person used."""
+    """Return the data of the switches.
+
+    edits: the factors to show, as text. labels: a text for each of LABELS. answered: number of the last change that the
+    edits contain; later changes stay as the person made them. costs: (n_layer, n_head), how much removing each head
+    changes the predictions, in bits. measured: number of tokens measured for the costs. selected: layer and head that
+    keys and slider affect, None for the last one used.
+    """
     return {
         "n_layer": n_layer,
         "n_head": n_head,

@@ -1,6 +1,5 @@
-// The parts of a model by the place of their switch in the grid. A part is a key such as "h3.2", "a3" or "f3".
-//
-// Row 0 stands for whole columns and column 0 for whole layers; then come attention, each head, the feed-forward part.
+// Maps the places of the switches in the grid to parts of a model. A part is a key such as "h3.2", "a3" or "f3". Row 0
+// stands for whole columns and column 0 for whole layers; then come attention, each head, the feed-forward part.
 
 /** @typedef {{n_layer: number, n_head: number}} Size */
 /** @typedef {[number, number]} Place row and column */
@@ -8,10 +7,10 @@
 /** The last column. @param {Size} size */
 export const lastColumn = ({ n_head }) => n_head + 2;
 
-/** Whether there is a switch; head numbers have none. @param {Size} size @param {Place} place */
+/** Whether a place has a switch; head numbers have none. @param {Size} size @param {Place} place */
 export const hasSwitch = (size, [row, column]) => row > 0 || column === 1 || column === lastColumn(size);
 
-/** Whether the switch is for one head. @param {Size} size @param {Place} place */
+/** Whether the switch affects a single head. @param {Size} size @param {Place} place */
 export const isHead = (size, [row, column]) => row > 0 && column > 1 && column < lastColumn(size);
 
 /** @param {Size} size @param {Place} place @returns {string[]} */

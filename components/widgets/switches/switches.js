@@ -1,11 +1,11 @@
 /**
- * A grid of switches, layers x heads: each head, each layer's attention and feed-forward part, on, off or scaled.
+ * A grid of switches, layers x heads: each head, each layer's attention and its feed-forward part, on, off or scaled.
  * @typedef {object} Switches
- * @property {number} [n_layer]  none: nothing is shown
+ * @property {number} [n_layer]  if missing, nothing is shown
  * @property {number} [n_head]
  * @property {string} [edits]  the factors other than 1, as `gpt.documents.edit_text` writes them
  * @property {number[] | null} [costs]  bits, for each head of each layer: the divergence caused by its removal
- * @property {number} [measured]  on so many tokens
+ * @property {number} [measured]  number of tokens measured for the costs
  * @property {number} [answered]  the number of the last change that `edits` contains
  * @property {[layer: number, head: number] | null} [selected]
  * @property {Record<string, string>} [labels]
@@ -18,7 +18,7 @@ import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactor
 
 /** @typedef {import("./grid.js").Place} Place */
 
-const STEP = 0.25; // of the keys + and −
+const STEP = 0.25; // step of the keys + and −
 const WIDEST = 13; // maximum number of head numbers
 let grids = 0;
 
@@ -33,9 +33,9 @@ function mount(root, host) {
   /** @type {Map<string, number>} */ let factors = new Map();
   /** @type {Switches | null} */ let shown = null;
   let size = { n_layer: 0, n_head: 0 };
-  /** @type {(HTMLElement | null)[][]} */ let cells = []; // null: a number, no switch
-  /** @type {Place} */ let at = [1, 2]; // the switch that keys and slider are for
-  let changes = 0; // that were sent
+  /** @type {(HTMLElement | null)[][]} */ let cells = []; // null for a number without a switch
+  /** @type {Place} */ let at = [1, 2]; // the switch that keys and slider affect
+  let changes = 0; // number of changes sent
 
   const factor = (/** @type {string} */ part) => factors.get(part) ?? 1;
 
@@ -66,7 +66,7 @@ function mount(root, host) {
     return bits === null ? words : `${words} · ${t("cost", { bits: bits.toPrecision(2) })}`;
   }
 
-  /** The text of a cell: layer and head numbers, short names above the two other columns. @param {Place} place */
+  /** The text of a cell: layer and head numbers, and short names above the other two columns. @param {Place} place */
   function text([row, column]) {
     const last = lastColumn(size);
     if (row > 0) return column === 0 ? String(row - 1) : "";
@@ -182,7 +182,7 @@ function mount(root, host) {
     if (!(cell instanceof HTMLElement)) return;
     const [row, column] = (cell.dataset.at ?? "").split(",").map(Number);
     at = [row, column];
-    if (event.shiftKey) point(); // for the slider alone
+    if (event.shiftKey) point(); // only moves the slider to this switch
     else toggle();
   });
   grid.addEventListener("keydown", (event) => {

@@ -1,4 +1,4 @@
-"""A small table of numbers: the first row names the columns, the first cell of each other row what it holds."""
+"""A small table of numbers. The first row names the columns, the first cell of each other row names the row."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _TEMPLATE = '<table class="gb-table"></table>'
 
 
 def table(name: str, *, words_from: int | None = None, **wired: Any) -> Part:
-    """The table of a view's "rows" of cells, each a text, never HTML.
+    """Return a table of the view's "rows". Each cell is text, never HTML.
 
-    words_from: the first of the columns that hold words.
+    words_from: the first column with words instead of numbers.
     """
     return widget("table", name, template=_TEMPLATE, options={"words_from": words_from}, **wired)

@@ -1,9 +1,9 @@
 /**
- * A small table: the first row has the column names, the first cell of each other row its name.
+ * A small table: the first row has the column names, the first cell of each other row the row's name.
  * @typedef {object} Table
  * @property {string[][]} [rows]  texts
  *
- * options: words_from: the first of the columns that hold words, or null
+ * options: words_from: the first column with words instead of numbers, or null
  */
 
 import { make } from "../dom.js";
@@ -37,7 +37,7 @@ function mount(root, { options }) {
     }
     shown = data;
     const wide = around.scrollWidth > around.clientWidth && getComputedStyle(around).overflowX === "auto";
-    if (wide) around.tabIndex = 0; // focusable, so that it scrolls by keyboard
+    if (wide) around.tabIndex = 0; // makes it focusable, so that it scrolls by keyboard
     else around.removeAttribute("tabindex");
   }
 

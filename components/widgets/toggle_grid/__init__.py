@@ -1,4 +1,4 @@
-"""Rows and columns of switches that are on or off."""
+"""Rows and columns of on-off switches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEMPLATE = """<div class="gb-toggle-grid" role="group"></div>"""
 
 
 def toggle_grid(name: str, **wired: Any) -> Part:
-    """The switches of a view's `toggle_grid_data`; without columns it takes no room.
+    """Return the switches drawn from `toggle_grid_data`; without columns it is hidden.
 
     A click raises `.select` with a payload of {"row", "column", "on": the new state}.
     """
@@ -28,9 +28,12 @@ def toggle_grid_data(
     marked: Collection[tuple[int, int]] = (),
     cell: str = "",
 ) -> dict[str, Any]:
-    """name: of all of them, for screen readers. rows, columns: what stands beside and above; a single row has nothing
-    beside. on, marked: (row, column) of those that are on, and that are framed. cell: the name of a switch, with {row}
-    and {column} for what stands beside and above."""
+    """Return the data of the switches.
+
+    name: of the whole grid, for screen readers. rows, columns: labels beside and above the switches; a single row has
+    no label. on, marked: (row, column) of the switches that are on, and of those with a frame. cell: name of a switch,
+    with {row} and {column} for its labels.
+    """
     return {
         "name": name,
         "rows": list(rows),

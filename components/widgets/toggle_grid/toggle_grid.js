@@ -1,11 +1,11 @@
 /**
  * Rows and columns of switches.
  * @typedef {object} ToggleGrid
- * @property {string} [name]  of all of them
- * @property {string[]} [rows]  what stands beside; of a single row nothing
- * @property {string[]} [columns]  what stands above; none: nothing is shown
- * @property {[number, number][]} [on]  row and column
- * @property {[number, number][]} [marked]
+ * @property {string} [name]  name of the whole grid
+ * @property {string[]} [rows]  labels beside the rows; a single row has none
+ * @property {string[]} [columns]  labels above the columns; without them, nothing is shown
+ * @property {[number, number][]} [on]  row and column of each switch that is on
+ * @property {[number, number][]} [marked]  row and column of each framed switch
  * @property {string} [cell]  the name of a switch, with {row} and {column}
  */
 
@@ -16,7 +16,7 @@ import { fill } from "../text.js";
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
-  let built = ""; // the names that the buttons were made for
+  let built = ""; // the names for which the buttons were made
   /** @type {HTMLButtonElement[][]} */ let buttons = [];
 
   /** @param {ToggleGrid} data */
@@ -63,7 +63,7 @@ function mount(root, host) {
     if (!place) return;
     const button = find(root, `[data-at="${place}"]`);
     const on = button.getAttribute("aria-pressed") !== "true";
-    if (buttons.length > 1) button.setAttribute("aria-pressed", String(on)); // a second click before the answer is seen
+    if (buttons.length > 1) button.setAttribute("aria-pressed", String(on)); // do not wait for the answer, so that a second click toggles back
     host.send({ row: place[0], column: place[1], on });
   });
   root.addEventListener("keydown", (event) => {

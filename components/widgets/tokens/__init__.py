@@ -1,6 +1,6 @@
-"""The token strip: a text as the model sees it, each token a chip that can be looked at and selected.
+"""The token strip: a text as the model sees it, with a chip for each token that can be inspected and selected.
 
-Its lines, one per token, only grow while a text streams, so that only the difference travels.
+While a text streams, its lines (one per token) only grow, so only new lines are sent.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _TEMPLATE = """<div class="gb-tokens">
 </div>"""
 
 TOKEN_LABELS: dict[str, str] = {
-    "name": "The text, token by token",  # what a screen reader calls the strip
-    "empty": "",  # what stands there before the first token
+    "name": "The text, token by token",  # name of the strip for screen readers
+    "empty": "",  # text shown before the first token
     "token": "token",
     "id": "id",
     "probability": "probability",
@@ -57,21 +57,22 @@ def tokens(
     one_line: bool = False,
     **wired: Any,
 ) -> Part:
-    """A token strip. `ids=True, selectable=False` is the small one under a prompt box; with `one_line` it scrolls
-    sideways, and only the text is shown. A click, Enter or Space on a chip raises `.select` with a payload of
-    {"index": position}.
+    """Return a token strip.
 
-    Data of its view:
-        doc: names the text; another one selects the newest token again.
-        lines: of `token_line`.
-        selected: a position; -1: the newest, followed as the text grows.
+    `ids=True, selectable=False` is the small strip under a prompt box. With `one_line` the strip scrolls sideways and
+    shows only the text. A click, Enter or Space on a chip raises `.select` with a payload of {"index": position}.
+
+    View data:
+        doc: identifies the text; a different one selects the newest token again.
+        lines: made by `token_line`.
+        selected: a position; -1 follows the newest token as the text grows.
         shade: a `shade_value`.
-        by: what the tint stands for while there is no shade: "probability", "rank", "entropy" or "surprisal".
-        parted: the position from which on the text is another than the one beside it; -1: nowhere.
+        by: quantity of the tint without a shade: "probability", "rank", "entropy" or "surprisal".
+        parted: the position from which on the text differs from the one beside it; -1 for none.
         marks: whether spaces are shown.
-        labels: all of TOKEN_LABELS' keys. With "surprisal" and "bits" among them the shade stands for -log2 of each
-            probability. With "curve" entropy and surprisal can be seen as lines along the text; that takes "entropy",
-            "surprise", "unit", "here" and "totals" as well.
+        labels: all keys of TOKEN_LABELS. With "surprisal" and "bits", the shade stands for -log2 of each probability.
+            With "curve", entropy and surprisal can be shown as lines along the text; this also requires "entropy",
+            "surprise", "unit", "here" and "totals".
     """
     options = {"ids": ids, "selectable": selectable, "one_line": one_line}
     return widget("tokens", name, template=_TEMPLATE, options=options, labels=TOKEN_LABELS | (labels or {}), **wired)
@@ -86,12 +87,12 @@ def token_line(
     data: bytes = b"",
     entropy: float | None = None,
 ) -> str:
-    """The line of one token: kind "p" for the prompt, "g" for what was generated, "h" for what was put in by hand.
+    """Return the line of one token.
 
-    `probability` in 0..1 and `rank` (1 = best) are what the model gave it before it was there; `entropy`, in bits, is
-    of the distribution that they are from. A token that is no whole character has the text "" and its bytes in
-    `data`, shown as \\xNN, as everywhere; so has the beginning of one after a text. The line ends with the names of
-    the invisible characters of the text, which the tooltip lists.
+    kind: "p" for the prompt, "g" for generated, "h" for inserted by hand. probability (0..1), rank (1 = best): the
+    token's in the prediction before it; entropy: of that prediction, in bits. data: bytes that do not form a whole
+    character, shown as \\xNN; the text is "" if the token has no others. The line ends with the names of the text's
+    invisible characters, which the tooltip lists.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]
@@ -104,12 +105,14 @@ def token_line(
 
 
 def shade_value(weights: np.ndarray) -> str:
-    """A value for `shade`: attention weights in 0..1, shape (S,), relative to the largest; "" goes back to
-    probabilities. Tokens after the S-th have none."""
+    """Return a value for `shade`: attention weights in 0..1, shape (S,), relative to the largest.
+
+    "" goes back to probabilities. Tokens after the S-th have no shade.
+    """
     weights = np.asarray(weights, dtype=np.float64)
     largest = float(weights.max(initial=0.0))
     levels = np.round(weights * (FULL / largest)) if largest > 0 else np.zeros_like(weights)
-    levels = np.maximum(levels, weights > 0).astype("<u2")  # what is not zero is not shown as zero
+    levels = np.maximum(levels, weights > 0).astype("<u2")  # non-zero weights stay non-zero
     return f"{largest:.6g}:{to_base64(levels)}"
 
 

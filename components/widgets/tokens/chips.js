@@ -1,11 +1,11 @@
-// One token as a chip, and keyboard navigation.
+// One token as a chip, and keyboard navigation between chips.
 
 import { make } from "../dom.js";
 import { marked, partsOf, visible } from "../text.js";
 
 /** @typedef {import("./tints.js").Token} Token */
 
-/** The token of a line, as `token_line` writes it. @param {string} line @returns {Token} */
+/** Parses a line of `token_line`. @param {string} line @returns {Token} */
 export function readToken(line) {
   try {
     const [id, text, probability, rank, kind, bytes, entropy = null, unseen = []] = JSON.parse(line);
@@ -16,8 +16,8 @@ export function readToken(line) {
 }
 
 /**
- * The nodes of a token: its chip, and the line breaks after it.
- * @param {Token} token @param {number} index @param {{ids?: boolean, selectable?: boolean}} options @param {string} word for "token"
+ * Makes the nodes of a token: its chip, and the line breaks after it.
+ * @param {Token} token @param {number} index @param {{ids?: boolean, selectable?: boolean}} options @param {string} word the word "token" in the page's language
  * @returns {[HTMLElement, ...string[]]}
  */
 export function makeChip(token, index, { ids = false, selectable = true }, word) {
@@ -28,7 +28,7 @@ export function makeChip(token, index, { ids = false, selectable = true }, word)
   if (!token.text.trim()) chip.setAttribute("aria-label", `${word} ${visible(token.text) || token.bytes || "∎"}`);
   if (token.text) {
     const [, inside, end] = /** @type {RegExpMatchArray} */ (token.text.match(/^([^]*?)(\n*)$/));
-    const line = ids ? chip.appendChild(make("span")) : chip; // a column would leave out a bare space
+    const line = ids ? chip.appendChild(make("span")) : chip; // a column layout would drop a bare space
     partsOf(inside).forEach((part, i) => part && line.append(i % 2 ? make("i", "gb-bytes", marked(part)) : part));
     if (token.bytes) line.append(make("i", "gb-bytes", token.bytes)); // the beginning of the next character
     if (end) chip.append(make("i", "gb-newline", "⏎".repeat(end.length)));
@@ -59,7 +59,7 @@ function onNextLine(chips, from, step) {
   return best;
 }
 
-/** Where a key goes from a chip; undefined for other keys. @param {string} key @param {HTMLElement[]} chips @param {HTMLElement} from */
+/** The chip that a key moves to; undefined for other keys. @param {string} key @param {HTMLElement[]} chips @param {HTMLElement} from */
 export function chipByKey(key, chips, from) {
   const at = chips.indexOf(from);
   if (key === "ArrowRight") return chips[at + 1] ?? from;

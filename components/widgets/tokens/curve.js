@@ -1,4 +1,4 @@
-// Entropy and surprisal along the text, as lines below the strip, from the data of the tokens.
+// Draws entropy and surprisal along the text, as lines below the strip.
 
 import { find, makeShape, setAll, setText } from "../dom.js";
 import { visible } from "../text.js";
@@ -8,7 +8,7 @@ import { inUnit, measured, surprisal } from "./tints.js";
 
 const [TOP, BOTTOM, LEFT] = [6, 18, 28]; // px
 
-/** The top of the scale: a whole even number of bits, at least 4. @param {number[]} values may be infinite */
+/** The top of the scale: an even integer of bits, at least 4. @param {number[]} values may be infinite */
 export const scaleTop = (values) => Math.max(4, 2 * Math.ceil(Math.max(0, ...values.filter(Number.isFinite)) / 2));
 
 /**
@@ -17,7 +17,7 @@ export const scaleTop = (values) => Math.max(4, 2 * Math.ceil(Math.max(0, ...val
  * @param {Token[]} strip.tokens  the same list, as it grows
  * @param {() => number} strip.selected
  * @param {(index: number) => void} strip.select
- * @param {(index: number) => void} strip.point  a token under the pointer; -1: none
+ * @param {(index: number) => void} strip.point  called with the token under the pointer; -1 for none
  * @param {import("./tints.js").Texts} strip.t
  */
 export function createCurve(root, { tokens, selected, select, point, t }) {
@@ -92,7 +92,7 @@ export function createCurve(root, { tokens, selected, select, point, t }) {
     place(hairline, pointed);
   }
 
-  /** Marks the token under the pointer; -1: none. @param {number} i */
+  /** Marks the token under the pointer; -1 for none. @param {number} i */
   function mark(i) {
     if (figure.hidden || i === pointed) return;
     pointed = i;

@@ -1,4 +1,4 @@
-// The depth of a token's tint by each of its numbers, and the labels at both ends of the scale.
+// Computes the depth of a token's tint for each quantity, and the labels at both ends of the scale.
 
 import { percent } from "../numbers.js";
 
@@ -8,8 +8,8 @@ import { percent } from "../numbers.js";
  * @property {string} text
  * @property {number | null} probability
  * @property {number | null} rank  1 = most likely
- * @property {"p" | "g" | "h"} kind  of the prompt, generated, inserted by hand
- * @property {string} [bytes]  of a token that is no whole character
+ * @property {"p" | "g" | "h"} kind  prompt, generated, or inserted by hand
+ * @property {string} [bytes]  for a token that is not a whole character
  * @property {number | null} entropy  bits
  * @property {[string, string][]} unseen  code points and names of its invisible characters
  *
@@ -42,7 +42,7 @@ const LEVELS = {
 /** The name of a scale, or the default for an unknown one. @param {string | undefined} by */
 export const scaleName = (by) => (by && LEVELS[by] ? by : "probability");
 
-/** 0..1; null: none. @param {string} by @param {Token} token */
+/** The depth of the tint in 0..1; null for none. @param {string} by @param {Token} token */
 export const tintLevel = (by, token) => LEVELS[by](token);
 
 /** The labels at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */

@@ -1,16 +1,16 @@
 /**
- * A text with a chip per token; updates only what changed.
+ * A text with one chip per token. Only changes are updated.
  * @typedef {object} Tokens
- * @property {string} [doc]  identifies the text; a new one selects the newest token
+ * @property {string} [doc]  identifies the text; a different one selects the newest token
  * @property {string[]} [lines]  the tokens, each a line of `token_line`
- * @property {number} [selected]  a position; -1: the newest token, followed as the text grows
- * @property {string} [shade]  a `shade_value`, drawn instead of the tint; "": none
+ * @property {number} [selected]  a position; -1 follows the newest token as the text grows
+ * @property {string} [shade]  a `shade_value`, drawn instead of the tint; "" for none
  * @property {string} [by]  the quantity of the tint: "probability", "rank", "entropy" or "surprisal"
- * @property {number} [parted]  the position of the first difference to the text beside it; -1: none
+ * @property {number} [parted]  position of the first difference from the text beside it; -1 for none
  * @property {boolean} [marks]  whether spaces are shown
  * @property {Record<string, string>} [labels]
  *
- * options: ids: small chips with their ids; selectable: false for a strip to look at; one_line: it scrolls sideways; labels
+ * options: ids: small chips with their ids; selectable: false for a display-only strip; one_line: scrolls sideways; labels
  */
 
 import { find, modified, setText } from "../dom.js";
@@ -36,13 +36,13 @@ function mount(root, host) {
   /** @type {string[]} */ const lines = [];
   /** @type {import("./tints.js").Token[]} */ const tokens = [];
   /** @type {string | undefined} */ let doc;
-  let chosen = -1; // the selected position; -1: the newest
-  /** @type {any} */ let serverSelection = -1; // the last selection of the server
-  /** @type {HTMLElement | undefined} */ let framed; // the chip that is framed
+  let chosen = -1; // the selected position; -1 for the newest
+  /** @type {any} */ let serverSelection = -1; // the server's last selection
+  /** @type {HTMLElement | undefined} */ let framed; // the framed chip
   /** @type {HTMLElement | undefined} */ let partedChip;
   let by = "probability";
   let shade = "";
-  let largest = 0; // the value of the full level
+  let largest = 0; // the weight at the full level
   /** @type {Uint16Array | null} */ let levels = null;
   /** @type {number[]} */ let shaded = []; // the current levels of the chips
   let showsMarks = false;
@@ -103,7 +103,7 @@ function mount(root, host) {
       shaded[i] = level;
       chips[i].style.setProperty("--s", (level / FULL).toFixed(3));
     });
-    const bits = t("surprisal"); // what the shade is where it is not attention
+    const bits = t("surprisal"); // what the shade means if it is not attention
     const ends = bits ? [`${bits} 0`, `${largest.toFixed(1)} ${t("bits")}`] : [`${t("attention")} 0%`, percent(largest)];
     const [low, high] = levels ? ends : tintEnds(by, t);
     setText(from, low);
@@ -182,7 +182,7 @@ function mount(root, host) {
     showParting(data.parted ?? -1);
     if (Boolean(data.marks) !== showsMarks) showMarks((showsMarks = !showsMarks));
     root.classList.toggle("gb-nothing", chips.length === 0);
-    if (always) document.body.dataset.text = chips.length ? "some" : "none"; // `:has` asks at every change
+    if (always) document.body.dataset.text = chips.length ? "some" : "none"; // faster than `:has`, which is evaluated at every change
     if (atEnd && (changed || width !== strip.clientWidth)) strip.scrollTop = strip.scrollHeight;
     if (width !== strip.clientWidth) scrollSideways();
     width = strip.clientWidth;

@@ -1,4 +1,4 @@
-"""The branches of a text as a small picture: a line for each, from where it parts to where it ends."""
+"""The branches of a text as a small picture: a line for each, from where it forks to where it ends."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TEMPLATE = """<figure class="gb-tree">
 
 @dataclass(frozen=True)
 class Lane:
-    """One line of the picture, in tokens from the start of the text.
+    """One line of the picture, with places in tokens from the start of the text.
 
-    start, end: where it parts from the line number `parent` (None for the first) and where it ends.
-    reached: how far the current text follows it, below `start` for not at all; here: whether the text ends on it.
-    label: its words. sent: what the server gets when it is chosen.
+    start, end: where it forks from line number `parent` (None for the first line), and where it ends. reached: how far
+    the current text follows it, below `start` for not at all; here: whether the text ends on it. label: its text. sent:
+    what choosing it sends to the server.
     """
 
     parent: int | None
@@ -34,14 +34,13 @@ class Lane:
 
 
 def tree(name: str, **wired: Any) -> Part:
-    """The picture of a view's `tree_data`; without lanes it takes no room.
+    """Return the picture drawn from `tree_data`; without lanes it is hidden.
 
-    A click, Enter or Space on a line raises `.select` with what it sends as payload; the arrow keys go from line to
-    line.
+    A click, Enter or Space on a line raises `.select` with its payload; the arrow keys move between lines.
     """
     return widget("tree", name, template=_TEMPLATE, **wired)
 
 
 def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:
-    """What a tree shows. lanes: each after its parent. text: what stands above it."""
+    """Return the data of a tree. lanes: each after its parent. text: shown above the tree."""
     return {"text": text, "lanes": [asdict(lane) for lane in lanes]}

@@ -1,29 +1,29 @@
-// Layout of the lines of a tree of branches.
+// Layout of the lines in a tree of branches.
 
 /**
  * @typedef {object} Lane
- * @property {number | null} parent  the index of its parent
+ * @property {number | null} parent  index of its parent lane
  * @property {number} start  the position of the fork, in tokens
- * @property {number} end  its end, in tokens
+ * @property {number} end  position of its end, in tokens
  * @property {number} reached  the last position that the current text shares with it, below `start` for none
  * @property {boolean} here  whether the current text ends on it
  * @property {string} label
- * @property {object} sent  the payload when it is chosen
+ * @property {object} sent  payload sent when it is chosen
  */
 
 export const ROW = 28; // px
 const [EDGE, BEND] = [10, 8]; // px
 
-/** The middle of a row, in px. @param {number} row */
+/** The vertical middle of a row in px. @param {number} row */
 const y = (row) => ROW * (row + 0.5);
 
-/** The place of a token in px. @param {Lane[]} lanes @param {number} width */
+/** Returns a function that maps a token position to px. @param {Lane[]} lanes @param {number} width */
 function scale(lanes, width) {
   const deepest = Math.max(1, ...lanes.map((lane) => lane.end));
   return (/** @type {number} */ depth) => EDGE + (depth / deepest) * (width - 2 * EDGE);
 }
 
-/** The path of each lane, of the part that the text follows, and of its tip: "" where there is none. @param {Lane[]} lanes @param {number} width px */
+/** The paths of each lane, of the part that the text follows, and of its tip; "" for a missing one. @param {Lane[]} lanes @param {number} width px */
 export function lanePaths(lanes, width) {
   const x = scale(lanes, width);
   return lanes.map((lane, row) => {

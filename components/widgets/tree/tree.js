@@ -1,8 +1,8 @@
 /**
- * The branches of a text: a row for each, with its line on the left and its text beside it.
+ * The branches of a text: one row each, with its line on the left and its text beside it.
  * @typedef {object} Tree
  * @property {string} [text]  the text above it
- * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; none: the widget is hidden
+ * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; if missing, the widget is hidden
  */
 
 import { find, make, makeShape, setText } from "../dom.js";
