@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
@@ -80,13 +80,19 @@ class Steering:
     def __hash__(self) -> int:
         return hash((self.layer, self.concept))
 
-    def apply(self, x: Tensor, start: int) -> Tensor:
-        """The stream x (..., T, C) with the vector added. start: absolute position of its first row."""
+    def apply(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Return the stream x (..., T, C) with the vector added. positions: absolute positions of its rows, (T,)."""
         if self.activity is None:
             return x + self.value.to(x)
-        is_first = torch.arange(start, start + x.shape[-2], device=x.device) == 0
-        activity = self.activity(x).to(x).masked_fill(is_first, 0)  # (..., T)
+        activity = self.activity(x).to(x).masked_fill(positions == 0, 0)  # (..., T)
         return x + activity[..., None] * self.value.to(x)
+
+
+def steer(x: Tensor, steering: Sequence[Steering], positions: Tensor) -> Tensor:
+    """Apply vectors of one layer to the stream x (..., T, C), those that depend on an activity last."""
+    for each in sorted(steering, key=lambda each: each.activity is not None):
+        x = each.apply(x, positions)
+    return x
 
 
 def check_patchable(name: str) -> None:
@@ -319,6 +325,11 @@ class Edits:
         """Return the edits without patches and hooks at a position, which belong to one text."""
         return replace(self, patches=(), hooks=tuple(hook for hook in self.hooks if hook.position is None))
 
+    @property
+    def only_steers(self) -> bool:
+        """Whether these edits only add vectors to the residual stream."""
+        return replace(self, steering=()) == Edits()
+
     def has_hook(self, layer: int, name: str) -> bool:
         """Return whether a hook changes this activation."""
         return any((hook.layer, hook.name) == (layer, name) for hook in self.hooks)
@@ -363,10 +374,9 @@ class Edits:
                     )
                 if 0 <= patch.position - start < value.shape[1]:
                     value[:, patch.position - start] = patch.value.to(value)
-        if name == "resid_post":
-            for each in sorted(self.steering, key=lambda each: each.activity is not None):
-                if each.layer == layer:
-                    value = each.apply(value, start)
+        if name == "resid_post" and self.steering:
+            positions = torch.arange(start, start + value.shape[-2], device=value.device)
+            value = steer(value, [each for each in self.steering if each.layer == layer], positions)
         for hook in self.hooks:
             if (hook.layer, hook.name) == (layer, name):
                 value = hook.apply(value, start)

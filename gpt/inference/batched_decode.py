@@ -1,20 +1,22 @@
 """One forward pass over several texts of different lengths, each with its own key-value cache.
 
 The linear layers run once over the tokens of all texts. Attention runs once for all texts that read a single token, and
-separately for each prompt. The results equal those of `GPT.hidden_states` for each text. Traces, edits, padding and
-dropout are not supported.
+separately for each prompt. The results equal those of `GPT.hidden_states` for each text. Each text may have its own
+steering. Traces, other edits, padding and dropout are not supported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from functools import partial
+from itertools import accumulate, chain
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from gpt.cache import KVCache
+from gpt.edits import Edits, Hook, Steering, steer
 from gpt.inference.decode_cache import Block, DecodeCache
 from gpt.layers import attention_scores
 from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock, causal_mask
@@ -31,6 +33,7 @@ class PromptPart:
     def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
         self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
         T = len(ids)
+        self.rows = [range(T)]  # of its text, as in `StepPart`
         mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
         self.context = ctx.with_window(model.config, T, model.device)  # queries and keys are already rotated
@@ -40,10 +43,9 @@ class PromptPart:
         ctx = self.context.of_layer(module.config, module.layer)
         return module.attend(q[None], k[None], v[None], ctx)[0]
 
-    def finish(self, states: Tensor) -> list[Tensor]:
-        """Advance the cache and return the states (T, C) as a list of one text."""
+    def finish(self) -> None:
+        """Advance the cache."""
         self.cache.advance(len(self.ids))
-        return [states]
 
 
 class StepPart:
@@ -53,13 +55,14 @@ class StepPart:
         n_rows = len(ids)
         self.caches, self.block = caches, block
         self.places = block.place(caches)
+        self.rows = [range(i, i + 1) for i in self.places]  # of each text, among those of this part
         self.ids, self.positions = [0] * n_rows, [0] * n_rows
         for i, token_id, cache in zip(self.places, ids, caches, strict=True):
             self.ids[i], self.positions[i] = token_id, cache.length
         kv = block.kv[:n_rows, :, :, : max(self.positions) + 1]  # (R, n_layer, 2 kv, S, hs)
         self.layers = kv.unbind(1)
         self.keys, self.values = (half.unbind(1) for half in kv.chunk(2, dim=2))  # (R, kv, S, hs) each
-        self.rows, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
+        self.every, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
         self.mask = self._mask(None)
         self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
         self.new: list[Tensor] = []  # per layer
@@ -75,7 +78,7 @@ class StepPart:
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend to the rows: q (nh, R, hs), k and v (kv, R, hs) -> (nh, R, hs)."""
         layer, new = module.layer, torch.cat((q, k, v)).transpose(0, 1)  # (R, nh + 2 kv, hs)
-        self.layers[layer][self.rows, :, self.ends] = new[:, len(q) :]
+        self.layers[layer][self.every, :, self.ends] = new[:, len(q) :]
         self.new.append(new)
         queries = new[:, : len(q)].unflatten(1, (len(k), -1))  # (R, kv, nh / kv, hs), grouped by key head
         keys, values = self.keys[layer], self.values[layer]  # (R, kv, S, hs)
@@ -88,13 +91,12 @@ class StepPart:
             y = (attn_scores + mask).softmax(dim=-1) @ values
         return y.flatten(1, 2).transpose(0, 1)
 
-    def finish(self, states: Tensor) -> list[Tensor]:
-        """Advance the caches and split the states (R, C) into (1, C) per text."""
+    def finish(self) -> None:
+        """Advance the caches."""
         new = torch.stack(self.new)  # (n_layer, R, heads, hs)
         for i, cache in zip(self.places, self.caches, strict=True):
             cache.append(new[:, i])
         self.block.advance(self.places)
-        return [states[i : i + 1] for i in self.places]
 
 
 @torch.inference_mode()
@@ -103,12 +105,14 @@ def batched_hidden_states(
     texts: Sequence[Sequence[int]],
     caches: Sequence[KVCache],
     decode_cache: DecodeCache,
+    steering: Sequence[tuple[Steering, ...]] | None = None,
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
-    texts: T ids each, where T may differ. caches: with batch size 1. decode_cache: of this model.
+    texts: T ids each, where T may differ. caches: with batch size 1. decode_cache: of this model. steering: of each
+    text; None for no text.
     Returns the states of each text after the final norm, (T, C).
-    Raises ValueError, without changing any cache, if a text does not fit its cache.
+    Raises ValueError, without changing any cache, if a text does not fit its cache, or its steering the model.
     """
     for ids, cache in zip(texts, caches, strict=True):
         cache.check_room(len(ids))
@@ -128,8 +132,38 @@ def batched_hidden_states(
         split = zip(*(each.split(sizes, dim=1) for each in (q, k, v)), strict=True)
         return torch.cat([part.attend(module, *of_part) for part, of_part in zip(parts, split, strict=True)], dim=1)
 
-    ctx = ForwardContext(is_causal=False, attention=attention).with_positions(model.config, positions)
+    starts = accumulate(sizes, initial=0)
+    rows = [
+        range(start + each.start, start + each.stop)
+        for start, part in zip(starts, parts, strict=False)
+        for each in part.rows
+    ]
+    rows_of = dict(zip([*(cache for _, cache in prompts), *together], rows, strict=True))
+    edits = None if steering is None else _edits(model, steering, [rows_of[cache] for cache in caches], positions)
+    ctx = ForwardContext(is_causal=False, attention=attention, edits=edits).with_positions(model.config, positions)
     states = model.hidden_states_in(ctx, idx, positions)  # (N, C)
-    finished = [part.finish(of_part) for part, of_part in zip(parts, states.split(sizes), strict=True)]
-    states_of = dict(zip([*(cache for _, cache in prompts), *together], chain(*finished), strict=True))
-    return [states_of[cache] for cache in caches]
+    for part in parts:
+        part.finish()
+    return [states[rows_of[cache].start : rows_of[cache].stop] for cache in caches]
+
+
+def _edits(
+    model: GPT, steering: Sequence[tuple[Steering, ...]], rows: Sequence[range], positions: Tensor
+) -> Edits | None:
+    """Return hooks that steer the rows of each text among those of the pass; None if no text is steered."""
+    steered: dict[tuple[Steering, ...], list[int]] = {}  # texts with the same steering are one
+    for each, its_rows in zip(steering, rows, strict=True):
+        if each:
+            steered.setdefault(each, []).extend(its_rows)
+    groups = [(each, torch.tensor(of_all, device=positions.device)) for each, of_all in steered.items()]
+
+    def apply(layer: int, x: Tensor) -> Tensor:
+        for each, of_all in groups:
+            vectors = [vector for vector in each if vector.layer == layer]
+            x[of_all] = steer(x[of_all], vectors, positions[of_all])
+        return x
+
+    Edits(steering=tuple(chain(*steered))).check(model.config)
+    layers = sorted({each.layer for each in chain(*steered)})
+    hooks = tuple(Hook("resid_post", layer, partial(apply, layer)) for layer in layers)
+    return Edits(hooks=hooks) if hooks else None

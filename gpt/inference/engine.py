@@ -238,11 +238,11 @@ class Engine:
         return chosen
 
     def _batches(self, requests: Sequence[ReadRequest], chunk: int) -> Iterator[list[ReadRequest]]:
-        """Yield the requests of each forward pass. A request with edits gets its own pass."""
+        """Yield the requests of each forward pass. A request with edits other than steering gets its own pass."""
         batch: list[ReadRequest] = []
         n_tokens = 0
         for request in requests:
-            if request.edits is not None or not self._can_batch:
+            if not self._shares(request):
                 yield [request]
                 continue
             size = min(chunk, len(request.ids) - request.n_read)
@@ -281,12 +281,16 @@ class Engine:
 
     def _hidden_states(self, batch: list[ReadRequest], parts: Sequence[Sequence[int]]) -> list[Tensor]:
         """Compute the states of each request, (T, C)."""
-        edits = batch[0].edits
-        if self._can_batch and edits is None:
+        if self._shares(batch[0]):
             caches = [request.cache for request in batch]
-            return batched_hidden_states(self.model, parts, caches, self._decode_cache)
+            steering = [() if request.edits is None else request.edits.steering for request in batch]
+            return batched_hidden_states(self.model, parts, caches, self._decode_cache, steering)
         idx = torch.tensor([parts[0]], device=self.model.device)
-        return list(self.model.hidden_states(idx, cache=batch[0].cache, edits=edits))
+        return list(self.model.hidden_states(idx, cache=batch[0].cache, edits=batch[0].edits))
+
+    def _shares(self, request: ReadRequest) -> bool:
+        """Return whether a request can share a forward pass with others."""
+        return self._can_batch and (request.edits is None or request.edits.only_steers)
 
     def _distributions(self, states: Tensor) -> list[NextTokenDistribution]:
         """Compute the next-token distribution for each of the states (B, C)."""

@@ -3,7 +3,8 @@ from random import Random
 import pytest
 import torch
 
-from gpt import GPT, GPTConfig, KVCache
+from gpt import GPT, Edits, GPTConfig, KVCache
+from gpt.edits import Steering
 from gpt.inference import decode_cache
 from gpt.inference.batched_decode import batched_hidden_states, can_batch
 from gpt.inference.decode_cache import DecodeCache
@@ -67,6 +68,32 @@ def test_texts_of_different_lengths_read_together_equal_the_model_on_each(model)
         assert torch.allclose(states, model.hidden_states(text, cache=whole)[0, start:], **CLOSE)
         assert cache.length == text.shape[1]
         assert same_content(cache, whole, cache.length)
+
+
+@torch.inference_mode()
+def test_each_text_has_its_own_steering(model):
+    """A vector in two texts, one that depends on the stream in a third, both in a fourth; prompts and single tokens."""
+    width = model.config.n_embd
+    plain = Steering(0, torch.randn(width, generator=torch.Generator().manual_seed(1)))
+    removed = Steering(
+        0, torch.randn(width, generator=torch.Generator().manual_seed(2)), None, lambda x: x[..., 3].relu()
+    )
+    later = Steering(1, torch.randn(width, generator=torch.Generator().manual_seed(3)))
+    steering = [(plain,), (), (removed,), (removed, later, plain), (plain,)]
+    caches = [KVCache(model.config) for _ in steering]
+    texts = [torch.randint(40, (1, n)) for n in (5, 4, 6, 3, 1)]
+    shared = DecodeCache()
+    for start, stop in ((0, -3), (-3, -2), (-2, None)):
+        unread = [text[0, start:stop] for text in texts]
+        parts = [(i, ids.tolist()) for i, ids in enumerate(unread) if len(ids)]
+        found = batched_hidden_states(
+            model, [ids for _, ids in parts], [caches[i] for i, _ in parts], shared, [steering[i] for i, _ in parts]
+        )
+        for (i, ids), states in zip(parts, found, strict=True):
+            read = texts[i][:, : caches[i].length]
+            expected = model.hidden_states(read, edits=Edits(steering=steering[i]))[0, -len(ids) :]
+            assert torch.allclose(states, expected, **CLOSE)
+    assert [cache.length for cache in caches] == [text.shape[1] for text in texts]
 
 
 @torch.inference_mode()

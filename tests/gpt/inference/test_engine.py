@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from gpt import Edits, Generation, KVCache, LoadedModel, SamplingParams, generate
+from gpt.edits import Steering
 from gpt.inference import engine as engine_module
 from gpt.inference.engine import BATCH_TOKENS, CHUNK_TOKENS, Engine, ReadRequest
 from gpt.inference.packed_linear import pack
@@ -154,6 +155,18 @@ def test_a_pass_reads_steps_and_prompts_together_up_to_its_limit(loaded):
     requests = [request([1] * size, KVCache(loaded.model.config)) for size in sizes]
     assert [[len(one.ids) for one in batch] for batch in engine._batches(requests, 60)] == [[5, 1, 60, 60, 1], [2, 1]]
     assert sum(sizes[:5]) <= BATCH_TOKENS < sum(sizes[:6]) + 1
+
+
+def test_a_steered_text_shares_a_pass_and_one_with_other_edits_has_its_own(loaded):
+    engine = Engine(loaded.model)
+    vector = Steering(0, torch.ones(loaded.model.config.n_embd))
+    edits = [None, Edits(steering=(vector,)), Edits(steering=(vector,), drop_positions=True), Edits()]
+    requests = [ReadRequest([1], KVCache(loaded.model.config), each, lambda *read: read) for each in edits]
+    batches = list(engine._batches(requests, 60))
+    assert [[one.edits for one in batch] for batch in batches] == [[edits[2]], [edits[0], edits[1], edits[3]]]
+    plain, steered = engine._hidden_states(batches[1][:2], [[1], [1]])
+    assert torch.allclose(plain, loaded.model.hidden_states(torch.tensor([[1]]))[0], **CLOSE)
+    assert torch.allclose(steered, loaded.model.hidden_states(torch.tensor([[1]]), edits=edits[1])[0], **CLOSE)
 
 
 def test_a_round_waits_for_each_text_once_and_not_for_its_last_request(loaded):
