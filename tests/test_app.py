@@ -19,6 +19,8 @@ import app
 from gpt.models.registry import remove_model
 from gpt.models.sources import DEFAULT_MODEL
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parent.parent
 
 

@@ -12,6 +12,8 @@ from examples.fine_tune import fine_tune
 from gpt import SamplingParams, generate, load_model
 from gpt.models.registry import remove_model
 
+pytestmark = pytest.mark.thorough
+
 RHYME = "Twinkle, twinkle, little star, how I wonder what you are! Up above the world so high. "
 
 

@@ -19,6 +19,8 @@ from packaging.utils import canonicalize_name
 
 import gpt
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parent.parent
 MAX_WHEEL_BYTES = 40_000_000
 GENERATE = """

@@ -10,6 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import SIZE
 from tests.browser.playground_page import open_tab, switch_theme
 
+pytestmark = pytest.mark.thorough
+
 SETTLED = {  # a tab, and what is on it once its pictures have come
     "playground": "#heatmap .main-svg",
     "inside": "#flow [data-part=stack]",

@@ -59,6 +59,7 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
     expect(change.locator("#change-says")).to_contain_text("After “Tom”")
 
 
+@pytest.mark.thorough
 def test_a_switch_stays_as_it_was_set_last_when_older_edits_arrive(change):
     """The server answers each change; what was changed since must not go back meanwhile."""
     kept = change.evaluate(

@@ -46,6 +46,7 @@ def test_a_message_is_typed_inside_its_template(page: Page, address: str) -> Non
     expect(page.locator("#prompt .gb-control")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_the_template_is_written_around_a_composed_message_once_it_is_committed(page: Page, address: str) -> None:
     open_playground(page, address)
     box, keyboard = page.locator("#prompt textarea"), page.context.new_cdp_session(page)

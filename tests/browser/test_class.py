@@ -8,6 +8,8 @@ from playwright.sync_api import expect
 from components.page import build_app, launch_options
 from tests.browser.playground_page import open_more, open_playground, open_tab, tab
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def classes(serve):

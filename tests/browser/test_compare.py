@@ -80,6 +80,7 @@ def test_a_preset_writes_what_is_typed_and_writing_can_be_stopped_and_refused_in
     expect(compare.locator("#compare-generate")).to_be_enabled()
 
 
+@pytest.mark.thorough
 def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
     prompt, right = compare.locator("#compare-prompt textarea"), compare.locator("#compare-right-prompt textarea")
     prompt.fill("The cat")
@@ -98,6 +99,7 @@ def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
     expect(compare.locator("#compare-generate")).to_be_enabled()
 
 
+@pytest.mark.thorough
 def test_a_way_through_the_tree_becomes_the_document(compare):
     compare.locator("#compare-part label").last.click()
     expect(compare.locator("#beams-chosen")).to_contain_text("It ends at step")  # the first search, of an example

@@ -12,6 +12,8 @@ from tests.browser.playground_page import open_tab, says, tab
 from tests.conftest import randomized
 from tests.gpt.family_configs import FAMILIES
 
+pytestmark = pytest.mark.thorough
+
 PICTURES = {
     "playground": ("heatmap .main-svg", "bars [role=option]"),
     "inside": ("flow canvas", "heads canvas"),

@@ -51,6 +51,7 @@ def test_it_plays_pauses_steps_by_keys_writes_the_token_it_draws_and_is_left_at_
     expect(opened).not_to_have_url(re.compile("film="))
 
 
+@pytest.mark.thorough
 def test_a_link_opens_a_beat_paused_and_without_motion_the_film_is_a_slideshow(page, site):
     page.emulate_media(reduced_motion="reduce")
     page.set_viewport_size({"width": 390, "height": 844})

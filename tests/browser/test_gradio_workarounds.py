@@ -15,6 +15,8 @@ from components.gradio_workarounds import LingeringStream
 from components.page import launch_options
 from tests.canary import lacking
 
+pytestmark = pytest.mark.thorough
+
 AT_ONCE = 5_000  # milliseconds, for what holds already
 OVERTAKEN_SECONDS = 0.3  # by which the end of a stream comes after the answer to a request
 

@@ -113,6 +113,7 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     show_numbers(opened, False)
 
 
+@pytest.mark.thorough
 def test_hints_for_the_keys_are_hidden_on_a_touch_screen(browser: Browser, site: str) -> None:
     phone = browser.new_page(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
     phone.goto(f"{site}?tab=inside")
@@ -197,6 +198,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     expect(opened.locator("#trace-said")).to_contain_text("Positions 0 to 12")
 
 
+@pytest.mark.thorough
 def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty_page(page: Page, site: str) -> None:
     open_playground(page, site)
     page.locator("#prompt textarea").fill("The dog")

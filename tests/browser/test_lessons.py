@@ -103,6 +103,7 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     expect(lessons.locator("#lesson-body .gb-solution summary").first).to_have_text("显示答案")
 
 
+@pytest.mark.thorough
 def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_was_given(page, site):
     page.goto(site)
     page.locator("#language").get_by_text("中文").click()

@@ -53,6 +53,7 @@ def test_a_link_opens_an_inner_tab_and_its_row_remembers_it(page, site):
     expect(tab(page, "Shapes")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.thorough
 def test_the_answer_to_a_click_on_a_tab_does_not_undo_a_later_one(page, site):
     open_playground(page, site)
     page.evaluate(
@@ -102,6 +103,7 @@ def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens
     expect(page).to_have_url(address)
 
 
+@pytest.mark.thorough
 def test_a_row_of_tabs_is_one_stop_of_the_keyboard_with_arrows(opened):
     opened.locator(".gb-skip a").press("Enter")
     expect(opened.locator("#tabs > [role=tabpanel]:focus")).to_have_count(1)

@@ -55,6 +55,7 @@ def opened(stay, site):
     return stay(lambda page: open_playground(page, site))
 
 
+@pytest.mark.thorough
 def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site):
     open_playground(page, site)
     expect(says(page, "bars")).to_contain_text("After")
@@ -77,6 +78,7 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(page.locator("html")).to_have_attribute("lang", "zh")
 
 
+@pytest.mark.thorough
 def test_a_page_under_a_path_that_the_app_does_not_know_says_so(browser, site):
     visitor = browser.new_page()
     visitor.route("**/lab/**", lambda route: route.continue_(url=route.request.url.replace("/lab/", "/")))
@@ -95,6 +97,7 @@ def test_the_first_screen_is_there_before_gradio_in_the_language_of_the_browser(
     visitor.close()
 
 
+@pytest.mark.thorough
 def test_a_browser_in_chinese_opens_with_poems(browser, site):
     visitor = browser.new_page(locale="zh-CN")
     visitor.goto(site)
@@ -245,6 +248,7 @@ def shown_next(opened):
     return says(opened, "bars").text_content(), opened.locator("#bars [role=option]").all_text_contents()
 
 
+@pytest.mark.thorough
 def test_while_an_input_method_composes_a_word_the_prediction_follows_it_as_if_it_were_typed(opened):
     box, words = opened.locator("#prompt textarea"), (" r", " ra", " ran")
     box.fill("The dog")
@@ -267,6 +271,7 @@ def test_while_an_input_method_composes_a_word_the_prediction_follows_it_as_if_i
     assert len({sentence for sentence, _ in composed}) == 3
 
 
+@pytest.mark.thorough
 def test_composed_pinyin_is_neither_lost_nor_doubled_and_the_document_is_the_committed_text(opened):
     box = opened.locator("#prompt textarea")
     box.fill("The dog ran")
@@ -305,6 +310,7 @@ def test_what_is_typed_and_deleted_at_once_leaves_the_prediction_as_it_was(opene
     assert shown_next(opened) == before
 
 
+@pytest.mark.thorough
 def test_invisible_characters_have_marks_and_names_and_what_is_typed_stays(opened):
     box, typed = opened.locator("#prompt textarea"), "A\u00a0cat\u200b \u202eran\u202c to \u05e9\u05dc\u05d5\u05dd 12"
     box.fill(typed)
@@ -318,6 +324,7 @@ def test_invisible_characters_have_marks_and_names_and_what_is_typed_stays(opene
     expect(opened.locator("#strip .gb-tip")).to_contain_text("ZERO WIDTH SPACE")
 
 
+@pytest.mark.thorough
 def test_what_is_pasted_before_the_page_has_its_session_counts_and_two_visitors_have_two_texts(opened, page, site):
     generate(opened, "The dog", length=2)
     page.goto(site)
@@ -367,6 +374,7 @@ def test_a_text_is_written_on_and_again_to_the_same_end_for_the_same_seed_and_ca
     expect(opened.locator("#generate")).to_be_enabled()
 
 
+@pytest.mark.thorough
 def test_nothing_jumps_while_a_text_is_written(opened):
     generate(opened, "Once upon a time", length=2)
     set_run(opened, 60, pace="16")
@@ -435,6 +443,7 @@ def test_another_model_writes_at_once_and_an_example_fills_the_prompt_and_writes
     expect(opened.locator("#bars [role=option]").first).to_contain_text("Once")  # what the model would begin with
 
 
+@pytest.mark.thorough
 def test_any_text_is_shown_as_text(opened):
     prompt = "<img src=x onerror=alert(1)><script>alert(2)</script> ${alert(1)} {{x}} <b>b</b> a\x00b \u202e 你好 é 👩"
     generate(opened, prompt, length=2)

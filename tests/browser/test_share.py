@@ -97,6 +97,7 @@ def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_s
     expect(page.locator("#prompt textarea")).to_have_value(before)
 
 
+@pytest.mark.thorough
 def test_a_duplicate_of_a_browser_tab_has_the_same_text_and_a_session_of_its_own(opened):
     before, session = text(opened), "sessionStorage.getItem('glassbox-session')"
     with opened.expect_popup() as popup:
@@ -138,6 +139,7 @@ def test_a_document_that_was_saved_opens_again_and_a_file_that_is_none_is_a_sent
     assert "Generation(" in opened.locator("#share-files textarea").input_value()
 
 
+@pytest.mark.thorough
 def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
     unfold_bars(opened)
     fill = opened.locator("#pipeline-bars .bars path").first.evaluate("bar => getComputedStyle(bar).fill")
@@ -160,6 +162,7 @@ def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
             expect(opened.locator("#pipeline-bars .bars path").first).not_to_have_css("fill", fill)
 
 
+@pytest.mark.thorough
 def test_a_chart_saved_as_html_is_the_same_chart_without_network(opened, browser, tmp_path):
     unfold_bars(opened)
     opened.locator("#pipeline-bars figure").hover()

@@ -67,6 +67,7 @@ def test_bars_put_tokens_in_by_mouse_and_keyboard_and_undo_redo_and_branches_lea
     assert text(opened).startswith(first)
 
 
+@pytest.mark.thorough
 def test_any_text_and_any_token_of_the_vocabulary_can_be_put_there(opened):
     generate(opened, "The dog", length=2)
     box, hits = opened.locator("#box textarea"), opened.locator("#hits button")
@@ -98,6 +99,7 @@ def test_back_to_a_token_and_on_from_there(opened):
     expect(opened.locator(CHIPS)).to_have_count(9)
 
 
+@pytest.mark.thorough
 def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(opened):
     opened.locator("#clear").click()  # branches of another test would be shown again
     opened.locator("#prompt textarea").fill("Once upon a time")
@@ -140,6 +142,7 @@ def test_tints_lines_and_the_draw_say_how_sure_the_model_was(opened):
     opened.locator("#shading label", has_text="probability").click()
 
 
+@pytest.mark.thorough
 def test_each_bar_of_the_picture_lies_under_the_button_of_its_token_at_any_width(opened):
     generate(opened, "Once upon a time", length=2)
     opened.locator("#pipeline > summary").click()

@@ -8,6 +8,8 @@ from playwright.sync_api import expect
 from gpt.training.tasks import TASKS, TaskDataset
 from tests.browser.playground_page import open_playground, open_tab
 
+pytestmark = pytest.mark.thorough
+
 PATIENT = 120_000  # ms
 CHIPS = "#strip .gb-strip [role=option]"
 EXAMPLE = TaskDataset(TASKS["reverse"]).test_examples[0]

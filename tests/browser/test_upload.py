@@ -13,6 +13,8 @@ from tests.conftest import randomized
 from tests.parity.reference_models import NanoGPT
 from tests.parity.separate_qkv_models import LectureGPT, OldMinGPT
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def url(serve):

@@ -95,6 +95,7 @@ def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model
     expect(page.locator("#why-because")).to_contain_text("前面没有词可以回看")
 
 
+@pytest.mark.thorough
 def test_tokens_cells_and_heads_are_selected_in_every_tab(why):
     ask(why, 0)
     expect(says(why, "lens")).to_contain_text("At “It”, the final top token")
@@ -117,6 +118,7 @@ def test_tokens_cells_and_heads_are_selected_in_every_tab(why):
     about(why, 7)
 
 
+@pytest.mark.thorough
 def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     ask(why, 9)
     flow = why.locator("#why-flow")
@@ -149,6 +151,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, to B")
 
 
+@pytest.mark.thorough
 def test_watched_tokens_are_chosen_or_typed_and_stay_at_another_position(why):
     ask(why, 5)
     options = why.locator("#why-watch datalist option").all_text_contents()

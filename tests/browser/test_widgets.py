@@ -242,6 +242,7 @@ def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> 
     assert page.locator("#chart").bounding_box() == reserved
 
 
+@pytest.mark.thorough
 def test_everything_is_found_under_a_path_of_its_own(page: Page) -> None:
     outer = FastAPI(routes=[APIRoute("/favicon.ico", lambda: None)])  # Chromium asks for it
     gr.mount_gradio_app(outer, demo(), path="/inner/app", ssr_mode=False, **OPTIONS)

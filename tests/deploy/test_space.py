@@ -19,6 +19,8 @@ import pytest
 
 from tests.deploy.balancers import free_ports
 
+pytestmark = pytest.mark.thorough
+
 ROOT = Path(__file__).parents[2]
 SPACE, TOKEN = "someone/gpt", "hf_of_someone"
 EXPECTED = ("app.py", "gpt/*", "components/*", "requirements.txt", "README.md", "LICENSE")

@@ -22,6 +22,8 @@ from gpt.edits import Edits
 from gpt.experiments.shapes import cache_numbers, count_parameters
 from tests.parity.family_models import Twins, family_twins
 
+pytestmark = pytest.mark.thorough
+
 IDS = [7, 3, 1, 4, 1, 5, 9, 2, 6, 5]
 IDX = torch.tensor([IDS])
 TOKEN = 33

@@ -14,6 +14,8 @@ from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.to_transformers import CLASSES
 from tests.parity.family_models import CASES, VOCAB_SIZE, family_twins
 
+pytestmark = pytest.mark.thorough
+
 IDX = torch.randint(VOCAB_SIZE, (2, 20), generator=torch.Generator().manual_seed(0))
 
 

@@ -130,6 +130,7 @@ def drawn(session):
     return {view.name: view.draw(snapshot) for view in VIEWS}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", BY_KEY)
 def test_each_challenge_is_solved_by_its_solution_and_by_nothing_less(session, key):
     assert not after(session, key, []).verdict.done

@@ -28,6 +28,8 @@ from tests.components.panels.panel_session import values
 from tests.gpt.fake_models import family_model
 from tests.gpt.family_configs import FAMILIES
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture(scope="module")
 def renderer() -> Renderer:

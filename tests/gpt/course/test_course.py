@@ -36,6 +36,7 @@ def verdicts(checker: Checker) -> list[Verdict]:
     return found
 
 
+@pytest.mark.thorough
 def test_a_mistake_is_recognised_in_the_learners_process(checker: Checker, tmp_path: Path) -> None:
     jobs = list[Job]()
     for step in STEPS.values():
@@ -70,6 +71,7 @@ def test_a_mistake_edits_one_place() -> None:
         assert step.solution("en").count(mistake.right) == 1 or solution().count(mistake.right) == 1
 
 
+@pytest.mark.thorough
 def test_the_solution_passes_every_test(checker: Checker, tmp_path: Path) -> None:
     path = tmp_path / PROGRAM
     path.write_text(solution(), encoding="utf-8")

@@ -16,6 +16,8 @@ from gpt.course.program import find_step
 from gpt.course.step import LANGUAGES, Language, Step
 from gpt.course.steps import STEPS
 
+pytestmark = pytest.mark.thorough
+
 FOLDER = Path(__file__).parents[3] / "docs" / "course"
 
 

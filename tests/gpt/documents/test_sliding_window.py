@@ -49,6 +49,7 @@ def test_greedy_generation_past_a_full_context_equals_transformers_on_the_last_t
     assert generate_greedy(model, ids, 40).equal(expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("prompt", [PROMPT[:3], PROMPT, PROMPT * 3], ids=["short", "nearly full", "longer than it"])
 def test_cropping_equals_the_loop_without_a_cache(family, prompt):
     loaded = never_ending(family)

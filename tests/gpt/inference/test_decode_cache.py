@@ -43,6 +43,7 @@ def model() -> GPT:
     return GPT(CONFIG, generator=torch.Generator().manual_seed(0)).eval()
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(platform.system() != "Linux", reason="no /proc/self/status")
 def test_copies_of_texts_that_join_one_after_the_other_take_the_memory_of_their_positions(model: GPT) -> None:
     texts, shared = [text_of(model, 900) for _ in range(18)], DecodeCache()

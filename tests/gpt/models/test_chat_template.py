@@ -247,6 +247,7 @@ def test_a_model_without_a_template_refuses_messages(tmp_path: Path) -> None:
         Generation(loaded(found), [USER])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("template", "said"),
     [

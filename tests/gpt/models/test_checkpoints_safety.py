@@ -20,6 +20,8 @@ from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 from tests.parity.family_models import family_twins
 
+pytestmark = pytest.mark.thorough
+
 CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
 
 

@@ -15,6 +15,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from gpt.models.loading import Precision
 
+pytestmark = pytest.mark.thorough
+
 SHARDS, SLACK = 3, 80 * 2**20  # bytes of libraries, threads and the allocator
 CHILD = """
 import os

@@ -20,7 +20,10 @@ from gpt.models.checkpoints.vocabularies import find_vocabulary
 from tests.gpt.models.tokenizer_families import texts
 
 REAL = Path(__file__).resolve().parents[4] / "shared" / "real"
-pytestmark = pytest.mark.skipif(not REAL.is_dir(), reason="../shared/real is not there")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(not REAL.is_dir(), reason="../shared/real is not there"),
+]
 
 # Rows of the models' embeddings, of Gemma 3 and SmolLM2 without the tokens that were added beyond them.
 ROWS = {

@@ -17,6 +17,8 @@ from gpt.models.checkpoints import open_checkpoint
 from gpt.models.checkpoints.untrusted import open_safetensors
 from gpt.models.memory import release_file_pages, return_free_memory
 
+pytestmark = pytest.mark.thorough
+
 SHAPE = {"vocab_size": 64, "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 8}
 
 COUNT_ARENAS = """

@@ -23,6 +23,8 @@ from gpt.models.checkpoints.untrusted import read_json
 from gpt.models.checkpoints.vocabularies import read_nanogpt_meta
 from gpt.models.sources import load_model
 
+pytestmark = pytest.mark.thorough
+
 CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
 
 

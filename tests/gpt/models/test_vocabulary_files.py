@@ -21,6 +21,8 @@ from gpt.models.sources import load_model
 from gpt.tokenizer import TextDecoder, Vocabulary, gpt2_tokenizer, prompt_ids, prompt_text, save_vocabulary, start_ids
 from tests.gpt.models.tokenizer_families import byte_level, corpus, sentence_piece, texts, trained
 
+pytestmark = pytest.mark.thorough
+
 N_VOCAB = 1024
 TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}{{ eos_token }}{% endfor %}"
 NEVER_IN_UTF8 = [0xC0, 0xC1, *range(0xF5, 0x100)]

@@ -21,6 +21,8 @@ from gpt.training.command_line import main
 from gpt.training.run_folder import RunFolder
 from tests.gpt.training.tiny_run import assert_one_sentence, assert_same_weights, contents
 
+pytestmark = pytest.mark.thorough
+
 TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
 TINY = shlex.split("--block-size 32 --n-layer 1 --n-head 2 --n-embd 16 --batch-size 4 --steps 6 --every 3")
 

@@ -17,6 +17,8 @@ from gpt.training.run_folder import RunFolder
 from gpt.training.trainer import Trainer
 from tests.gpt.training.tiny_run import TINY, assert_same_weights, weights
 
+pytestmark = pytest.mark.thorough
+
 
 class Killed(BaseException):
     """Ends a run without saving, as a kill signal does."""
