@@ -43,7 +43,7 @@ class Arc(NamedTuple):
 
 
 class Goal(ABC):
-    """A goal: `tool` is what the visitor sets, `shows_bars` shows the next tokens, `has_arcs` draws arcs over the text."""
+    """A goal. `tool`: what the visitor sets. `shows_bars`, `has_arcs`: whether next tokens and arcs are shown."""
 
     tool: ClassVar[Tool]
     shows_bars: ClassVar[bool] = True
