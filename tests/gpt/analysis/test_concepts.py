@@ -120,7 +120,7 @@ def test_concepts_are_read_again_from_their_files(tmp_path):
 def test_the_graph_of_a_logit_sums_to_it_and_its_edges_to_its_nodes():
     loaded, ids, token = tiny_model(), [97, 98, 99, 100], 120
     concepts = Concepts({0: axis_dictionary(16, 16), 1: axis_dictionary(16, 16)}, torch.zeros(1))
-    graph = concept_graph(loaded.model, concepts, ids, token, [(0,), (1, 2), (3,)])
+    graph = concept_graph(loaded.model, concepts, ids, token, [(0,), (1, 2), (3,)], lambda *place: place)
     logit = loaded.model(torch.tensor([ids]))[0, -1, token].item()
     assert graph.logit == pytest.approx(logit, abs=1e-4)
     # The later dictionary is of the last layer, so that the final norm and the head alone follow it.
@@ -135,6 +135,35 @@ def test_the_graph_of_a_logit_sums_to_it_and_its_edges_to_its_nodes():
     rest = parts[positive].sum().item() - sum(expected) + (loaded.model.ln_f.bias @ weight).item()
     assert graph.others == pytest.approx(rest, abs=1e-4)
     assert [len(nodes) for nodes in (graph.words, graph.early, graph.late)] == [3, 3, 3]
+
+
+def test_features_with_equal_names_are_one_node_with_their_sum_before_the_strongest_are_chosen():
+    loaded, ids, token = tiny_model(), [97, 98, 99, 100], 130
+    concepts = Concepts({0: axis_dictionary(16, 16), 1: axis_dictionary(16, 16)}, torch.zeros(1))
+
+    def graph_of(name):
+        graph = concept_graph(loaded.model, concepts, ids, token, [(i,) for i in range(4)], name)
+        named = sum(node.adds for node in graph.late)
+        assert named + graph.others + graph.error == pytest.approx(graph.logit, abs=1e-4)
+        assert graph.to_late.sum(1).tolist() == pytest.approx([node.adds for node in graph.early], abs=1e-4)
+        return graph
+
+    trace = Trace()
+    loaded.model(torch.tensor([ids]), trace=trace)
+    x, weight = trace.layers[1].resid_post[0, -1], loaded.model.lm_head.weight[token]
+    adds = (loaded.model.ln_f.contribution(torch.eye(16) * x.relu(), loaded.model.ln_f.scale(x)) @ weight).tolist()
+    first, second, third, fourth = sorted(range(16), key=adds.__getitem__, reverse=True)[:4]
+    pair = graph_of(lambda layer, feature: "pair" if feature in (third, fourth) else feature)
+    assert [[feature for feature, _ in node.places] for node in pair.late] == [[first], [third, fourth], [second]]
+    assert pair.late[1].adds == pytest.approx(adds[third] + adds[fourth], abs=1e-4)
+
+    whole = graph_of(lambda layer, feature: layer)  # all features of a layer at all positions
+    (late,), (early,) = whole.late, whole.early
+    assert late.adds == pytest.approx(sum(adds), abs=1e-4)
+    assert early.adds == pytest.approx(whole.to_late.item(), abs=1e-4)
+    assert {position for _, position in early.places} == {1, 2, 3}
+    apart = graph_of(lambda *place: place)
+    assert whole.error == pytest.approx(apart.error, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "gpt_neox"])
