@@ -83,7 +83,7 @@ def concept_graph(
     check_token_id(token, model.config.vocab_size)
     first, last = min(concepts.dictionaries), max(concepts.dictionaries)
     trace = trace_text(model, ids, edits)
-    linear = _Linear(model, trace)
+    linear = _Linear(model, trace, edits)
     lower, upper = concepts.dictionaries[first], concepts.dictionaries[last]
     stream = {layer: to_float32(trace.layers[layer].resid_post[0]) for layer in (first, last)}
     activity = {layer: concepts.dictionaries[layer].activity(stream[layer].to(upper.encoder)) for layer in stream}
@@ -104,7 +104,9 @@ def concept_graph(
     early = _strongest((activity[first] * effect).where(lower.share <= MAX_SHARE, 0), first, name)
     edges = [activity[first] * each for each in effects]
     to_late = torch.tensor([[sum(float(edge[t, i]) for i, t in node.places) for edge in edges] for node in early])
-    embedding = to_float32(trace.layers[0].resid_pre[0])
+    embedding = to_float32(trace.token_embedding[0])
+    if trace.position_embedding is not None:
+        embedding = embedding + to_float32(trace.position_embedding)
     to_early = torch.zeros(len(words), len(early))
     for column, node in enumerate(early):
         back = linear.gradient(embedding, 0, first + 1, _reader(lower.encoder, effect, node))
@@ -184,10 +186,10 @@ def _strongest(adds: Tensor, layer: int, name: Callable[[int, int], Hashable]) -
 
 
 class _Linear:
-    """The model linearised on one text: its nonlinear parts are fixed to their values there."""
+    """The model with some edits, linearised on one text: its nonlinear parts are fixed to their values there."""
 
-    def __init__(self, model: GPT, trace: Trace) -> None:
-        self.model = model
+    def __init__(self, model: GPT, trace: Trace, edits: Edits | None = None) -> None:
+        self.model, self.edits = model, edits or Edits()
         self.weights = [to_float32(layer.attn_weights).clone() for layer in trace.layers]
 
     def gradient(self, x: Tensor, start: int, stop: int, read: Callable[[Tensor], Tensor]) -> Tensor:
@@ -204,7 +206,8 @@ class _Linear:
 
     def logit(self, x: Tensor, token: int) -> Tensor:
         """Return the logit after the last token of a stream (T, C), before any cap and without the head's bias."""
-        return self.norm(self.model.ln_f, x[-1]) @ to_float32(self.model.lm_head.weight[token])
+        state = self.edits.apply(None, "final_norm", self.norm(self.model.ln_f, x[None]), 0)[0, -1]
+        return state @ to_float32(self.model.lm_head.weight[token])
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
         """Apply a norm, if there is one, with its scale detached."""
@@ -215,19 +218,26 @@ class _Linear:
 
     def block(self, block: TransformerBlock, x: Tensor) -> Tensor:
         """Apply a block, like `TransformerBlock.forward`."""
-        ctx = replace(ForwardContext.of_text(self.model.config, x), attention=self.attention)
-        mid = x + self.norm(block.ln_1_post, block.attn(self.norm(block.ln_1, x), ctx))
+        layer, ctx = block.layer, ForwardContext.of_text(self.model.config, x, self.edits)
+        ctx = replace(ctx, attention=self.attention)
+        x = ctx.hook(layer, "resid_pre", x)
+        out = self.norm(block.ln_1_post, block.attn(self.norm(block.ln_1, x), ctx))
+        mid = ctx.hook(layer, "resid_mid", x + ctx.hook(layer, "attn_out", out))
         read = self.norm(block.ln_2, x if self.model.config.parallel else mid)
-        return mid + self.norm(block.ln_2_post, self.feed_forward(block.mlp, read))
+        out = self.norm(block.ln_2_post, self.feed_forward(block.mlp, read, ctx))
+        return ctx.hook(layer, "resid_post", mid + ctx.hook(layer, "mlp_out", out))
 
     def attention(self, attn: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Mix the values (B, kv, T, hs) with the attention weights of the text."""
-        return self.weights[attn.layer] @ for_query_heads(v, attn.n_head)
+        v = self.edits.apply(attn.layer, "attn_v", v, 0)
+        return self.edits.scale_heads(attn.layer, self.weights[attn.layer] @ for_query_heads(v, attn.n_head))
 
-    def feed_forward(self, mlp: FeedForward, x: Tensor) -> Tensor:
+    def feed_forward(self, mlp: FeedForward, x: Tensor, ctx: ForwardContext) -> Tensor:
         """Apply the feed-forward network, with the activation's slope at each neuron detached."""
-        pre = (mlp.c_gate or mlp.c_fc)(x)
-        post = ACTIVATIONS[mlp.activation](pre)
-        if mlp.c_gate is not None:
-            return mlp.c_proj(post.detach() * mlp.c_fc(x))
-        return mlp.c_proj(pre * (post / pre.where(pre != 0, 1)).detach())
+        pre = ctx.hook(mlp.layer, "mlp_pre", (mlp.c_gate or mlp.c_fc)(x))
+        post = ACTIVATIONS[self.edits.activation or mlp.activation](pre)
+        if mlp.c_gate is None:
+            post = pre * (post / pre.where(pre != 0, 1)).detach()
+        else:
+            post = post.detach() * ctx.hook(mlp.layer, "mlp_up", mlp.c_fc(x))
+        return mlp.c_proj(ctx.hook(mlp.layer, "mlp_post", post))
