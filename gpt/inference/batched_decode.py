@@ -151,11 +151,14 @@ def _edits(
     model: GPT, steering: Sequence[tuple[Steering, ...]], rows: Sequence[range], positions: Tensor
 ) -> Edits | None:
     """Return hooks that steer the rows of each text among those of the pass; None if no text is steered."""
-    steered: dict[tuple[Steering, ...], list[int]] = {}  # texts with the same steering are one
+    steered: dict[object, tuple[tuple[Steering, ...], list[int]]] = {}  # texts with the same steering are one
     for each, its_rows in zip(steering, rows, strict=True):
         if each:
-            steered.setdefault(each, []).extend(its_rows)
-    groups = [(each, torch.tensor(of_all, device=positions.device)) for each, of_all in steered.items()]
+            # Equality ignores activities, which a concept determines.
+            activities = tuple(vector.activity if vector.concept is None else None for vector in each)
+            steered.setdefault((each, activities), (each, []))[1].extend(its_rows)
+    groups = [(each, torch.tensor(of_all, device=positions.device)) for each, of_all in steered.values()]
+    every = tuple(chain.from_iterable(each for each, _ in groups))
 
     def apply(layer: int, x: Tensor) -> Tensor:
         for each, of_all in groups:
@@ -163,7 +166,7 @@ def _edits(
             x[of_all] = steer(x[of_all], vectors, positions[of_all])
         return x
 
-    Edits(steering=tuple(chain(*steered))).check(model.config)
-    layers = sorted({each.layer for each in chain(*steered)})
+    Edits(steering=every).check(model.config)
+    layers = sorted({each.layer for each in every})
     hooks = tuple(Hook("resid_post", layer, partial(apply, layer)) for layer in layers)
     return Edits(hooks=hooks) if hooks else None
