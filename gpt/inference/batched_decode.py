@@ -1,8 +1,8 @@
-"""One forward pass over several texts of different lengths, each with its own key-value cache.
+"""A forward pass over several texts of different lengths, each with its own key-value cache.
 
-The linear layers run once over the tokens of all texts. Attention runs once for all texts that read a single token, and
-separately for each prompt. The results equal those of `GPT.hidden_states` for each text. Traces, edits, padding and
-dropout are not supported.
+The linear layers run once over the tokens of all texts. Attention runs once for all texts with a single new token, and
+separately for each prompt. For each text, the result is the same as from `GPT.hidden_states`. Traces, edits, padding
+and dropout are not supported.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock
 
 
 def can_batch(model: GPT) -> bool:
-    """Return whether `batched_hidden_states` supports a model: unmodified and in evaluation mode."""
+    """Return whether `batched_hidden_states` supports a model, which must be unmodified and in evaluation mode."""
     return type(model) is GPT and not model.training and all(type(block) is TransformerBlock for block in model.h)
 
 
 class PromptPart:
-    """The next tokens of one text, which attend to its own cache."""
+    """The next tokens of one text. They attend to the text's own cache."""
 
     def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
         self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
         T = len(ids)
         mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
-        self.context = ctx.with_window(model.config, T, model.device)  # queries and keys are already rotated
+        self.context = ctx.with_window(model.config, T, model.device)  # queries and keys have already been rotated
 
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend to the cache: q (nh, T, hs), k and v (kv, T, hs) -> (nh, T, hs)."""
@@ -47,7 +47,7 @@ class PromptPart:
 
 
 class StepPart:
-    """One token of each of R texts, which attend to the rows of a block of the `DecodeCache`."""
+    """The next token of each of R texts. Each token attends to its text's row in a block of the `DecodeCache`."""
 
     def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], block: Block) -> None:
         n_rows = len(ids)
@@ -65,7 +65,7 @@ class StepPart:
         self.new: list[Tensor] = []  # per layer
 
     def _mask(self, window: int | None) -> Tensor:
-        """Return the mask to add to the scores, -inf at hidden positions: (R, 1, 1, S)."""
+        """Return a mask to add to the scores, with -inf at hidden positions: (R, 1, 1, S)."""
         positions = torch.arange(max(self.positions) + 1, device=self.ends.device)  # (S,)
         hidden = positions > self.ends[:, None]
         if window is not None:
@@ -89,7 +89,7 @@ class StepPart:
         return y.flatten(1, 2).transpose(0, 1)
 
     def finish(self, states: Tensor) -> list[Tensor]:
-        """Advance the caches and split the states (R, C) into (1, C) per text."""
+        """Advance the caches and split the states (R, C) by text, (1, C) each."""
         new = torch.stack(self.new)  # (n_layer, R, heads, hs)
         for i, cache in zip(self.places, self.caches, strict=True):
             cache.append(new[:, i])
@@ -106,9 +106,9 @@ def batched_hidden_states(
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
-    texts: T ids each, where T may differ. caches: with batch size 1. decode_cache: of this model.
-    Returns the states of each text after the final norm, (T, C).
-    Raises ValueError, without changing any cache, if a text does not fit its cache.
+    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: the one of this
+    model. Returns the states after the final norm, (T, C) for each text. Raises ValueError, without changing any cache,
+    if a text does not fit its cache.
     """
     for ids, cache in zip(texts, caches, strict=True):
         cache.check_room(len(ids))
