@@ -135,7 +135,7 @@ def toggle(session: Session, sent: dict[str, Any]) -> None:
 
 
 def _try(session: Session, answer: Answer, **changes: Any) -> None:
-    """Set an answer. It counts as an attempt if the previous one was judged wrong, but not while typing."""
+    """Set an answer. It counts as a new attempt only if the previous one was judged and found wrong."""
     state = session.state(ChallengesState)
     result, judged = state.result, latest(state)
     is_judged = result is not None and isinstance(result.request, JudgeInputs) and result.request.answer == state.answer

@@ -40,7 +40,7 @@ class Pair:
             document.read()
 
     def measure(self) -> Iterator[int]:
-        """Compare the predictions at each position that both models have read; yields the number of compared positions."""
+        """Compare the predictions at each position that both models have read; yields the number compared so far."""
         while self.comparison.measure(CHUNK):
             yield len(self.comparison.divergences)
 

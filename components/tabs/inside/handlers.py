@@ -43,7 +43,7 @@ def select(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_pair(session: Session, sent: dict[str, Any]) -> None:
-    """Select like `select`, in charts that show a window of a long text. The window stays if it contains the selection."""
+    """Select like `select`, in charts with a window of a long text. The window stays if it contains the selection."""
     state, document = session.state(InsideState), session.document
     if document is not None and state.recording is not None and state.recording.length:
         length = state.recording.length

@@ -154,7 +154,7 @@ class Recording:
 
     @torch.inference_mode()
     def trace_at(self, position: int) -> Trace:
-        """Return all activations of one position, (1, 1, ...), from a forward pass of one token with the stored cache."""
+        """Return all activations of one position, (1, 1, ...). Runs one token through the model with the stored cache."""
         cache = copy(self._buffers.cache)  # shares its memory: the values of this position are rewritten
         cache.crop(position)
         trace = Trace()

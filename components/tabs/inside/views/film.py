@@ -192,7 +192,7 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
 
 
 def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
-    """Return the settings, with a seed, and the random number that sampled the next token, or that would sample it now."""
+    """Return the settings and random number that sampled the next token, or would sample it now. A seed is set."""
     document, after = scene.document, scene.position + 1
     if after < len(document.ids) and (number := document.draw(after)) is not None:
         params = document.origin(after).params
