@@ -1,8 +1,8 @@
 """A forward pass over several texts of different lengths, each with its own key-value cache.
 
-The linear layers run once over the tokens of all texts. Attention runs once for all texts that read a single token, and
-separately for each prompt. For each text, the result is the same as from `GPT.hidden_states`. Each text may have its own
-steering. Traces, other edits, padding and dropout are not supported.
+The linear layers run once over the tokens of all texts. Attention runs once for all texts with a single new token, and
+separately for each prompt. For each text, the result is the same as from `GPT.hidden_states`. Each text may have its
+own steering. Traces, other edits, padding and dropout are not supported.
 """
 
 from __future__ import annotations
