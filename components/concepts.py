@@ -90,10 +90,23 @@ def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
     named = loaded.concepts.of(*place)
     if named is not None:
         return named.names.get(language) or named.names["en"]
+    return " ".join(_words(loaded, place)) or t("concepts.unused", language)
+
+
+def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
+    """What features have in common that a reader can't tell apart: their name; without one, the same words in any order
+    and case."""
+    assert loaded.concepts is not None
+    named = loaded.concepts.of(layer, feature)
+    return frozenset(map(str.casefold, _words(loaded, (layer, feature)))) if named is None else named.names["en"]
+
+
+def _words(loaded: LoadedModel, place: Place) -> list[str]:
+    """The words that name a feature without a name."""
     tokens = concept_tokens(loaded, place)
     words = [token for token in tokens if any(map(str.isalnum, token))]
     are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
-    return " ".join((words if are_words else tokens)[:N_WORDS]) or t("concepts.unused", language)
+    return (words if are_words else tokens)[:N_WORDS]
 
 
 def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str:

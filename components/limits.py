@@ -58,7 +58,7 @@ TABLE = (
         "sessions",
         f"{IDLE_SECONDS / 60:g} minutes without an event",
         f"{MAX_SESSIONS:,}, and {format_bytes(MAX_SESSION_BYTES)}",
-        "the session idle longest is closed; its page restores the text",
+        "the session that has been idle longest is closed; its page restores the text",
     ),
     Limit(
         "texts being generated",

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from components.concepts import N_CHIPS, steer_data, turn, turned
+from components.concepts import N_CHIPS, shared_name, steer_data, turn, turned
 from components.share import handlers
 from components.share.address import view_values
 from components.share.files import json_file
@@ -20,13 +20,15 @@ from components.tabs.concepts.views import VIEWS
 from components.tabs.playground.handlers import generation, reason
 from components.tabs.why import analysis
 from components.tabs.why.handlers import switch_part
+from components.tabs.why.predictions import node_key
 from components.tabs.why.state import WhyState
 from components.tabs.why.views import VIEWS as CAUSES
 from gpt import Edits, Generation
-from gpt.analysis.concepts import NamedConcept
+from gpt.analysis.concept_graph import Removed, logits_without
+from gpt.analysis.concepts import Concepts, NamedConcept
 from gpt.errors import GPTError
 from tests.components.tabs import playground_session
-from tests.gpt.analysis.concept_dictionary import axis_concepts
+from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
 from tests.gpt.fake_models import tiny_model
 
 NAMED = tuple(NamedConcept(0, i, {"en": f"idea {i}", "zh": f"概念{i}"}, 2.0) for i in range(6))
@@ -206,6 +208,37 @@ def test_a_model_without_concepts_says_how_to_find_them():
     assert session.document.edits is None
 
 
+def test_features_with_the_same_name_or_the_same_words_in_any_order_and_case_are_one():
+    dictionary = axis_dictionary()
+    dictionary.tokens[2:6] = torch.tensor([[97, 98], [98, 97], [65, 66], [97, 99]])  # a b, b a, A B, a c
+    named = tuple(NamedConcept(0, i, {"en": "dog", "zh": "狗"}) for i in (6, 7))
+    loaded = replace(MODEL, concepts=Concepts({0: dictionary}, torch.zeros(1), named))
+    names = [shared_name(loaded, 0, feature) for feature in range(2, 8)]
+    assert names[0] == names[1] == names[2] != names[3]
+    assert names[4] == names[5] == "dog"
+
+
+def test_features_with_one_name_are_one_part_of_the_flow_and_switched_off_together():
+    named = tuple(NamedConcept(0, i, {"en": "dog", "zh": "狗"}) for i in range(16))
+    concepts = axis_concepts(named=named)
+    document = Generation(replace(MODEL, concepts=concepts), "the cat")
+    session = Session(document, "the cat")
+    document.read()
+    session.change(WhyState, by="concepts")
+    for _ in analysis.analyse(session):
+        pass
+    (node,) = session.state(WhyState).shown.graph.late
+    assert len(node.places) > 1
+    for _ in switch_part(session, {"node": node_key(node)}):
+        pass
+    data = next(view for view in CAUSES if view.name == "why-paths").draw(session.snapshot())
+    assert [part["off"] for part in data["columns"][2]["nodes"]] == [True, False, False]
+    assert data["says"].startswith("Without “dog”")
+    removed = Removed(nodes=frozenset((0, *place) for place in node.places))
+    without = logits_without(MODEL.model, concepts, document.ids, removed)
+    assert torch.equal(session.state(WhyState).shown.graph_without, without)
+
+
 def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off(session):
     def view(name):
         return next(view for view in CAUSES if view.name == name).draw(session.snapshot())
@@ -221,6 +254,7 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     logit = float(session.document.logits(session.document.n_read - 1)[session.state(WhyState).shown.prediction.token])
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None
+    assert "Attention weights are held fixed here" in data["says"]
     for _ in switch_part(session, {"node": late[0]["key"]}):
         pass
     after = view("why-paths")

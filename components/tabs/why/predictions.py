@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from components.causes import Falls, causes_of
+from components.concepts import shared_name
 from components.state.text import Text
 from components.words import words_of
 from gpt import GPT, Edits, GPTConfig, LoadedModel, SamplingParams, Trace, distribution
@@ -212,8 +214,9 @@ def word_key(word: Sequence[int]) -> str:
 
 
 def node_key(node: FeatureNode) -> str:
-    """The key of a feature in the graph of concepts."""
-    return f"{node.layer}.{node.feature} {node.position}"
+    """The key of features in the graph of concepts."""
+    feature, position = node.places[0]
+    return f"{node.layer}.{feature} {position}"
 
 
 def graph(traced: TracedText, prediction: Prediction) -> ConceptGraph | None:
@@ -222,13 +225,15 @@ def graph(traced: TracedText, prediction: Prediction) -> ConceptGraph | None:
     if loaded.concepts is None or not 1 < len(ids) <= longest_gradient(traced.model.config):
         return None
     words = words_of(loaded.tokenizer, ids)
-    return concept_graph(traced.model, loaded.concepts, ids, prediction.token, words, traced.edits)
+    name = partial(shared_name, loaded)
+    return concept_graph(traced.model, loaded.concepts, ids, prediction.token, words, name, traced.edits)
 
 
 def without_parts(traced: TracedText, prediction: Prediction, graph: ConceptGraph, off: frozenset[str]) -> Tensor:
     """The logits without parts of the graph, (vocab_size,). off: their keys."""
     assert traced.loaded.concepts is not None
-    nodes = {(node.layer, node.feature, node.position) for node in (*graph.early, *graph.late) if node_key(node) in off}
+    off_nodes = (node for node in (*graph.early, *graph.late) if node_key(node) in off)
+    nodes = {(node.layer, *place) for node in off_nodes for place in node.places}
     words = {position for word in graph.words if word_key(word) in off for position in word}
     removed = Removed(frozenset(words), frozenset(nodes), ERROR in off)
     ids = prediction.previous

@@ -72,16 +72,18 @@ def test_texts_of_different_lengths_read_together_equal_the_model_on_each(model)
 
 @torch.inference_mode()
 def test_each_text_has_its_own_steering(model):
-    """A vector in two texts, one that depends on the stream in a third, both in a fourth; prompts and single tokens."""
+    """A vector in two texts, one that depends on the stream in a third, both in a fourth, and in a fifth the same one
+    without that dependence, which is equal to it; prompts and single tokens."""
     width = model.config.n_embd
     plain = Steering(0, torch.randn(width, generator=torch.Generator().manual_seed(1)))
     removed = Steering(
         0, torch.randn(width, generator=torch.Generator().manual_seed(2)), None, lambda x: x[..., 3].relu()
     )
     later = Steering(1, torch.randn(width, generator=torch.Generator().manual_seed(3)))
-    steering = [(plain,), (), (removed,), (removed, later, plain), (plain,)]
+    always = Steering(0, removed.value)
+    steering = [(plain,), (), (removed,), (removed, later, plain), (plain,), (always,)]
     caches = [KVCache(model.config) for _ in steering]
-    texts = [torch.randint(40, (1, n)) for n in (5, 4, 6, 3, 1)]
+    texts = [torch.randint(40, (1, n)) for n in (5, 4, 6, 3, 1, 5)]
     shared = DecodeCache()
     for start, stop in ((0, -3), (-3, -2), (-2, None)):
         unread = [text[0, start:stop] for text in texts]

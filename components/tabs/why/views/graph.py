@@ -66,7 +66,7 @@ def _node(s: Snapshot, shown: Explanation, key: str, adds: float) -> dict[str, A
 
 
 def _feature(s: Snapshot, shown: Explanation, node: FeatureNode) -> dict[str, Any]:
-    name = concept_name(shown.traced.loaded, (node.layer, node.feature), s.language)
+    name = concept_name(shown.traced.loaded, (node.layer, node.places[0][0]), s.language)
     return _node(s, shown, node_key(node), node.adds) | {"name": name}
 
 
@@ -84,7 +84,7 @@ def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
         if word_key(word) == key:
             return word_name(loaded.tokenizer, shown.prediction.previous, word, s.language)
     node = next(each for each in (*graph.early, *graph.late) if node_key(each) == key)
-    return quoted_concept(loaded, (node.layer, node.feature), s.language)
+    return quoted_concept(loaded, (node.layer, node.places[0][0]), s.language)
 
 
 def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None]:
