@@ -69,7 +69,8 @@ def test_a_chip_turns_a_concept_up_and_off_again(session):
     assert (data["slider"]["value"], data["more"]) == (2.0, "more ideas")
     turn(session, {"place": [0, 0]})
     assert session.document.edits == Edits()
-    assert "more" not in steer_data(session.snapshot())
+    data = steer_data(session.snapshot())
+    assert [data[name] for name in ("more", "slider", "note", "texts")] == ["", None, "", []]
 
 
 def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_reset(session):
@@ -112,7 +113,7 @@ def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activ
     assert not activity(session)[:, active].any()
     measure(session)
     data = steer_data(session.snapshot())
-    assert "note" not in data
+    assert data["note"] == ""
     assert data["slider"]["min"] == data["slider"]["value"] == -1
     assert data["texts"][1][0].startswith("With less ")
     turn(session, {"reset": True})
