@@ -48,7 +48,7 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """The curves of the trained models, smallest first, those with Llama's architecture, and the bundled model's point."""
+    """Curves of the trained models, smallest first; of those with Llama's architecture; and the bundled model's point."""
 
     curves: tuple[ScalingCurve, ...]
     llama: tuple[ScalingCurve, ...]
