@@ -1,4 +1,4 @@
-"""Cards: what was done in them is handled once and in order, and only what is on the page is sent."""
+"""Cards: actions are handled once and in order, and only what is on the page is sent."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from components.labels import (
 )
 from gpt import get_model
 
-# Format characters that have a glyph: Arabic and Syriac signs under numbers, and their like.
+# Format characters that have a glyph, such as Arabic and Syriac number signs.
 PREPENDED = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
 
 

@@ -1,4 +1,4 @@
-"""What is refused before gradio reads it."""
+"""Requests refused before Gradio reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a configuration: its size, and why controls say none."""
+"""Sentences about a configuration: its size, or why the controls describe none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Panels one by one: their numbers and pictures, and what their controls may do."""
+"""Individual panels: their numbers and pictures, and the values that their controls accept."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(
     values = notebook.steps(session.snapshot())
     for _ in range(7):
         found = next(values)
-    values.close()  # before the model is made
+    values.close()  # before the model is built
     session.change(notebook.NotebookState, run=Experiment((*found[:6], replace(found[6], computed=(163_009_537,)))))
     assert rows()[3][1:] == ["0.1324  0.217", "✓ 0.1324  0.217"]
     assert rows()[7][1:] == ["163,009,536", "✗ 163,009,537"]

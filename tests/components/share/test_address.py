@@ -1,4 +1,4 @@
-"""The address names what is shown, and shows it again."""
+"""The address names what is shown and restores it."""
 
 from dataclasses import replace
 from urllib.parse import parse_qs
@@ -125,7 +125,7 @@ def test_an_address_without_a_text_is_of_the_opening_of_the_language(session, pl
     session.link_opened = True
     session.document = Generation(session.loaded, "Tom had")
     session.document.read()
-    assert named(session, places)["model"] == "stories"  # in another language the other model would read the text
+    assert named(session, places)["model"] == "stories"  # in another language, the other model would read the text
     adopt(poems, session.document, "The dog ran", Message("status.ready"))
     navigate(places, poems, {"query": "", "at": poems.navigated + 1})
     assert poems.document.loaded.name == "poems"

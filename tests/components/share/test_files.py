@@ -1,4 +1,4 @@
-"""What can be saved: read again by programs that others wrote."""
+"""Exported files are readable by other programs."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_no_two_answers_are_the_same():
 
 def test_the_order_of_equals_is_that_of_their_ids():
     class Flat:
-        """A document whose next token can be anything."""
+        """A document in which every token is equally likely."""
 
         loaded, tokenizer, ids, text = TINY, TINY.tokenizer, [1], "a"
 

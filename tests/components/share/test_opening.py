@@ -1,4 +1,4 @@
-"""What a link does to the session that follows it."""
+"""The effect of a link on the session that opens it."""
 
 from __future__ import annotations
 

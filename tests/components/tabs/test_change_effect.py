@@ -1,4 +1,4 @@
-"""The tab Change it, in Why?: the effect of edits on a text, in numbers."""
+"""The Change it tab in Why?: the effect of edits on a text, in numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def document() -> Generation:
 
 @pytest.fixture
 def session(document: Generation) -> Session:
-    """A session whose text is measured."""
+    """A session with a measured text."""
     return analysed(Session(document.copy()))
 
 

@@ -1,4 +1,4 @@
-"""The film: its numbers are those of the model, and its sentences are complete for every kind of model."""
+"""The film: its numbers are the model's, and its sentences are complete for every kind of model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document
 from tests.conftest import make_twins
 
 LAYER, HEAD = 1, 2
-ZONES = {"front", "text", "line", "machine"}  # what the camera shows besides parts of the picture
+ZONES = {"front", "text", "line", "machine"}  # what the camera can show besides parts of the picture
 
 
 def filmed(inside: Inside, beat: str = "ending") -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The questions of lessons: what is right, what gets a hint, which goals are reached."""
+"""Lesson questions: correct answers, mistakes that get a hint, and goals that are reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changing a text: nothing that was written is lost."""
+"""Edits of a text lose nothing that was written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def session(written: Generation) -> Session:
 def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Session) -> None:
     first = ids(session)
     dog, cat = write(session, "The dog"), write(session, "The cat")
-    editing.undo(session)  # what was generated
+    editing.undo(session)  # the generated tokens
     assert ids(session) == cat[:-3]
     editing.undo(session)
     assert (ids(session), session.prompt, session.next_prompt) == (dog, "The dog", "The dog")
@@ -36,7 +36,7 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Sessi
     editing.undo(session)
     assert ids(session) == dog[:-3]
     editing.undo(session)
-    editing.undo(session)  # nothing is left to take back
+    editing.undo(session)  # there is nothing left to undo
     assert ids(session) == first
     assert not session.can_undo
     for expected in (dog[:-3], dog, cat[:-3], cat):

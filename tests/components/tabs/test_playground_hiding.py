@@ -1,4 +1,4 @@
-"""Words that are hidden from the model, and attention switched off: what the bars and the sentences of Write say."""
+"""Words hidden from the model, and attention switched off: the bars and sentences of Write."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: S
     hiding.hide_main(session)
     assert drawn(session, "box")["hidden"] == []
     hiding.hide_main(session)
-    write(session, None)  # the model writes with all words
+    write(session, None)  # the model generates with all words
     assert session.state(HiddenState).positions == frozenset()
 
 

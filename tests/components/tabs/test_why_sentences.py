@@ -1,4 +1,4 @@
-"""What Causes says: its sentences have the numbers of its figures."""
+"""Sentences of Causes contain the numbers of its figures."""
 
 from __future__ import annotations
 
