@@ -28,7 +28,7 @@ def seeded() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def alongside() -> Iterator[None]:
-    """Let trainings run without waiting until the machine is idle."""
+    """Let training start without waiting for the machine to be idle."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpt.training.live_run.lower_priority", lambda: None)
         yield

@@ -26,7 +26,7 @@ def classes() -> Iterator[str]:
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    """Yield each place in gpt that has a key and a sentence, and the call there."""
+    """Yield each call in gpt that constructs an error from a key and a sentence, with its location."""
     names = {*classes(), "super().__init__"}
     for path, tree in TREES.items():
         for node in ast.walk(tree):

@@ -128,7 +128,7 @@ def _leave(tabs: dict[str, Tab], name: str) -> None:
 
 
 class Tab:
-    """A page in its own browser context, with the problems it has had."""
+    """A page in its own browser context, with a record of its problems."""
 
     def __init__(self, browser: Browser) -> None:
         self.context = browser.new_context(viewport=SIZE, locale="en-US")

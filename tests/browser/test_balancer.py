@@ -20,7 +20,7 @@ from tests.deploy.balancers import NAMES, balancer, free_ports
 
 pytestmark = pytest.mark.balancer
 ROOT = Path(__file__).parents[2]
-MAX_VISITORS = 16  # the chance that all of them land on the same of two processes is 1 in 30,000
+MAX_VISITORS = 16  # with this many, the chance that one process gets all of them is 1 in 30,000
 
 
 class AppProcess:

@@ -132,6 +132,6 @@ def test_all_widgets_show_the_same_frame_a_missing_one_is_asked_for_and_a_select
     page.click("#gap")
     expect(chips.nth(7)).to_have_attribute("aria-selected", "true")
     expect(page.locator("#says p")).to_have_text(f"Token {COUNT - 1}.")
-    page.get_by_role("tab", name="second", exact=True).click()  # opened later, it shows the newest frame
+    page.get_by_role("tab", name="second", exact=True).click()  # a tab opened later shows the newest frame
     expect(page.locator("#later .gb-says")).to_have_text(f"Token {COUNT - 1}.")
     expect(page.locator("#later .main-svg").first).to_be_visible()

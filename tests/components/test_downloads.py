@@ -23,7 +23,7 @@ CLIENT = TestClient(Starlette(routes=[ROUTE]))
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The temporary folder, in which no test may leave a file."""
+    """The temporary folder, which must be empty after each test."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     yield tmp_path
     assert not list(tmp_path.iterdir())

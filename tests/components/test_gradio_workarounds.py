@@ -137,7 +137,7 @@ def test_a_stream_stays_open_after_an_event_that_joined_during_another() -> None
             page.coming = ["3"]
             await page.join("2")
             await until(lambda: len(page.answers) == 3)
-            for _ in range(20):  # more turns than an end takes
+            for _ in range(20):  # more turns than it takes to end the stream
                 await asyncio.sleep(0)
             assert page.answers == [event("process_completed", n) for n in ("1", "2", "3")]
             assert not task.done()
@@ -162,7 +162,7 @@ def test_the_stream_of_agents_stays_open_where_no_event_comes(monkeypatch: pytes
 
     async def check() -> None:
         async with listening((b"x-gradio-user", b"mcp")) as (page, task):
-            for _ in range(20):  # more turns than an end takes
+            for _ in range(20):  # more turns than it takes to end the stream
                 await asyncio.sleep(0)
             assert not task.done()
             page.server.stop_event.set()

@@ -1,4 +1,4 @@
-"""The whole page: what strangers may read of it, and how it is built."""
+"""The whole page: what it exposes to strangers, and how it is built."""
 
 import json
 

@@ -16,7 +16,7 @@ import pytest
 from tests.deploy.balancers import NAMES, balancer
 
 pytestmark = pytest.mark.balancer
-N_VISITORS = 16  # the chance that all of them land on the same of two servers is 1 in 30,000
+N_VISITORS = 16  # with this many, the chance that one server gets all of them is 1 in 30,000
 
 
 class Echo(BaseHTTPRequestHandler):

@@ -138,7 +138,7 @@ class MegatronBlock(nn.Module):
 
 
 class MegatronGPT(nn.Module):
-    """Query, key and value of each head are adjacent in one matrix, which cannot be told from the file."""
+    """One matrix stores query, key and value head by head, which the file does not reveal."""
 
     def __init__(self) -> None:
         super().__init__()

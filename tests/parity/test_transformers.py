@@ -109,7 +109,7 @@ def test_greedy_text_with_a_cache_is_that_of_transformers(twins):
 
 
 def processed(logits, params, previous_ids):
-    """Return the logits after each of transformers' processors, in the order in which generate() applies them."""
+    """Return the logits after each of transformers' processors, in generate()'s order."""
     processors = [
         RepetitionPenaltyLogitsProcessor(params.repetition_penalty) if params.repetition_penalty else None,
         TemperatureLogitsWarper(params.temperature),

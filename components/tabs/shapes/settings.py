@@ -1,4 +1,4 @@
-"""The configuration in the tab: that of the chosen model, a preset, or a visitor's own."""
+"""The configuration in the tab: the chosen model's, a preset, or the visitor's own."""
 
 from __future__ import annotations
 

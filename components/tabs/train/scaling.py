@@ -48,7 +48,7 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """Curves of the trained models, smallest first; of those with Llama's architecture; and the bundled model's point."""
+    """Curves of the trained models, smallest first; of models with Llama's architecture; and the bundled one's point."""
 
     curves: tuple[ScalingCurve, ...]
     llama: tuple[ScalingCurve, ...]
@@ -60,7 +60,7 @@ class Parts:
 
     @property
     def last(self) -> int:
-        """The last moment at which all of them were measured."""
+        """The last moment for which all models have measurements."""
         return min(len(curve.points) for curve in self.curves) - 1
 
     @property

@@ -78,7 +78,7 @@ def _recorded(s: Snapshot) -> Shown | None:
 
 @dataclass(frozen=True)
 class Film:
-    """A training whose steps can be replayed. `name` is that of its tab, and the prefix of its views' names."""
+    """A training whose steps can be replayed. `name` names its tab and is the prefix of its views' names."""
 
     name: Literal["train", "learned"]
     state: type[FilmState]

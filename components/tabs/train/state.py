@@ -101,7 +101,7 @@ class TrainState(FilmState):
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the newest run's evaluations, in bytes. Those of earlier runs are freed."""
+        """Memory of the newest run's evaluations, in bytes. Evaluations of earlier runs are freed."""
         return 0 if self.run is None else sum(each.n_bytes for each in self.run.progress.evaluations)
 
     @property

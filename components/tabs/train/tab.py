@@ -184,7 +184,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
 
 
 def _shown(film: Film, *more: Part) -> Card:
-    """The training to which the pictures belong."""
+    """Names the training that the pictures show."""
     name = film.name
     about = sentence(f"{name}-film", kind="lead")
     title = question("train.film.question" if film is OWN else "learned.question")
@@ -205,7 +205,7 @@ def _loss(film: Film, machine: Machine) -> Card:
 
 
 def _film(film: Film, machine: Machine) -> Card:
-    """The player for the steps of a training, which stays in view, and the pictures that follow it."""
+    """The player, which stays in view, and the pictures of the step that it shows."""
     name = film.name
     step = player(f"{name}-player", on_input=partial(handlers.show_moment, film, machine))
     save = button(f"{name}-save", "train.film.save", partial(handlers.save_film, film), queue="model")

@@ -28,7 +28,7 @@ from gpt.sampling import rank_of
 from gpt.tokenizer import start_ids
 
 LENS_POSITIONS = 16  # positions in the lens
-POSITIONS_AHEAD = 4  # of these, positions after the selected one
+POSITIONS_AHEAD = 4  # how many of them follow the selected one
 MAX_CANDIDATES = 10  # tokens to choose from
 FLOW_HEADS = 5
 FLOW_WORDS = 6

@@ -36,7 +36,7 @@ class WatchList:
     Attributes:
         entries: Ids of that tokenizer, and texts as typed.
         ids: Ids of all entries.
-        unknown: Texts that occur in no token.
+        unknown: Texts that no token contains.
     """
 
     tokenizer: Vocabulary | None = None
@@ -56,10 +56,10 @@ class Explanation:
     Attributes:
         off: What is switched off in the flow.
         without: Logits without `off`, (vocab_size,).
-        influence_known: Whether the gradient was computed, which may give None.
+        influence_known: Whether the gradient was computed; `influence` may still be None.
         paths: The token to explain and the watched tokens through the layers.
         against: The token that the attribution compares with.
-        graph: The concept graph; may be None even once it is known.
+        graph: The concept graph; stays None if the model has no concepts or the text is too long.
         graph_off: Keys of its parts that are switched off.
         graph_without: Logits without `graph_off`.
     """
@@ -99,7 +99,7 @@ class WhyState:
     Attributes:
         token: The token to explain; None for the one that follows.
         against: The token to compare with.
-        asked_at: The text and position for which both were chosen.
+        asked_at: The text and position that both were chosen for.
         row: Row of the lens, -1 for the last.
         shown: The answer that all panels are drawn from.
         roles: Roles by sample.

@@ -1,4 +1,4 @@
-"""Sentences about a configuration: its size, or why the controls describe none."""
+"""Sentences about a configuration: its size, or why its settings are invalid."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
     assert said(session, "stale") == ""
     editing.drop_positions(session, True)
     assert is_stale(analysed(session).snapshot())
-    assert "attention in all layers off" in said(session, "stale")  # the edits with which it was generated
+    assert "attention in all layers off" in said(session, "stale")  # the edits that generated it
     editing.reset(session)
     assert session.state(ChangeState).written is None
     assert said(analysed(session), "own") == said(session, "parted") == ""

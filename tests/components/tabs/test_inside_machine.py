@@ -72,7 +72,7 @@ def test_every_strip_is_the_pooled_vector_of_a_whole_trace(document: Generation)
     }
     if document.loaded.model.wpe is not None:
         vectors["pos"] = trace.position_embedding.reshape(-1, 36)
-    if not config.parallel:  # otherwise nothing reads it
+    if not config.parallel:  # parallel models do not use it
         vectors["mid"] = layer.resid_mid[0]
     assert set(strips) == {*vectors, "ff"} | ({"gate", "up"} if config.gated else set())
     for name, vector in vectors.items():

@@ -152,7 +152,7 @@ def test_the_number_falls_on_the_piece_of_the_token_that_was_drawn(params: Sampl
         assert start <= value["number"] < end
         final = distribution(
             document.logits(position - 1), params, previous_ids=document.ids[:position]
-        ).final  # the piece is as wide as the token was likely
+        ).final  # the width of a piece is the token's probability
         assert end - start == pytest.approx(final[document.ids[position]].item(), abs=1e-6)
 
 

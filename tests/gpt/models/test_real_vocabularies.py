@@ -143,7 +143,7 @@ CHATS = [
 
 
 def templates() -> Iterator[tuple[str, str]]:
-    """Return the chat templates by name. Those of a collection are intended to be read without their line breaks."""
+    """Return the chat templates by name. The collection's templates are meant to be read without their line breaks."""
     for file in sorted((REAL / "templates").glob("*.jinja")):
         source = file.read_text()
         yield file.stem, source if "{%-" in source else source.replace("    ", "").replace("\n", "")

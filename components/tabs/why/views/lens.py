@@ -100,7 +100,7 @@ def path_title(traced: TracedText, prediction: Prediction, language: Language) -
 def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str], language: Language) -> dict[str, Any]:
     """Plot the token to explain, the first of the paths, and the watched ones at each stage.
 
-    `unknown` contains texts that occur in no token.
+    `unknown` contains texts that no token contains.
     """
     n_layer = paths.rank.shape[1] // 2
     stages = [stage_name(stage, layer, language) for layer in range(n_layer) for stage in LENS_POINTS]
