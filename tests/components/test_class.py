@@ -80,7 +80,7 @@ def page(monkeypatch):
     page.session.close()
 
 
-def test_all_that_follow_in_a_language_get_the_same_frame_drawn_once_and_then_what_changes(page):
+def test_followers_in_one_language_share_a_frame_drawn_once_and_then_changes(page):
     page.ask(do="room", on=True, base=BASE)
     page.drawn.clear()
     first = page.follow()
@@ -99,7 +99,7 @@ def test_all_that_follow_in_a_language_get_the_same_frame_drawn_once_and_then_wh
     assert page.drawn == ["en", "zh", "en", "en"]  # the second "en" is the teacher's own frame
 
 
-def test_what_is_the_teacher_s_own_is_not_sent_and_a_sequence_is(page):
+def test_private_states_of_the_teacher_are_not_sent_but_a_sequence_is(page):
     page.ask(do="start", text="tab=why|Why?|为什么？")
     page.ask(do="links", base=BASE)
     page.ask(do="room", on=True, base=BASE)

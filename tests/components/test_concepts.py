@@ -86,7 +86,7 @@ def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_r
 @pytest.mark.parametrize(
     "sent", [{}, {"place": [0]}, {"place": "0.0"}, {"place": [True, None]}, {"place": [9, 0]}, {"place": [0, 99]}]
 )
-def test_what_is_no_concept_is_refused(session, sent):
+def test_an_invalid_concept_is_refused(session, sent):
     with suppress(GPTError):
         turn(session, sent)
     assert turned(session.document) == {}

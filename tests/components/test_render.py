@@ -69,7 +69,7 @@ def test_each_frame_names_the_one_that_it_builds_on_and_after_a_missed_one_all_i
     assert whole["views"] == {"a": {"text": "x", "fixed": 1}}
 
 
-def test_a_page_that_loads_anew_gets_what_differs_from_what_it_was_built_with(session: Session) -> None:
+def test_a_reloaded_page_gets_the_differences_from_its_initial_state(session: Session) -> None:
     renderer = Renderer()
     renderer.add("", [View("a", lambda s: s.query, lambda s: {"text": s.query, "fixed": 1})])
     built = json.loads(renderer.build(session))
@@ -193,7 +193,7 @@ def test_choices_travel_as_pairs_and_a_closed_tab_sets_nothing(session: Session)
     assert frame(renderer, session)["controls"] == {"why": {"0": {"choices": [["3", 3], ["four", 4]]}}}
 
 
-def test_an_open_tab_asks_for_what_it_lacks_once_for_each_thing(session: Session) -> None:
+def test_an_open_tab_requests_each_missing_analysis_once(session: Session) -> None:
     renderer, done = Renderer(), []
 
     def run(opened: Session):
@@ -218,7 +218,7 @@ def test_an_analysis_that_cannot_find_what_is_wanted_ends(session: Session) -> N
     assert list(analyse(renderer, session)) == [None]
 
 
-def test_a_frame_is_drawn_of_one_moment(session: Session) -> None:
+def test_a_frame_shows_one_moment(session: Session) -> None:
     """Views of one frame share what `once` computes; the next frame computes it again."""
     calls: list[int] = []
 

@@ -48,7 +48,7 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """Curves of the trained models, smallest first; of models with Llama's architecture; and the bundled one's point."""
+    """Curves of the trained models, smallest first, and of Llama-shaped models; and the bundled model's point."""
 
     curves: tuple[ScalingCurve, ...]
     llama: tuple[ScalingCurve, ...]

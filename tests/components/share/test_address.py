@@ -98,7 +98,7 @@ def test_back_undoes_a_change_of_the_model_and_forward_brings_it_again(session, 
     assert session.document.loaded.name == "untrained"
 
 
-def test_an_address_that_names_nothing_that_exists_shows_what_does(session, places):
+def test_an_address_with_unknown_names_shows_the_rest(session, places):
     config = session.document.loaded.model.config
     query = "tab=none&lesson=99&position=1000&layer=999&head=999&shading=none&film=X"
     last = Selection(NEWEST, config.n_layer - 1, config.n_head - 1)

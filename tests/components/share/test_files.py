@@ -121,7 +121,7 @@ def test_a_document_of_an_edited_model_opens_with_the_edits_beside_it(monkeypatc
         {},
     ],
 )
-def test_a_file_that_is_none_is_one_sentence_and_the_text_stays(sent):
+def test_an_invalid_file_gives_one_sentence_and_the_text_stays(sent):
     made = document()
     session = Session(made)
     list(handlers.answer_files(session, sent))
@@ -130,7 +130,7 @@ def test_a_file_that_is_none_is_one_sentence_and_the_text_stays(sent):
     assert answer["says"]
 
 
-def test_what_is_wrong_with_a_file_is_said_in_the_language_of_the_page():
+def test_errors_of_a_file_are_in_the_language_of_the_page():
     session = Session(document(), language="zh")
     list(handlers.answer_files(session, {"what": "open", "name": "x", "text": "{]", "size": 2}))
     assert "文件不是 JSON" in session.state(handlers.ShareState).file["says"]

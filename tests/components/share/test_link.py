@@ -64,7 +64,7 @@ pages = st.fixed_dictionaries(
 
 
 @given(pages)
-def test_what_a_link_is_made_of_is_what_it_is_read_as(values):
+def test_a_link_round_trips(values):
     assert decode(encode(values)) == (values, [])
 
 
@@ -98,7 +98,7 @@ def test_any_values_give_sound_ones_or_the_names_of_those_that_are_not(values):
         ("__theme=dark&utm_source=x&lang=fr", []),
     ],
 )
-def test_what_cannot_be_read_is_named(query, refused):
+def test_unreadable_parts_are_named(query, refused):
     assert decode(query)[1] == refused
 
 

@@ -218,7 +218,7 @@ def test_another_model_is_judged_by_its_own_numbers_and_a_note_says_so():
     assert not after(session, "sure", SOLUTIONS["sure"]).verdict.done
 
 
-def test_what_no_challenge_has_changes_nothing(session):
+def test_input_that_no_challenge_has_changes_nothing(session):
     for wrong in ({}, {"challenge": "none"}, {"challenge": 3}, {"again": True}):
         handlers.choose(session, wrong)
     assert session.state(ChallengesState).challenge == ""

@@ -70,7 +70,7 @@ def test_without_edits_there_are_no_bars_of_the_divergence(session):
     assert len(figure["data"][0]["x"]) > 0
 
 
-def test_a_read_text_stays_what_it_was_when_the_document_goes_on(document):
+def test_a_read_text_does_not_change_when_the_document_grows(document):
     own = document.copy()
     text = read_document(own, "source")
     before = text.states.clone()

@@ -41,7 +41,7 @@ def with_another_vocabulary():
 # The two columns
 
 
-def test_what_is_said_of_the_parting_is_what_both_settings_make_of_the_same_logits():
+def test_the_sentence_on_the_first_difference_applies_both_settings_to_the_same_logits():
     pair = written()
     at = pair.comparison.divergence_index
     with speaking("en", exact=True):

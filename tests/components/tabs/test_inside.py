@@ -101,7 +101,7 @@ def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(document:
         np.testing.assert_allclose(inside.state.recording.attn_weights(layer), expected, atol=1e-5)
 
 
-def test_what_is_overwritten_is_let_go_of_before(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overwritten_results_are_dropped_first(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, seen, plain = Inside(document), [], Recording.extended
 
     def look(self: Recording, ids: tuple[int, ...]) -> Recording:

@@ -53,7 +53,7 @@ def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Ses
     assert ids(session) == [*written.ids, 5]
 
 
-def test_what_was_cleared_comes_back(session: Session) -> None:
+def test_undo_restores_a_cleared_text(session: Session) -> None:
     first = ids(session)
     generation.clear(session)
     assert ids(session) == start_ids(session.document.tokenizer)

@@ -54,7 +54,7 @@ def test_a_run_writes_as_many_tokens_as_asked_for_and_says_how_it_ended(session:
 
 
 @pytest.mark.parametrize("change", [generation.stop, generation.clear, editing.undo])
-def test_what_was_made_ready_and_stopped_is_not_written(
+def test_a_prepared_generation_that_was_stopped_does_not_run(
     session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
 ) -> None:
     monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)

@@ -152,7 +152,7 @@ def test_writing_on_continues_the_text_and_again_begins_at_the_prompt_and_keeps_
     assert len(ids(session)) == 6
 
 
-def test_what_arrives_after_a_newer_text_or_twice_changes_nothing(session: Session) -> None:
+def test_an_outdated_or_repeated_text_changes_nothing(session: Session) -> None:
     older = box(session, "The cat")
     session.edited += 1
     newer = box(session, "The dog")

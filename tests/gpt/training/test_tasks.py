@@ -106,7 +106,7 @@ def learn(dataset: TaskDataset, recipe: Recipe, steps: int) -> LoadedModel:
     return LoadedModel("tiny", trainer.model, dataset.vocabulary, torch.device("cpu"), "fp32")
 
 
-def test_exact_match_is_that_those_of_greedy_decoding() -> None:
+def test_exact_match_equals_greedy_decoding() -> None:
     """A model that is still learning to sort three letters solves only some of the examples."""
 
     def draw(rng: np.random.Generator) -> Example:
