@@ -1,4 +1,4 @@
-"""Concepts in the browser: a chip and its slider, and features that tint the text while they are pointed at."""
+"""Concepts in a browser: a chip and its slider, and features that tint the text while the pointer is on them."""
 
 import re
 

@@ -85,7 +85,7 @@ def strip_labels(language: Language) -> dict[str, str]:
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """Show the text, shaded by surprisal, with the probability and rank of each token but the first."""
+    """Show the text, shaded by surprisal, with the probability and rank of each token after the first."""
     state, labels = s.state(LossState), strip_labels(s.language)
     if state.scored is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}

@@ -153,7 +153,7 @@ def arcs(s: Snapshot) -> list[tuple[int, float]]:
 
 
 def attended(s: Snapshot) -> list[tuple[int, float]]:
-    """Return the positions to which the selected head attends most from the selected position, with their weights."""
+    """Return the positions that the selected head attends to most from the selected position, with their weights."""
     if s.text is None or s.text.n_read == 0:
         return []
     position = s.text.at(s.selection)
