@@ -11,6 +11,7 @@ import pytest
 
 from components.i18n import LANGUAGES
 from components.labels import quoted, token_text
+from components.state.example import example
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
 from components.tabs.inside.beats import BEATS, NAMES, NUMBERED, beat_named
@@ -58,6 +59,15 @@ def test_the_guesses_equal_the_lens_from_the_first_to_the_last_layer(inside: Ins
     for guess in guesses:
         top = lens_top_tokens(document.loaded.model, trace_of(document), guess["layer"], "resid_post", 11, 1)
         assert guess["p"] == f"{round(100 * float(top.probability[0]))}%"
+
+
+@pytest.mark.parametrize("name", ["stories", "poems"])
+def test_at_the_text_that_opens_the_page_the_likeliest_token_is_drawn(name: str) -> None:
+    document = example(get_model(name))
+    draw = filmed(Inside(document, Selection(position=NEWEST)), "written")["draw"]
+    settings = SamplingParams(temperature=0.8)
+    likeliest = int(distribution(document.logits(len(document.ids) - 1), settings).final.argmax())
+    assert draw["written"] == token_text(document.tokenizer, likeliest)
 
 
 def test_the_draw_is_the_one_of_the_settings_and_the_token_it_names_is_written(inside: Inside) -> None:

@@ -108,8 +108,10 @@ def test_positions_that_cannot_be_hidden_are_ignored(session: Session, sent: dic
 
 
 def test_without_attention_every_word_sees_only_itself(session: Session) -> None:
+    assert drawn(session, "box")["arcs"]
     hiding.switch_attention(session)
     run(reason.measure(session))
+    assert drawn(session, "box")["arcs"] == []
     ids, loaded = session.document.ids, session.document.loaded
     alone = expected(session, ids[-1:], Edits(attn_scale=dict.fromkeys(range(loaded.model.config.n_layer), 0.0)))
     off = shares(session, "bars-off")

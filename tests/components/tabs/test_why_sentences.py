@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from components.causes import Fall, Falls, main_word
 from components.i18n import has_text
 from components.state.selection import Selection
 from components.tabs.why import handlers, predictions
@@ -27,6 +28,15 @@ def document():
 @pytest.fixture
 def last(document):
     return document.n_read - 1
+
+
+@pytest.mark.parametrize(
+    ("p", "without", "is_main"),
+    [(0.91, 0.09, True), (0.91, 0.88, True), (0.05, 0.04, False), (0.015, 0.002, True), (0.912, 0.911, False)],
+)
+def test_a_word_is_the_main_reason_where_hiding_it_makes_a_difference_to_the_reader(p, without, is_main):
+    word = Fall((1,), without)
+    assert main_word(Falls(p, (word,), (), (word,))) == (word if is_main else None)
 
 
 def test_the_shade_is_each_token_s_share_of_the_influence_whichever_way_it_goes():
