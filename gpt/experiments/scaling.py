@@ -206,10 +206,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for curve in measure_scaling(training, held_back, tokenizer, shape, process, sizes=SIZES, saved=saved):
                     found.append(curve)
                     end = curve.points[-1].bits_per_byte
-                    print(f"{shape.architecture} {curve.name}: {curve.parameters:,} parameters, {end:.4f} bits a byte")
+                    print(
+                        f"{shape.architecture} {curve.name}: {curve.parameters:,} parameters, {end:.4f} bits per byte"
+                    )
         if bundled is not None:
             curves.append(measure_bundled(bundled, held_back, Recipe()))
-            print(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits a byte")
+            print(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits per byte")
         command = f"python -m gpt.experiments.scaling {options.text.name} --steps {options.steps}"
         results = {"command": command, "curves": list(map(asdict, curves)), "llama": list(map(asdict, llama))}
         options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
