@@ -509,7 +509,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--layers", metavar="L,L,L", help="read the stream after these layers (at a quarter, a half "
                         "and three quarters of the depth)")  # fmt: skip
     parser.add_argument(
-        "--width", type=int, default=Options.width, metavar="N", help="features per layer (%(default)s)"
+        "--width", type=int, default=Options.width, metavar="N", help="features in a layer (%(default)s)"
     )
     parser.add_argument(
         "--active", type=int, default=Options.active, metavar="N", help="active features per token (%(default)s)"
