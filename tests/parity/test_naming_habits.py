@@ -227,7 +227,7 @@ def test_a_head_with_a_bias_is_part_of_every_prediction(tmp_path: Path) -> None:
     assert logit_lens(loaded.model, trace).probability[-1, 1, -1].item() == pytest.approx(
         logits.softmax(0).max().item(), abs=1e-5
     )
-    with pytest.raises(ValueError, match=r"these options together: .*head_bias=True"):
+    with pytest.raises(ValueError, match=r"combines these options: .*head_bias=True"):
         save_hugging_face(loaded.model, tmp_path / "hf", loaded.tokenizer)
     save_model(tmp_path / "ours", loaded.model, loaded.tokenizer, dtype=torch.float32)
     assert torch.equal(load_model(tmp_path / "ours", device="cpu").model(IDX[:1])[0, -1], logits)

@@ -49,7 +49,7 @@ def test_each_merge_makes_the_token_of_its_rank(gpt2: Tokenizer) -> None:
 
 def test_several_words_are_refused(gpt2: Tokenizer) -> None:
     for text, count in (("two words", 2), ("", 0)):
-        with pytest.raises(ValueError, match=f"is cut into {count} words"):
+        with pytest.raises(ValueError, match=f"is split into {count} words"):
             merge_steps(gpt2, text)
 
 

@@ -45,12 +45,12 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model",), None, "not a BPE of bytes"),
-        (("model", "type"), "Unigram", "not a BPE of bytes"),
-        (("model", "type"), ["BPE"], "not a BPE of bytes"),
-        (("model", "byte_fallback"), False, "not a BPE of bytes"),
-        (("model", "end_of_word_suffix"), "</w>", "not a BPE of bytes"),
-        (("decoder",), None, "not a BPE of bytes"),
+        (("model",), None, "neither byte-level BPE"),
+        (("model", "type"), "Unigram", "neither byte-level BPE"),
+        (("model", "type"), ["BPE"], "neither byte-level BPE"),
+        (("model", "byte_fallback"), False, "neither byte-level BPE"),
+        (("model", "end_of_word_suffix"), "</w>", "neither byte-level BPE"),
+        (("decoder",), None, "neither byte-level BPE"),
         (("model", "vocab"), {}, "give each token an id"),
         (("model", "vocab"), [["a", 0.1]], "must contain tokens and merges"),
         (("model", "vocab"), {"a": 0, "b": 0}, "give each token an id"),

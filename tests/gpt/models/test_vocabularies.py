@@ -53,7 +53,7 @@ def test_each_character_is_a_token() -> None:
 @pytest.mark.parametrize("words", [["a", 5], [["a"], "b"], [None, "b"], ["a", "a"], ["a", "bc"]])
 def test_a_list_of_anything_but_different_characters_is_refused(tmp_path: Path, words: list[object]) -> None:
     (tmp_path / "characters.json").write_text(json.dumps(words))
-    with pytest.raises(ValueError, match="must list each of them once"):
+    with pytest.raises(ValueError, match="must list each character or word exactly once"):
         find_vocabulary(tmp_path, 2)
 
 
@@ -136,7 +136,7 @@ def test_tokenizer_json_encodes_like_its_library(tmp_path: Path, more: list[str]
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model", "type"), "Unigram", "not a BPE of bytes"),
+        (("model", "type"), "Unigram", "neither byte-level BPE"),
         (("pre_tokenizer", "type"), "Whitespace", "not implemented: Whitespace"),
         (("pre_tokenizer",), [1], "must contain tokens and merges"),
         (("normalizer",), {"type": "Lowercase"}, "not implemented: Lowercase"),
@@ -198,5 +198,5 @@ def test_pair_of_files_that_is_not_a_vocabulary_is_refused(
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.model", "vocab.txt"])
 def test_a_vocabulary_that_cannot_be_read_is_not_replaced_by_gpt2s(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
-    with pytest.raises(ValueError, match=rf"{name} alone cannot be read here: put the model's tokenizer\.json beside"):
+    with pytest.raises(ValueError, match=rf"{name} alone cannot be read here: put the model's tokenizer\.json next to"):
         find_vocabulary(tmp_path, 50257)

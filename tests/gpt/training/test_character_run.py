@@ -44,7 +44,7 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model_wit
     extra = ("tokenizers", "matplotlib")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in extra else find_spec(name))
     assert train(tmp_path / "teas", "--data", "A song.", "--language", "en") == 0
-    assert "without the package matplotlib there will be no curve.png" in capsys.readouterr().err
+    assert "matplotlib is not installed, so there will be no curve.png" in capsys.readouterr().err
     best = tmp_path / "teas" / "best"
     assert {path.name for path in best.iterdir()} == {
         "README.md",

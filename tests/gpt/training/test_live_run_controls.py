@@ -85,7 +85,7 @@ def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
     run.cancel()
     assert run.wait(0)
     for use in (lambda: run.loaded, lambda: run.save("nowhere"), run.register):
-        with pytest.raises(ValueError, match="this training is cancelled: there is a model when it has finished"):
+        with pytest.raises(ValueError, match="this training is cancelled: its model is available when it has finished"):
             use()
     run.resume()
     assert not run.start()

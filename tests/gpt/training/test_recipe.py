@@ -90,7 +90,9 @@ def test_the_number_of_steps_may_change_before_the_decay_begins() -> None:
     longer.check_continues(SMALL, step=51)  # the next update is the first one with a lower rate
     shorter.check_continues(SMALL, step=31)
     for recipe, step in ((longer, 52), (shorter, 32), (replace(SMALL, steps=20), 21)):
-        changed = f"steps {recipe.steps} instead of 100 would have changed learning rates of the {step} updates"
+        changed = (
+            f"steps {recipe.steps} instead of 100 would have changed the learning rates of the first {step} updates"
+        )
         with pytest.raises(ValueError, match=changed):
             recipe.check_continues(SMALL, step=step)
 

@@ -18,7 +18,7 @@ TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
         (b"\xff\xfe\x00", "tea.txt is not UTF-8 text: byte 0 is not part of a character"),
         (b"ab\x80", "byte 2"),
         (b"a\x00b", "tea.txt is not text: it contains a zero byte"),
-        (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes: at most 1,000,000"),
+        (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes, more than the limit of 1,000,000"),
     ],
 )
 def test_uploads_that_are_not_text_are_refused(data: bytes, said: str) -> None:
