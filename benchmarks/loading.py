@@ -79,7 +79,7 @@ class Visit:
 
     @staticmethod
     def _began(page: Page) -> float:
-        """Return the start of the visit in seconds, on the clock of the network events."""
+        """Return when the visit started, in seconds; network events use the same clock."""
         metrics = page.context.new_cdp_session(page)
         metrics.send("Performance.enable")
         found = {each["name"]: each["value"] for each in metrics.send("Performance.getMetrics")["metrics"]}
