@@ -54,7 +54,7 @@ COMPONENT = """() => {
 
 
 class Visit:
-    """One visit with an empty cache: seconds until the page responds, and requests and kilobytes up to that moment.
+    """One visit with an empty cache: the time until the page responds, and the requests and kilobytes it took.
 
     For the empty page, all requests are counted.
     """
