@@ -90,10 +90,23 @@ def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
     named = loaded.concepts.of(*place)
     if named is not None:
         return named.names.get(language) or named.names["en"]
+    return " ".join(_words(loaded, place)) or t("concepts.unused", language)
+
+
+def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
+    """What features have in common that a reader can't tell apart: their name; without one, the same words in any order
+    and case."""
+    assert loaded.concepts is not None
+    named = loaded.concepts.of(layer, feature)
+    return frozenset(map(str.casefold, _words(loaded, (layer, feature)))) if named is None else named.names["en"]
+
+
+def _words(loaded: LoadedModel, place: Place) -> list[str]:
+    """The words that name a feature without a name."""
     tokens = concept_tokens(loaded, place)
     words = [token for token in tokens if any(map(str.isalnum, token))]
     are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
-    return " ".join((words if are_words else tokens)[:N_WORDS]) or t("concepts.unused", language)
+    return (words if are_words else tokens)[:N_WORDS]
 
 
 def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str:
@@ -246,10 +259,9 @@ def steer_data(s: Snapshot) -> dict[str, Any]:
     chips = [
         {"place": place, "name": concept_name(loaded, place, s.language), "on": place in strengths} for place in shown
     ]
-    data: dict[str, Any] = {"chips": chips, "labels": steer_labels(s.language)}
-    if not strengths and not state.all_shown:
-        return data
-    data["more"] = t("concepts.less" if state.all_shown else "concepts.more", s.language)
+    data: dict[str, Any] = {"chips": chips, "more": "", "slider": None, "note": "", "labels": steer_labels(s.language)}
+    if strengths or state.all_shown:
+        data["more"] = t("concepts.less" if state.all_shown else "concepts.more", s.language)
     if state.chosen in shown and state.chosen in strengths:
         data |= slider_data(s, state.chosen)
     return data | comparison(s)
@@ -259,7 +271,7 @@ def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
     """The slider of one concept, and a note if turning it down has changed nothing."""
     assert s.text is not None
     found, value = s.cached(unsteered), turned(s.text.document).get(place, 0.0)
-    data = slider_of(s.text.loaded, place, value, s.language)
+    data = {"note": "", **slider_of(s.text.loaded, place, value, s.language)}
     if found is not None and place in found.absent and value < 0:
         name = quoted_concept(s.text.loaded, place, s.language)
         data["note"] = t("concepts.absent", s.language, name=name)
@@ -273,9 +285,10 @@ def slider_of(loaded: LoadedModel, place: Place, value: float, language: Languag
 
 
 def comparison(s: Snapshot) -> dict[str, Any]:
-    """How the text goes on without and with what is turned up; nothing before it is measured."""
-    found = s.cached(unsteered)
-    if s.text is None or found is None:
+    """How the text goes on without and with what is turned up. The last comparison stays until the next is measured."""
+    if s.text is None or not turned(s.text.document):
+        return {"texts": []}
+    if (found := s.cached(unsteered)) is None:
         return {}
     names = [
         t(

@@ -1,4 +1,4 @@
-"""The programs of `examples`."""
+"""The programs in `examples`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from components.tabs.playground.upload import open_upload
 from examples.fine_tune import fine_tune
 from gpt import SamplingParams, generate, load_model
 from gpt.models.registry import remove_model
+
+pytestmark = pytest.mark.thorough
 
 RHYME = "Twinkle, twinkle, little star, how I wonder what you are! Up above the world so high. "
 

@@ -1,15 +1,17 @@
 """Attribution graph: from the words of a text through the features of two layers to the logit of the next token.
 
-With attention weights, norm scales and activation slopes fixed to their values on the text, the model is linear. A
-logit is then the sum of the contributions of all features of a layer, of the dictionary's reconstruction error, and of
-biases. The activity of a feature is a sum of the same kind over an earlier layer.
+If attention weights, norm scales and activation slopes are fixed at their values on the text, the model is linear. A
+logit is then a sum of contributions: from all features of a layer, from the dictionary's reconstruction error, and from
+biases. In the same way, the activity of a feature is a sum over the features of an earlier layer.
 
-Source: Ameisen et al., "Circuit Tracing" (2025), here with dictionaries of the residual stream instead of transcoders.
+Source: Ameisen et al., "Circuit Tracing" (2025). They use transcoders; this module uses dictionaries of the residual
+    stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,19 +26,20 @@ from gpt.layers import ACTIVATIONS, NoNorm
 from gpt.model import GPT, CausalSelfAttention, FeedForward, ForwardContext, TransformerBlock
 from gpt.trace import Trace, for_query_heads
 
-N_FEATURES = 3  # per layer
+N_FEATURES = 3  # features per layer
 N_WORDS = 3
-MAX_SHARE = 0.1  # features active on a larger share of all tokens are not shown as nodes
+MAX_SHARE = 0.1  # a feature that is active on a larger share of all tokens does not become a node
 
 
 @dataclass(frozen=True)
 class FeatureNode:
-    """A feature at a position of the text. activity: its activity there. adds: its total contribution to the logit."""
+    """The features of one layer that share a name, at all positions where they contribute.
+
+    places: (feature, position), largest contribution first. adds: their total contribution to the logit.
+    """
 
     layer: int
-    feature: int
-    position: int
-    activity: float
+    places: tuple[tuple[int, int], ...]
     adds: float
 
 
@@ -44,11 +47,11 @@ class FeatureNode:
 class ConceptGraph:
     """The strongest contributions to a logit.
 
-    layers: the earlier and the later layer.
-    late, early: features of the later and the earlier layer, largest contribution first. words: positions of words.
-    to_late: (early, late), and to_early: (words, early), contributions of the first to the logit through the second.
-    others: contributions of biases and of unlisted features of the later layer. error: contribution of the later
-    dictionary's reconstruction error. The late features, others and error sum to the logit.
+    layers: the earlier and the later layer. late, early: features of the later and of the earlier layer, in descending
+    order of contribution. words: positions of words.
+    to_late: (early, late), and to_early: (words, early), contributions that the first make to the logit through the
+    second. others: contribution of the biases and of all other features of the later layer. error: contribution of the
+    later dictionary's reconstruction error. The contributions of the late features, others and error sum to the logit.
     """
 
     token: int
@@ -70,43 +73,45 @@ def concept_graph(
     ids: Sequence[int],
     token: int,
     words: Sequence[Sequence[int]],
+    name: Callable[[int, int], Hashable],
     edits: Edits | None = None,
 ) -> ConceptGraph:
-    """Build the graph of the logit of `token` after a text (T,), before any cap, from the first and last dictionary.
+    """Build the graph for the logit of `token` after a text (T,), before any cap, with the first and last dictionary.
 
-    words: positions of each word of the text. Raises ValueError for an id that does not exist.
+    words: positions of each word of the text. name: called with a layer and a feature; features with equal names are
+    one node. Raises ValueError for an id that does not exist.
     """
     check_token_id(token, model.config.vocab_size)
     first, last = min(concepts.dictionaries), max(concepts.dictionaries)
     trace = trace_text(model, ids, edits)
-    linear = _Linear(model, trace)
+    linear = _Linear(model, trace, edits)
     lower, upper = concepts.dictionaries[first], concepts.dictionaries[last]
     stream = {layer: to_float32(trace.layers[layer].resid_post[0]) for layer in (first, last)}
     activity = {layer: concepts.dictionaries[layer].activity(stream[layer].to(upper.encoder)) for layer in stream}
     for each in activity.values():
         each[0] = 0  # the dictionaries are not trained on the first token
     gradient = linear.gradient(stream[last], last + 1, model.config.n_layer, lambda x: linear.logit(x, token))
-    adds = activity[last] * (gradient.to(upper.decoder) @ upper.decoder.T)  # (T, n)
+    effect = gradient.to(upper.decoder) @ upper.decoder.T  # (T, n), of each unit of activity
     logit = float(model.logits(trace.final_norm[0, -1])[token])
-    late = _strongest(adds.where(upper.share <= MAX_SHARE, 0), activity[last], last)
+    late = _strongest((activity[last] * effect).where(upper.share <= MAX_SHARE, 0), last, name)
     left_out = (stream[last].to(upper.encoder) - upper.reconstruction(activity[last]))[1:]
     error = float((left_out * gradient.to(left_out)[1:]).sum())
     named = sum(node.adds for node in late)
 
-    through = [linear.gradient(stream[first], first + 1, last + 1, _reader(upper.encoder, node)) for node in late]
-    slopes = [node.adds / node.activity for node in late]
-    edges = [
-        slope * activity[first] * (each.to(lower.decoder) @ lower.decoder.T)
-        for slope, each in zip(slopes, through, strict=True)
-    ]  # (T, n) for each late feature
-    reached = sum(edges, torch.zeros_like(activity[first])).where(lower.share <= MAX_SHARE, 0)
-    early = _strongest(reached, activity[first], first)
-    to_late = torch.tensor([[float(edge[node.position, node.feature]) for edge in edges] for node in early])
-    embedding = to_float32(trace.layers[0].resid_pre[0])
+    readers = [_reader(upper.encoder, effect, node) for node in late]
+    through = [linear.gradient(stream[first], first + 1, last + 1, reader) for reader in readers]
+    effects = [each.to(lower.decoder) @ lower.decoder.T for each in through]  # (T, n) for each late node
+    effect = sum(effects, torch.zeros_like(activity[first]))
+    early = _strongest((activity[first] * effect).where(lower.share <= MAX_SHARE, 0), first, name)
+    edges = [activity[first] * each for each in effects]
+    to_late = torch.tensor([[sum(float(edge[t, i]) for i, t in node.places) for edge in edges] for node in early])
+    embedding = to_float32(trace.token_embedding[0])
+    if trace.position_embedding is not None:
+        embedding = embedding + to_float32(trace.position_embedding)
     to_early = torch.zeros(len(words), len(early))
     for column, node in enumerate(early):
-        back = linear.gradient(embedding, 0, first + 1, _reader(lower.encoder, node))
-        share = (back * embedding).sum(-1) * (node.adds / node.activity)  # (T,)
+        back = linear.gradient(embedding, 0, first + 1, _reader(lower.encoder, effect, node))
+        share = (back * embedding).sum(-1)  # (T,)
         to_early[:, column] = torch.tensor([float(share[[*word]].sum()) for word in words])
     order = to_early.abs().sum(1).argsort(descending=True)[:N_WORDS].sort().values.tolist()
     kept = tuple(tuple(words[i]) for i in order)
@@ -116,7 +121,7 @@ def concept_graph(
 
 @dataclass(frozen=True)
 class Removed:
-    """Positions of words, nodes, and the error of the later dictionary, to leave out of a prediction."""
+    """Positions, nodes and possibly the later dictionary's error, to leave out of a prediction."""
 
     words: frozenset[int] = frozenset()
     nodes: frozenset[tuple[int, int, int]] = frozenset()  # layer, feature, position
@@ -129,7 +134,7 @@ def logits_without(
 ) -> Tensor:
     """Return the next-token logits, (vocab_size,), without some words, features or the reconstruction error.
 
-    When words are left out, later words move up.
+    When words are left out, the words after them move up.
     """
     trace, hooks = trace_text(model, ids, edits), []
     kept = [position for position in range(len(ids)) if position not in removed.words]
@@ -157,30 +162,41 @@ def _minus(vectors: Tensor) -> Callable[[Tensor], Tensor]:
     return lambda x: x - vectors.to(x)
 
 
-def _reader(encoder: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:
-    """Return a function from the stream after the node's layer to its activity, up to a constant."""
-    row = encoder[node.feature]
-    return lambda x: x[node.position] @ row.to(x)
+def _reader(encoder: Tensor, effect: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:
+    """Return a function from the stream after the node's layer to the node's contribution, up to a constant.
+
+    effect: (T, n), contribution of each unit of activity.
+    """
+    features, positions = map(list, zip(*node.places, strict=True))
+    rows = effect[positions, features, None] * encoder[features]
+    return lambda x: (x[positions] * rows.to(x)).sum()
 
 
-def _strongest(adds: Tensor, activity: Tensor, layer: int) -> tuple[FeatureNode, ...]:
-    """Return the features and positions with the largest positive contributions."""
-    order = adds.flatten().argsort(descending=True)[:N_FEATURES].tolist()
-    places = [divmod(index, adds.shape[1]) for index in order]
-    nodes = [FeatureNode(layer, i, t, float(activity[t, i]), float(adds[t, i])) for t, i in places]
-    return tuple(node for node in nodes if node.adds > 0)
+def _strongest(adds: Tensor, layer: int, name: Callable[[int, int], Hashable]) -> tuple[FeatureNode, ...]:
+    """Return the names with the largest positive total contributions. adds: (T, n), of each feature and position."""
+    places: defaultdict[Hashable, list[tuple[float, int, int]]] = defaultdict(list)
+    names = {feature: name(layer, feature) for feature in adds.any(dim=0).nonzero()[:, 0].tolist()}
+    for (position, feature), each in zip(adds.nonzero().tolist(), adds[adds != 0].tolist(), strict=True):
+        places[names[feature]].append((each, feature, position))
+    nodes = []
+    for group in places.values():
+        ordered = tuple((feature, position) for _, feature, position in sorted(group, reverse=True))
+        nodes.append(FeatureNode(layer, ordered, sum(each for each, _, _ in group)))
+    nodes.sort(key=lambda node: node.adds, reverse=True)
+    return tuple(node for node in nodes[:N_FEATURES] if node.adds > 0)
 
 
 class _Linear:
-    """The model linearised on one text: its nonlinear parts are fixed to their values there."""
+    """The model with some edits, linearised on one text: its nonlinear parts are fixed to their values there."""
 
-    def __init__(self, model: GPT, trace: Trace) -> None:
-        self.model = model
+    def __init__(self, model: GPT, trace: Trace, edits: Edits | None = None) -> None:
+        self.model, self.edits = model, edits or Edits()
         self.weights = [to_float32(layer.attn_weights).clone() for layer in trace.layers]
 
     def gradient(self, x: Tensor, start: int, stop: int, read: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the gradient of `read`, a function of the stream before layer `stop`, at the stream x (T, C) before
-        layer `start`."""
+        """Return the gradient of `read` at the stream x (T, C) before layer `start`.
+
+        read: a function of the stream before layer `stop`."""
         leaf = x.clone().requires_grad_()
         with torch.enable_grad():
             found = leaf[None]
@@ -192,10 +208,11 @@ class _Linear:
 
     def logit(self, x: Tensor, token: int) -> Tensor:
         """Return the logit after the last token of a stream (T, C), before any cap and without the head's bias."""
-        return self.norm(self.model.ln_f, x[-1]) @ to_float32(self.model.lm_head.weight[token])
+        state = self.edits.apply(None, "final_norm", self.norm(self.model.ln_f, x[None]), 0)[0, -1]
+        return state @ to_float32(self.model.lm_head.weight[token])
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
-        """Apply a norm, if there is one, with its scale detached."""
+        """Apply a norm, if there is one. Its scale is detached."""
         if norm is None or isinstance(norm, NoNorm):
             return x
         y = norm.contribution(x, norm.scale(x).detach())
@@ -203,19 +220,26 @@ class _Linear:
 
     def block(self, block: TransformerBlock, x: Tensor) -> Tensor:
         """Apply a block, like `TransformerBlock.forward`."""
-        ctx = replace(ForwardContext.of_text(self.model.config, x), attention=self.attention)
-        mid = x + self.norm(block.ln_1_post, block.attn(self.norm(block.ln_1, x), ctx))
+        layer, ctx = block.layer, ForwardContext.of_text(self.model.config, x, self.edits)
+        ctx = replace(ctx, attention=self.attention)
+        x = ctx.hook(layer, "resid_pre", x)
+        out = self.norm(block.ln_1_post, block.attn(self.norm(block.ln_1, x), ctx))
+        mid = ctx.hook(layer, "resid_mid", x + ctx.hook(layer, "attn_out", out))
         read = self.norm(block.ln_2, x if self.model.config.parallel else mid)
-        return mid + self.norm(block.ln_2_post, self.feed_forward(block.mlp, read))
+        out = self.norm(block.ln_2_post, self.feed_forward(block.mlp, read, ctx))
+        return ctx.hook(layer, "resid_post", mid + ctx.hook(layer, "mlp_out", out))
 
     def attention(self, attn: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Mix the values (B, kv, T, hs) with the attention weights of the text."""
-        return self.weights[attn.layer] @ for_query_heads(v, attn.n_head)
+        v = self.edits.apply(attn.layer, "attn_v", v, 0)
+        return self.edits.scale_heads(attn.layer, self.weights[attn.layer] @ for_query_heads(v, attn.n_head))
 
-    def feed_forward(self, mlp: FeedForward, x: Tensor) -> Tensor:
+    def feed_forward(self, mlp: FeedForward, x: Tensor, ctx: ForwardContext) -> Tensor:
         """Apply the feed-forward network, with the activation's slope at each neuron detached."""
-        pre = (mlp.c_gate or mlp.c_fc)(x)
-        post = ACTIVATIONS[mlp.activation](pre)
-        if mlp.c_gate is not None:
-            return mlp.c_proj(post.detach() * mlp.c_fc(x))
-        return mlp.c_proj(pre * (post / pre.where(pre != 0, 1)).detach())
+        pre = ctx.hook(mlp.layer, "mlp_pre", (mlp.c_gate or mlp.c_fc)(x))
+        post = ACTIVATIONS[self.edits.activation or mlp.activation](pre)
+        if mlp.c_gate is None:
+            post = pre * (post / pre.where(pre != 0, 1)).detach()
+        else:
+            post = post.detach() * ctx.hook(mlp.layer, "mlp_up", mlp.c_fc(x))
+        return mlp.c_proj(ctx.hook(mlp.layer, "mlp_post", post))

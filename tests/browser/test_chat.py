@@ -1,4 +1,4 @@
-"""A chat in a browser: the caret stays in the message while the template is written around it."""
+"""A chat in a browser: the caret stays in the message while the template is inserted around it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.browser.playground_page import open_playground, text
 from tests.gpt.models.tokenizer_families import save_chat_model
 
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
-EMPTY = re.compile(r"\b1 of 256 tokens")  # the token that stands before every text
+EMPTY = re.compile(r"\b1 of 256 tokens")  # the start-of-text token
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +46,7 @@ def test_a_message_is_typed_inside_its_template(page: Page, address: str) -> Non
     expect(page.locator("#prompt .gb-control")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_the_template_is_written_around_a_composed_message_once_it_is_committed(page: Page, address: str) -> None:
     open_playground(page, address)
     box, keyboard = page.locator("#prompt textarea"), page.context.new_cdp_session(page)

@@ -1,4 +1,4 @@
-"""The Lessons tab in a browser: a link opens it, a picture obeys its controls, progress is kept, a button leads on."""
+"""The Lessons tab in a browser: links open it, controls change the picture, progress is kept, a button leads on."""
 
 import re
 from functools import partial
@@ -11,7 +11,7 @@ from tests.browser.playground_page import open_tab, tab
 
 @pytest.fixture
 def follow(stay, site):
-    """follow(anew=True) opens the lesson on attention by an old link; else it may be as the test before left it."""
+    """`follow(anew=True)` opens the lesson on attention by an old link. Otherwise the last test's page is reused."""
 
     def begin(page):
         page.goto(f"{site}?lesson=4")
@@ -103,6 +103,7 @@ def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_an
     expect(lessons.locator("#lesson-body .gb-solution summary").first).to_have_text("显示答案")
 
 
+@pytest.mark.thorough
 def test_in_chinese_before_the_tab_was_ever_opened_every_widget_keeps_what_it_was_given(page, site):
     page.goto(site)
     page.locator("#language").get_by_text("中文").click()

@@ -1,4 +1,4 @@
-"""The panels in a browser, on the lessons that show them."""
+"""The panels in a browser, on the lessons that contain them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from components.tabs.lessons.course import LESSONS as COURSE
 from tests.browser.playground_page import open_playground, open_tab
 
-LESSONS = {  # lesson: what the ids of its panels begin with
+LESSONS = {  # by lesson: prefixes of its panels' ids
     "tokenizer": ("bpe",),
     "skeleton": ("skeleton",),
     "layer_norm": ("norm",),
@@ -26,7 +26,7 @@ NUMBERS = {lesson.key: n for n, lesson in enumerate(COURSE, 1)}
 
 
 def open_lessons(page, address):
-    open_playground(page, address)  # before the page has its session, that would open Write again
+    open_playground(page, address)  # before the page has its session, this would reopen Write
     open_tab(page, "lessons")
 
 
@@ -39,6 +39,7 @@ def open_lesson(page, lesson):
         expect(page.locator(f"#{prefix}-answer p")).not_to_be_empty()
 
 
+@pytest.mark.thorough
 def test_every_panel_answers_when_its_lesson_is_opened_on_a_dark_phone_and_fits(page, site):
     page.set_viewport_size({"width": 390, "height": 844})
     open_lessons(page, f"{site}?__theme=dark")
@@ -55,6 +56,7 @@ def lessons(stay, site):
     return stay(lambda page: open_lessons(page, site))
 
 
+@pytest.mark.thorough
 def test_layer_norm_goes_from_the_example_to_the_running_model(lessons):
     open_lesson(lessons, "layer_norm")
     expect(lessons.locator("#norm-answer")).to_contain_text("mean 0.2170")
@@ -66,6 +68,7 @@ def test_layer_norm_goes_from_the_example_to_the_running_model(lessons):
     expect(lessons.locator("#norm-answer")).to_contain_text("· 3 ")
 
 
+@pytest.mark.thorough
 def test_a_panel_speaks_the_new_language_refuses_in_it_and_keeps_the_last_word(lessons):
     open_lesson(lessons, "tokenizer")
     answer = lessons.locator("#bpe-answer p")

@@ -1,4 +1,4 @@
-"""Concepts that are turned up: what continues, is shown, is saved and linked with them."""
+"""Turned-up concepts: generation, views, files and links include them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from components.concepts import N_CHIPS, steer_data, turn, turned
+from components.concepts import N_CHIPS, shared_name, steer_data, turn, turned
 from components.share import handlers
 from components.share.address import view_values
 from components.share.files import json_file
@@ -20,13 +20,15 @@ from components.tabs.concepts.views import VIEWS
 from components.tabs.playground.handlers import generation, reason
 from components.tabs.why import analysis
 from components.tabs.why.handlers import switch_part
+from components.tabs.why.predictions import node_key
 from components.tabs.why.state import WhyState
 from components.tabs.why.views import VIEWS as CAUSES
 from gpt import Edits, Generation
-from gpt.analysis.concepts import NamedConcept
+from gpt.analysis.concept_graph import Removed, logits_without
+from gpt.analysis.concepts import Concepts, NamedConcept
 from gpt.errors import GPTError
 from tests.components.tabs import playground_session
-from tests.gpt.analysis.concept_dictionary import axis_concepts
+from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
 from tests.gpt.fake_models import tiny_model
 
 NAMED = tuple(NamedConcept(0, i, {"en": f"idea {i}", "zh": f"概念{i}"}, 2.0) for i in range(6))
@@ -67,7 +69,8 @@ def test_a_chip_turns_a_concept_up_and_off_again(session):
     assert (data["slider"]["value"], data["more"]) == (2.0, "more ideas")
     turn(session, {"place": [0, 0]})
     assert session.document.edits == Edits()
-    assert "more" not in steer_data(session.snapshot())
+    data = steer_data(session.snapshot())
+    assert [data[name] for name in ("more", "slider", "note", "texts")] == ["", None, "", []]
 
 
 def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_reset(session):
@@ -84,7 +87,7 @@ def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_r
 @pytest.mark.parametrize(
     "sent", [{}, {"place": [0]}, {"place": "0.0"}, {"place": [True, None]}, {"place": [9, 0]}, {"place": [0, 99]}]
 )
-def test_what_is_no_concept_is_refused(session, sent):
+def test_an_invalid_concept_is_refused(session, sent):
     with suppress(GPTError):
         turn(session, sent)
     assert turned(session.document) == {}
@@ -110,7 +113,7 @@ def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activ
     assert not activity(session)[:, active].any()
     measure(session)
     data = steer_data(session.snapshot())
-    assert "note" not in data
+    assert data["note"] == ""
     assert data["slider"]["min"] == data["slider"]["value"] == -1
     assert data["texts"][1][0].startswith("With less ")
     turn(session, {"reset": True})
@@ -122,14 +125,14 @@ def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activ
 
 
 def activity(session):
-    """Of each feature along the text of the session, (T, n)."""
+    """Return the activity of each feature along the session's text, (T, n)."""
     for _ in tab.measure(session):
         pass
     return session.state(ConceptsState).shown.by_layer[0]
 
 
 def load(session, name):
-    """In place of the function that loads a listed model."""
+    """Replace the function that loads a listed model."""
     yield
     return MODEL
 
@@ -174,7 +177,7 @@ def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(sess
     values = [feature["value"] for feature in data["features"]]
     assert values == sorted(values, reverse=True)
     assert values[0] == 1
-    assert len(values) == 3  # as many as are active on a token
+    assert len(values) == 3  # the number of features active on a token
     assert drawn(session, "concepts-lead")["text"].startswith("At “t” the strongest concept is “")
     tab.pick(session, {"index": 0})
     assert "no concepts" in drawn(session, "concepts-lead")["text"]
@@ -206,6 +209,37 @@ def test_a_model_without_concepts_says_how_to_find_them():
     assert session.document.edits is None
 
 
+def test_features_with_the_same_name_or_the_same_words_in_any_order_and_case_are_one():
+    dictionary = axis_dictionary()
+    dictionary.tokens[2:6] = torch.tensor([[97, 98], [98, 97], [65, 66], [97, 99]])  # a b, b a, A B, a c
+    named = tuple(NamedConcept(0, i, {"en": "dog", "zh": "狗"}) for i in (6, 7))
+    loaded = replace(MODEL, concepts=Concepts({0: dictionary}, torch.zeros(1), named))
+    names = [shared_name(loaded, 0, feature) for feature in range(2, 8)]
+    assert names[0] == names[1] == names[2] != names[3]
+    assert names[4] == names[5] == "dog"
+
+
+def test_features_with_one_name_are_one_part_of_the_flow_and_switched_off_together():
+    named = tuple(NamedConcept(0, i, {"en": "dog", "zh": "狗"}) for i in range(16))
+    concepts = axis_concepts(named=named)
+    document = Generation(replace(MODEL, concepts=concepts), "the cat")
+    session = Session(document, "the cat")
+    document.read()
+    session.change(WhyState, by="concepts")
+    for _ in analysis.analyse(session):
+        pass
+    (node,) = session.state(WhyState).shown.graph.late
+    assert len(node.places) > 1
+    for _ in switch_part(session, {"node": node_key(node)}):
+        pass
+    data = next(view for view in CAUSES if view.name == "why-paths").draw(session.snapshot())
+    assert [part["off"] for part in data["columns"][2]["nodes"]] == [True, False, False]
+    assert data["says"].startswith("Without “dog”")
+    removed = Removed(nodes=frozenset((0, *place) for place in node.places))
+    without = logits_without(MODEL.model, concepts, document.ids, removed)
+    assert torch.equal(session.state(WhyState).shown.graph_without, without)
+
+
 def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off(session):
     def view(name):
         return next(view for view in CAUSES if view.name == name).draw(session.snapshot())
@@ -216,11 +250,12 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     assert view("why-flow")["heads"] == []
     data = view("why-paths")
     words, early, late = (column["nodes"] for column in data["columns"])
-    assert sum(map(len, (words, early, late))) <= 11  # and the token
+    assert sum(map(len, (words, early, late))) <= 11  # plus the token itself
     assert [node["name"] for node in late[-2:]] == ["not explained by concepts", "other concepts"]
     logit = float(session.document.logits(session.document.n_read - 1)[session.state(WhyState).shown.prediction.token])
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None
+    assert "Attention weights are held fixed here" in data["says"]
     for _ in switch_part(session, {"node": late[0]["key"]}):
         pass
     after = view("why-paths")

@@ -1,4 +1,4 @@
-"""Models of every family are written for transformers, and compute the same logits there."""
+"""Models of every family saved for transformers compute the same logits there."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from gpt import GPT, GPTConfig, SamplingParams, generate, get_model, load_model,
 from gpt.models.checkpoints.families import FAMILIES
 from gpt.models.checkpoints.to_transformers import CLASSES
 from tests.parity.family_models import CASES, VOCAB_SIZE, family_twins
+
+pytestmark = pytest.mark.thorough
 
 IDX = torch.randint(VOCAB_SIZE, (2, 20), generator=torch.Generator().manual_seed(0))
 

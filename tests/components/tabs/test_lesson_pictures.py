@@ -1,4 +1,4 @@
-"""The small pictures of the lessons: at the ends of their controls, of any model, against the model itself."""
+"""Lesson pictures at the limits of their controls and for any model, compared with the model itself."""
 
 import dataclasses
 import math
@@ -32,6 +32,7 @@ def drawn(scene, key, **changes):
     return PICTURES[key].draw(replace(scene, choice=(PICTURES[key].choices or ("",))[0], **changes))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", sorted(PICTURES.keys() - {"training"}))
 def test_every_picture_can_be_drawn_at_both_ends_of_its_controls(scene, key):
     picture, config = PICTURES[key], scene.loaded.model.config

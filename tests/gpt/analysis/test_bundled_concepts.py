@@ -1,4 +1,4 @@
-"""The concepts that are bundled with the models: names, evidence, and what they do when they are turned up."""
+"""The concepts bundled with the models: names, evidence, and the effect of turning them up."""
 
 import pytest
 
@@ -38,6 +38,7 @@ def test_enough_concepts_are_offered_with_strengths_that_the_slider_has(concepts
     assert all(0 < each.strength <= LIMIT for each in concepts.offered)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", [0, 1])
 def test_texts_mention_a_concept_that_is_turned_up_and_are_still_texts(loaded, concepts, number):
     assert measure(loaded, concepts.offered[number]).passes

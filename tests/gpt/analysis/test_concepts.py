@@ -6,6 +6,8 @@ import torch
 from gpt import Edits, Trace
 from gpt.analysis.concept_graph import Removed, _Linear, concept_graph, logits_without
 from gpt.analysis.concepts import Concepts, NamedConcept, trace_activity
+from gpt.analysis.tracing import trace_text
+from gpt.edits import Hook, Patch, Steering
 from gpt.models.concept_files import CONCEPTS, NAMES, load_concepts, save_concepts
 from tests.gpt.analysis.concept_dictionary import axis_concepts, axis_dictionary
 from tests.gpt.fake_models import family_model, tiny_model, tiny_tokenizer
@@ -47,7 +49,7 @@ def test_a_concept_that_is_turned_up_is_added_at_every_position_with_and_without
 
 
 def stepwise(model, idx, edits):
-    """The logits of a text that is read token by token."""
+    """Return the logits of a text read token by token."""
     cache = model.new_cache(1)
     return torch.stack([model(idx[:, i : i + 1], cache=cache, edits=edits)[0, -1] for i in range(idx.shape[1])])
 
@@ -56,7 +58,8 @@ def stepwise(model, idx, edits):
 def test_a_concept_that_is_turned_down_keeps_a_share_of_its_activity_and_changes_nothing_elsewhere(strength, left):
     loaded, idx, plain, steered = tiny_model(), torch.tensor([[97, 98, 99, 100, 101, 102]]), Trace(), Trace()
     axes = axis_dictionary(active=6)
-    concepts = Concepts({0: replace(axes, encoder=axes.encoder / 2)}, torch.zeros(1))  # a step changes activity by half
+    # Each step changes the activity by half.
+    concepts = Concepts({0: replace(axes, encoder=axes.encoder / 2)}, torch.zeros(1))
     loaded.model(idx, trace=plain)
     before = trace_activity(concepts, plain, 0)
     feature = int(((before > 0).sum(0) % 5).argmax())  # active at some positions
@@ -120,15 +123,15 @@ def test_concepts_are_read_again_from_their_files(tmp_path):
 def test_the_graph_of_a_logit_sums_to_it_and_its_edges_to_its_nodes():
     loaded, ids, token = tiny_model(), [97, 98, 99, 100], 120
     concepts = Concepts({0: axis_dictionary(16, 16), 1: axis_dictionary(16, 16)}, torch.zeros(1))
-    graph = concept_graph(loaded.model, concepts, ids, token, [(0,), (1, 2), (3,)])
+    graph = concept_graph(loaded.model, concepts, ids, token, [(0,), (1, 2), (3,)], lambda *place: place)
     logit = loaded.model(torch.tensor([ids]))[0, -1, token].item()
     assert graph.logit == pytest.approx(logit, abs=1e-4)
-    # The later dictionary is of the last layer, so that the final norm and the head alone follow it.
+    # The later dictionary belongs to the last layer, so that only the final norm and the head follow it.
     trace = Trace()
     loaded.model(torch.tensor([ids]), trace=trace)
     x, weight = trace.layers[1].resid_post[0], loaded.model.lm_head.weight[token]
     parts = loaded.model.ln_f.contribution(torch.eye(16) * x[-1], loaded.model.ln_f.scale(x[-1])) @ weight
-    positive = x[-1] > 0  # the others are negative, which is the error
+    positive = x[-1] > 0  # the rest is negative, and is the error
     expected = sorted((part.item() for part in parts[positive] if part > 0), reverse=True)[:3]
     assert [node.adds for node in graph.late] == pytest.approx(expected, abs=1e-4)
     assert graph.error == pytest.approx(parts[~positive].sum().item(), abs=1e-4)
@@ -137,15 +140,78 @@ def test_the_graph_of_a_logit_sums_to_it_and_its_edges_to_its_nodes():
     assert [len(nodes) for nodes in (graph.words, graph.early, graph.late)] == [3, 3, 3]
 
 
-@pytest.mark.parametrize("name", ["gpt2", "llama", "gpt_neox"])
-def test_a_block_is_linear_once_its_nonlinear_parts_are_kept(name):
-    loaded, ids = family_model(name), [97, 98, 99, 100]
+def test_features_with_equal_names_are_one_node_with_their_sum_before_the_strongest_are_chosen():
+    loaded, ids, token = tiny_model(), [97, 98, 99, 100], 130
+    concepts = Concepts({0: axis_dictionary(16, 16), 1: axis_dictionary(16, 16)}, torch.zeros(1))
+
+    def graph_of(name):
+        graph = concept_graph(loaded.model, concepts, ids, token, [(i,) for i in range(4)], name)
+        named = sum(node.adds for node in graph.late)
+        assert named + graph.others + graph.error == pytest.approx(graph.logit, abs=1e-4)
+        assert graph.to_late.sum(1).tolist() == pytest.approx([node.adds for node in graph.early], abs=1e-4)
+        return graph
+
     trace = Trace()
     loaded.model(torch.tensor([ids]), trace=trace)
-    x = trace.layers[0].resid_post[0]
-    linear = _Linear(loaded.model, trace)
-    whole = linear.block(loaded.model.blocks[1], x[None])[0]
-    assert torch.allclose(whole, trace.layers[1].resid_post[0], atol=1e-4)
+    x, weight = trace.layers[1].resid_post[0, -1], loaded.model.lm_head.weight[token]
+    adds = (loaded.model.ln_f.contribution(torch.eye(16) * x.relu(), loaded.model.ln_f.scale(x)) @ weight).tolist()
+    first, second, third, fourth = sorted(range(16), key=adds.__getitem__, reverse=True)[:4]
+    pair = graph_of(lambda layer, feature: "pair" if feature in (third, fourth) else feature)
+    assert [[feature for feature, _ in node.places] for node in pair.late] == [[first], [third, fourth], [second]]
+    assert pair.late[1].adds == pytest.approx(adds[third] + adds[fourth], abs=1e-4)
+
+    whole = graph_of(lambda layer, feature: layer)  # all features of a layer at all positions
+    (late,), (early,) = whole.late, whole.early
+    assert late.adds == pytest.approx(sum(adds), abs=1e-4)
+    assert early.adds == pytest.approx(whole.to_late.item(), abs=1e-4)
+    assert {position for _, position in early.places} == {1, 2, 3}
+    apart = graph_of(lambda *place: place)
+    assert whole.error == pytest.approx(apart.error, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama", "gpt_neox"])
+def test_a_block_is_linear_once_its_nonlinear_parts_are_kept_also_with_the_edits_of_the_text(name):
+    loaded, ids = family_model(name), [97, 98, 99, 100]
+    width = loaded.model.config.n_embd
+    concepts, vector = Concepts({1: axis_dictionary(width)}, torch.zeros(1)), torch.linspace(-1, 1, width)
+    down = tuple(concepts.steering(1, feature, -0.5) for feature in range(width // 2))
+    for edits in (
+        Edits(),
+        Edits(steering=(*down, Steering(1, vector))),
+        Edits(head_scale={(1, 0): 0.0}, attn_scale={1: 0.5}, mlp_scale={1: 2.0}, activation="relu"),
+        Edits(drop_positions=True, patches=(Patch("resid_mid", 1, 2, vector),)),
+        Edits(hooks=tuple(Hook(each, 1, lambda x: 2 * x + 1) for each in ("resid_pre", "attn_v", "mlp_pre"))),
+        Edits(hooks=tuple(Hook(each, 1, lambda x: 2 * x + 1) for each in ("attn_out", "mlp_post", "mlp_out"))),
+    ):
+        trace = Trace()
+        loaded.model(torch.tensor([ids]), trace=trace, edits=edits)
+        x = trace.layers[0].resid_post[0]
+        linear = _Linear(loaded.model, trace, edits)
+        whole = linear.block(loaded.model.blocks[1], x[None])[0]
+        assert torch.allclose(whole, trace.layers[1].resid_post[0], atol=1e-4)
+
+
+def test_the_edges_to_a_concept_that_is_turned_down_shrink_with_its_activity():
+    loaded, ids, token = tiny_model(), [97, 98, 99, 100], 130
+    axes = axis_dictionary(16, 16)
+    concepts = Concepts({0: axes, 1: axes}, torch.zeros(1))
+    graph = concept_graph(loaded.model, concepts, ids, token, [(3,)], lambda *place: place)
+    feature = graph.late[0].places[0][0]
+
+    def edges(edits):
+        """Return what the features of the first layer add to the activity of the feature, and that activity."""
+        graph = concept_graph(
+            loaded.model, concepts, ids, token, [(3,)], lambda layer, each: layer == 0 or each == feature, edits
+        )
+        node = next(i for i, node in enumerate(graph.late) if node.places[0][0] == feature)
+        activity = trace_text(loaded.model, ids, edits).layers[1].resid_post[0, -1, feature]
+        per_unit = graph.late[node].adds / activity  # of the logit
+        return graph.to_late[0, node] / per_unit, activity
+
+    before, activity = edges(None)
+    after, left = edges(Edits(steering=(concepts.steering(1, feature, -0.75),)))
+    assert left.item() == pytest.approx(0.25 * activity.item(), abs=1e-5)
+    assert after.item() == pytest.approx(0.25 * before.item(), rel=1e-3)
 
 
 def test_what_is_switched_off_in_the_graph_is_missing_in_the_pass():

@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged or contradict themselves are refused with a ValueError."""
+"""Damaged or contradictory checkpoints are rejected with a ValueError."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from gpt.models.registry import Registry
 from gpt.models.sources import load_model
 from gpt.tokenizer import Tokenizer
 from tests.parity.family_models import family_twins
+
+pytestmark = pytest.mark.thorough
 
 CONFIG = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
 
