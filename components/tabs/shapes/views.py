@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from components.errors import localize_error
 from components.figures.bars import size_bars
 from components.frame import short_name
 from components.i18n import Language, t
@@ -19,6 +18,7 @@ from components.tabs.shapes.settings import Shape
 from components.tabs.shapes.state import Built, ShapesState, choice_of
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt.experiments.random_models import MAX_MEMORY_BYTES, memory_bytes
 from gpt.experiments.shapes import count_parameters, flops_per_token
 from gpt.models.memory import format_bytes
@@ -115,7 +115,7 @@ def headline(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    return _problem(choice_of(s).problem, s.language)
+    return sentence_data(choice_of(s).problem, s.language)
 
 
 def parts(s: Snapshot) -> dict[str, Any]:
@@ -142,11 +142,7 @@ def room(s: Snapshot) -> dict[str, Any]:
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
-    return _problem(s.state(ShapesState).trouble, s.language)
-
-
-def _problem(problem: Exception | None, language: Language) -> dict[str, Any]:
-    return {"text": "" if problem is None else localize_error(problem, language)}
+    return sentence_data(s.state(ShapesState).trouble, s.language)
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -154,8 +150,7 @@ def status(s: Snapshot) -> dict[str, Any]:
     state = s.state(ShapesState)
     built = state.built
     if state.busy and (built is None or built.job is not state.job):
-        waiting = s.progress or Message("shapes.building")
-        return {"text": t(waiting.key, s.language, **waiting.values)}
+        return sentence_data(s.progress or Message("shapes.building"), s.language)
     return {"text": "" if built is None else status_sentence(built, state.busy, s.language)}
 
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from components.errors import localize_error
 from components.figures.maps import attention_heatmap
 from components.i18n import Language, t
 from components.labels import listed, marked, percent, quoted, token_text, visible
 from components.render import View
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.train import choices
 from components.tabs.train.curve import curve_chart
 from components.tabs.train.shown import OWN, RECORDED, Film, Shown, progress_of, shares_of_next
 from components.tabs.train.state import LearnedState, Run, TrainState
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
+from components.widgets.sentence import sentence_data
 from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun, recording_command
 
@@ -142,10 +142,7 @@ def source(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    caption = s.state(TrainState).notice
-    if isinstance(caption, Message):
-        return {"text": t(caption.key, s.language, **caption.values)}
-    return {"text": "" if caption is None else localize_error(caption, s.language)}
+    return sentence_data(s.state(TrainState).notice, s.language)
 
 
 def status(s: Snapshot) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from components.tabs.why.predictions import Influence, Method, Prediction, Trace
 from components.tabs.why.state import WhyState, falls, why_inputs
 from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from components.widgets.tokens import shade_value
 from gpt import SamplingParams
 from gpt.tokenizer import Vocabulary
@@ -144,7 +145,7 @@ def status(s: Snapshot) -> dict[str, Any]:
     """Show the progress of the computation."""
     state = s.state(WhyState)
     if state.progress is not None:
-        return {"text": t(state.progress.key, s.language, **state.progress.values)}
+        return sentence_data(state.progress, s.language)
     waits = s.generating and s.text is not None and (state.shown is None or state.shown.traced.text != s.text)
     return {"text": t("why.waits", s.language) if waits else ""}
 
