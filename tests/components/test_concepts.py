@@ -119,7 +119,7 @@ def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activ
     turn(session, {"place": [layer, silent], "strength": -0.5})
     measure(session)
     data = steer_data(session.snapshot())
-    assert data["note"].endswith("is not active anywhere in your text so far, so there is nothing to take away.")
+    assert data["note"].endswith("is not active anywhere in your text so far, so there is nothing to remove.")
     assert torch.equal(expected(session, None), expected(session, session.document.edits))
 
 

@@ -116,7 +116,7 @@ def test_without_attention_every_word_sees_only_itself(session: Session) -> None
     assert max(off, key=off.__getitem__) == "ers"
     assert decoded(loaded, alone.argmax()) in off
     goes_on = drawn(session, "goes-on")
-    assert goes_on["text"].startswith("It would go on: “")
+    assert goes_on["text"].startswith("The model would continue: “")
     assert goes_on["text"] != goes_on["off"]
     hiding.switch_attention(session)
     assert drawn(session, "goes-on")["text"] == ""
