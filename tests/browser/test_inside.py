@@ -207,7 +207,7 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     page.locator("#generate").click()
     expect(page.locator("#status")).to_contain_text("tokens written")
     open_tab(page, "inside")
-    expect(flow(page)).to_contain_text("most attention on")
+    expect(flow(page)).to_contain_text("attends most to")
     first = flow(page).text_content() or ""
     expect(flow(page)).not_to_have_text(first)
     page.locator(".gb-dock > button").click()
