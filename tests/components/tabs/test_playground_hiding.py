@@ -51,7 +51,7 @@ def test_the_first_text_stops_before_a_word_that_one_other_word_decides(session:
     document = session.document
     assert document.tokenizer.decode(document.ids) == TEXT
     said = drawn(session, "reason")["text"]
-    assert re.fullmatch("“raining” is the main reason: hide it and “outside” drops from 9[01]% to [89]%.", said)
+    assert re.fullmatch("“raining” is the main reason: if you hide it, “outside” drops from 9[01]% to [89]%.", said)
     strongest = max(drawn(session, "box")["arcs"], key=lambda arc: arc[1])
     assert strongest[0] == WORD[0]
 

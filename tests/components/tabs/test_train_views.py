@@ -106,7 +106,7 @@ def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
     text = views.heatmap(at(run, 0, layer=1, head=0), "en")["text"]
     assert (
-        f"layer 1, head 0: when predicting “{run.dataset.test_examples[0].answer[0]}”, it attends most to “{best}”"
+        f"layer 1, head 0 attends most to “{best}” when it predicts “{run.dataset.test_examples[0].answer[0]}”"
         in text
     )
 
