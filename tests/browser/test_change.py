@@ -44,7 +44,7 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
     switch(change, 1, 1).click()
     expect(lead(change)).to_contain_text("layer 1 attention off")
     expect(change.locator("#change-says")).to_contain_text(
-        re.compile(r"this changed .* from .* to .*: layer 1 attention off")
+        re.compile(r"went from .* to .* because of this change: layer 1 attention off")
     )
     grid = change.locator("#change-switches [role=grid]")
     grid.press("ArrowRight")

@@ -254,7 +254,7 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     logit = float(session.document.logits(session.document.n_read - 1)[session.state(WhyState).shown.prediction.token])
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None
-    assert "Attention weights are held fixed here" in data["says"]
+    assert "Attention weights are held fixed" in data["says"]
     for _ in switch_part(session, {"node": late[0]["key"]}):
         pass
     after = view("why-paths")

@@ -155,7 +155,7 @@ def test_a_rollout_is_shown_while_it_goes_up_through_the_layers(
     inside.session.change(type(inside.state), attention_view="rollout")
     assert inside.shown("lines") == {}  # as it is
     next(analysis.record(inside.session, 2**20))
-    assert "So far 1 of 3 layers" in inside.shown("lines")["text"]
+    assert "So far, 1 of 3 layers" in inside.shown("lines")["text"]
     assert inside.analyse() > 0
     assert "So far" not in inside.shown("lines")["text"]
     np.testing.assert_allclose(inside.state.rollout.flow, rollout(trace_of(twins[1])), atol=1e-6)

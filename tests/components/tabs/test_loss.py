@@ -158,7 +158,7 @@ def test_what_cannot_be_measured_is_said_in_place_and_the_last_result_stays(sess
 
 
 def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(session):
-    assert "were replaced by U+FFFD" in measured(session, "a \ud83d b")["says"]["text"]
+    assert "were replaced with U+FFFD" in measured(session, "a \ud83d b")["says"]["text"]
 
 
 def test_a_run_that_was_stopped_changes_nothing_and_an_older_one_never_ends_a_newer(session):

@@ -70,7 +70,7 @@ def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(sessio
     assert was["outside"] == pytest.approx(before["outside"], abs=1e-3)
     said = drawn(session, "reason")["text"]
     assert said.startswith(
-        f"Without “raining”, “outside” drops from {percent(was['outside'])} to {percent(after['outside'])}. Now “with”"
+        f"Without “raining”, “outside” drops from {percent(was['outside'])} to {percent(after['outside'])}. The top token is now “with”"
     )
     assert drawn(session, "box")["ghost"] == " with"
     hiding.hide_words(session, {"hidden": []})
