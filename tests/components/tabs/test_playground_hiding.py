@@ -69,9 +69,8 @@ def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(sessio
     was = {token: old for token, old, *_ in drawn(session, "bars")["bars"]}
     assert was["outside"] == pytest.approx(before["outside"], abs=1e-3)
     said = drawn(session, "reason")["text"]
-    assert said.startswith(
-        f"Without “raining”, “outside” drops from {percent(was['outside'])} to {percent(after['outside'])}. The top token is now “with”"
-    )
+    drops = f"drops from {percent(was['outside'])} to {percent(after['outside'])}"
+    assert said.startswith(f"Without “raining”, “outside” {drops}. The top token is now “with”")
     assert drawn(session, "box")["ghost"] == " with"
     hiding.hide_words(session, {"hidden": []})
     assert shares(session) == before
