@@ -1,4 +1,4 @@
-"""The panel for checkpoints of one's own, in a browser."""
+"""The upload panel for checkpoints in a browser."""
 
 import re
 
@@ -30,7 +30,7 @@ def opened(page, url):
 
 def choose(page, *files):
     page.locator("#upload-files input[type=file]").set_input_files([str(file) for file in files])
-    expect(page.locator("#upload-files")).to_contain_text(files[0].stem)  # its ending may stand apart
+    expect(page.locator("#upload-files")).to_contain_text(files[0].stem)  # the extension may be a separate element
     page.locator("#upload-open").click()
 
 

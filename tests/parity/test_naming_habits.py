@@ -1,4 +1,4 @@
-"""Any GPT that somebody built from a text opens: ten naming habits, and what cannot be told from a file."""
+"""Any GPT built from a tutorial opens: ten naming conventions, and facts that a file does not reveal."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ INFERRED = {
 
 
 def saved(model: nn.Module, path: Path) -> Path:
-    """The state dict of the model, randomized, in a file of the kind that its name says."""
+    """Save the state dict of the randomized model in the format given by the file name."""
     state = randomized(model).state_dict()
-    if path.suffix == ".safetensors":  # which refuses tensors that share memory
+    if path.suffix == ".safetensors":  # it rejects tensors that share memory
         save_file({name: tensor.clone().contiguous() for name, tensor in state.items()}, path)
     else:
         torch.save(state, path)
@@ -82,7 +82,8 @@ def test_inferred_names_give_the_logits_of_the_model(tmp_path: Path, kind: type[
     assert_same_logits(path, model, names="infer", **options)
     with pytest.warns(UserWarning, match=r'"wte(\.weight)?": '):
         load_model(path, device="cpu", **options)
-    (tmp_path / "names.json").write_text(json.dumps(unconfirmed.value.layout))  # the table of the message is a file
+    # The table of the message is itself a valid file.
+    (tmp_path / "names.json").write_text(json.dumps(unconfirmed.value.layout))
     assert_same_logits(path, model, **options)
 
 

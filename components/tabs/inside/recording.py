@@ -154,7 +154,7 @@ class Recording:
 
     @torch.inference_mode()
     def trace_at(self, position: int) -> Trace:
-        """Return all activations of one position, (1, 1, ...). Runs one token through the model with the stored cache."""
+        """Run the model on one token with the stored cache, and return all activations of its position, (1, 1, ...)."""
         cache = copy(self._buffers.cache)  # shares its memory: the values of this position are rewritten
         cache.crop(position)
         trace = Trace()

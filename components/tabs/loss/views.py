@@ -1,4 +1,4 @@
-"""The views of the Loss tab."""
+"""Views of the Loss tab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from components.widgets.tokens import shade_value
 
 
 def headline_sentence(scored: ScoredText, language: Language) -> str:
-    """The three numbers of the whole text."""
+    """State the three numbers of the whole text."""
     score = scored.result.score
     return t(
         "loss.headline",
@@ -31,7 +31,7 @@ def headline_sentence(scored: ScoredText, language: Language) -> str:
 
 
 def explanation(scored: ScoredText, language: Language) -> str:
-    """The meaning of the numbers, and how the text was read."""
+    """Explain the numbers and how the text was read."""
     result, block_size = scored.result, scored.loaded.model.config.block_size
     n = len(result.ids)
     choices, vocab_size = result.score.perplexity, scored.loaded.model.config.vocab_size
@@ -58,7 +58,7 @@ def explanation(scored: ScoredText, language: Language) -> str:
 
 
 def token_sentence(scored: ScoredText, selected: int, language: Language) -> str:
-    """The selected token: its probability, and the most likely token."""
+    """Describe the selected token: its probability, and the most likely token in its place."""
     tokenizer, result = scored.loaded.tokenizer, scored.result
     name = quoted(tokenizer, result.ids[selected])
     if selected == 0:
@@ -79,13 +79,13 @@ def token_sentence(scored: ScoredText, selected: int, language: Language) -> str
 
 
 def strip_labels(language: Language) -> dict[str, str]:
-    """Labels of the strip, which is shaded by surprisal."""
+    """Return the labels of the strip, which is shaded by surprisal."""
     named = text_views.strip_labels(language, t("strip.empty", language))
     return named | {"surprisal": t("loss.surprisal", language), "bits": t("loss.bits", language)}
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The text with probability and rank of each token but the first, shaded by surprisal."""
+    """Show the text, shaded by surprisal, with the probability and rank of each token after the first."""
     state, labels = s.state(LossState), strip_labels(s.language)
     if state.scored is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}
@@ -127,7 +127,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def result_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """Inputs of the views of a scored text."""
+    """Return the inputs of the views of a scored text."""
     state = s.state(LossState)
     return state.scored, state.selected, s.language
 

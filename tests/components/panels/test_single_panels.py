@@ -1,4 +1,4 @@
-"""Panels one by one: their numbers and pictures, and what their controls may do."""
+"""Individual panels: their numbers and pictures, and the values that their controls accept."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(
     values = notebook.steps(session.snapshot())
     for _ in range(7):
         found = next(values)
-    values.close()  # before the model is made
+    values.close()  # before the model is built
     session.change(notebook.NotebookState, run=Experiment((*found[:6], replace(found[6], computed=(163_009_537,)))))
     assert rows()[3][1:] == ["0.1324  0.217", "✓ 0.1324  0.217"]
     assert rows()[7][1:] == ["163,009,536", "✗ 163,009,537"]
@@ -84,7 +84,7 @@ def test_layer_norm_of_the_model_is_of_the_selected_token(session: Session, norm
 @pytest.mark.parametrize(
     ("name", "sent"), [("source", "nowhere"), ("scale", 3.1), ("scale", "2"), ("scale", None), ("eps", []), ("norm", 1)]
 )
-def test_what_a_control_cannot_send_changes_nothing(session: Session, name: str, sent: object) -> None:
+def test_invalid_values_of_a_control_change_nothing(session: Session, name: str, sent: object) -> None:
     store_value(LayerNormState, name, CHECKS[name], session, sent)
     assert session.state(LayerNormState) == LayerNormState()
 
@@ -109,7 +109,7 @@ def test_shortcuts_show_the_curriculum_s_ten_numbers(session: Session) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**31, 1.5, None])
-def test_a_seed_that_is_none_is_refused_until_another_comes(session: Session, seed: Any) -> None:
+def test_an_invalid_seed_is_refused_until_a_valid_one_arrives(session: Session, seed: Any) -> None:
     type_seed(session, seed)
     assert "seed" in notice(shown(session, "shortcuts"), "shortcuts")
     type_seed(session, 7)
@@ -132,7 +132,7 @@ def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(session: Session) -
 @pytest.mark.parametrize(
     ("word", "why"), [("", "Type a word first"), ("two words", "split into 2 words"), ("x" * 25, "25 bytes")]
 )
-def test_what_is_no_word_is_refused_with_a_sentence_and_the_last_word_stays(
+def test_an_invalid_word_is_refused_with_a_sentence_and_the_last_word_stays(
     session: Session, word: str, why: str
 ) -> None:
     before = answer(shown(session, "tokenizer"), "tokenizer")

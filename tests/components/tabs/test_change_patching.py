@@ -1,4 +1,4 @@
-"""The tab Change it, in Why?: patches, their map and their link."""
+"""The Change it tab in Why?: patches, their map and their link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def document() -> Generation:
 
 @pytest.fixture
 def session(document: Generation) -> Session:
-    """A session whose text is measured."""
+    """A session with a measured text."""
     return analysed(Session(document.copy()))
 
 

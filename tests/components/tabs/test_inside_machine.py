@@ -1,4 +1,4 @@
-"""The flow: every number is the model's own, measured against a whole trace."""
+"""The flow: every number is the model's own, compared with a full trace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document
 from tests.conftest import make_twins
 
 LOOK = Selection(position=11, layer=1, head=2)
-ALL = FLOW_ROWS[1]  # rows of the flow: the whole text
+ALL = FLOW_ROWS[1]  # rows of the flow that cover the whole text
 
 
 @pytest.fixture(params=RANDOM_MODELS)
@@ -39,7 +39,7 @@ def values_of(strip: dict[str, Any], rows: int) -> np.ndarray:
 
 
 def assert_strip(strip: dict[str, Any], vectors: np.ndarray) -> None:
-    """That it shows these vectors, as far as its colours go."""
+    """Assert that a strip shows these vectors, up to its colour resolution."""
     pooled, scale = pool_mean(vectors, min(BINS, vectors.shape[1])), float(strip["scale"])
     assert strip["width"] == vectors.shape[1]
     assert scale == pytest.approx(np.percentile(np.abs(pooled), flow.FULL_PERCENTILE), rel=0.006)
@@ -48,7 +48,7 @@ def assert_strip(strip: dict[str, Any], vectors: np.ndarray) -> None:
 
 
 def embedded(document: Generation) -> torch.Tensor:
-    """(T, n_embd): the embeddings of the text, by hand."""
+    """Compute the text's embeddings by hand, (T, n_embd)."""
     model = document.loaded.model
     x = model.wte.weight[torch.tensor(document.ids)] * model.config.embedding_scale
     return (x if model.wpe is None else x + model.wpe.weight[: len(x)]).detach()
@@ -72,7 +72,7 @@ def test_every_strip_is_the_pooled_vector_of_a_whole_trace(document: Generation)
     }
     if document.loaded.model.wpe is not None:
         vectors["pos"] = trace.position_embedding.reshape(-1, 36)
-    if not config.parallel:  # else nothing reads it
+    if not config.parallel:  # parallel models do not use it
         vectors["mid"] = layer.resid_mid[0]
     assert set(strips) == {*vectors, "ff"} | ({"gate", "up"} if config.gated else set())
     for name, vector in vectors.items():

@@ -1,4 +1,4 @@
-"""The Lessons tab without a browser: what opens a lesson, its controls and its pictures."""
+"""The Lessons tab without a browser: how lessons open, their controls and pictures."""
 
 from __future__ import annotations
 

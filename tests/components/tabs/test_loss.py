@@ -1,4 +1,4 @@
-"""The Loss tab without a browser: scoring a text, what is said of it, and what is refused."""
+"""The Loss tab without a browser: scoring a text, the sentences about it, and rejected inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that are hidden from the model, and attention switched off: what the bars and the sentences of Write say."""
+"""Words hidden from the model, and attention switched off: the bars and sentences of Write."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: S
     hiding.hide_main(session)
     assert drawn(session, "box")["hidden"] == []
     hiding.hide_main(session)
-    write(session, None)  # the model writes with all words
+    write(session, None)  # the model generates with all words
     assert session.state(HiddenState).positions == frozenset()
 
 
 @pytest.mark.parametrize("sent", [{}, {"hidden": "2"}, {"hidden": [True, "x", -3, 10**9]}, {"hidden": list(range(13))}])
-def test_what_cannot_be_hidden_is_not(session: Session, sent: dict) -> None:
+def test_positions_that_cannot_be_hidden_are_ignored(session: Session, sent: dict) -> None:
     hiding.hide_words(session, sent)
     assert drawn(session, "box")["hidden"] == []
 
@@ -133,7 +133,7 @@ def test_the_untrained_model_names_no_reason_and_what_stands_in_the_text_has_a_b
     assert bars["chosen"] < VISIBLE_BARS
 
 
-def test_words_are_what_a_person_sees_as_one() -> None:
+def test_words_are_found_in_latin_and_chinese_text() -> None:
     tokenizer = get_model().tokenizer
 
     def words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The film of a training: everything that is shown belongs to one step, and a chosen head stays chosen."""
+"""The film of a training: everything shown belongs to one step, and a chosen head stays chosen."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ANALYSIS = analysis(RECORDED, ExamplePass)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Snapshots of a tiny model with random weights, and made-up figures."""
+    """Snapshots of a tiny random model, with made-up figures."""
     folder = tmp_path_factory.mktemp("snapshots")
     config = GPTConfig(257, 128, n_layer=2, n_head=2, n_embd=16)
     for step in STEPS:
@@ -140,7 +140,7 @@ def test_a_click_in_the_whole_model_keeps_a_token_a_layer_or_a_head(session: Ses
     handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
     handlers.select_in_machine(RECORDED, session, {"position": 5})
     handlers.select_in_machine(RECORDED, session, {"head": 1})
-    handlers.select_in_machine(RECORDED, session, {"layer": 2})  # there is none
+    handlers.select_in_machine(RECORDED, session, {"layer": 2})  # no such layer
     state = session.state(LearnedState)
     assert (state.position, state.layer, state.head) == (5, 1, 1)
     assert drawn(session)["flow"]["selected"] == 5

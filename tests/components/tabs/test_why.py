@@ -1,4 +1,4 @@
-"""Causes for one visitor: every panel is about the selected position and the token asked about."""
+"""Causes for one visitor: every panel belongs to the selected position and the explained token."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_what_is_switched_off_in_the_flow_is_measured_at_once(session):
     assert all(sum(row) <= 1.001 for row in flow["weights"])
     layer, head, without = flow["heads"][0]
     drawn = switched(session, part="heads", place=[layer, head])
-    assert drawn["after"] == pytest.approx(without, abs=1e-3)  # as the answer says
+    assert drawn["after"] == pytest.approx(without, abs=1e-3)  # same as the answer
     assert re.search(rf"^Without layer {layer}, head {head}, “.*” goes from .* to ", drawn["says"])
     position = flow["tokens"][0][0]
     drawn = switched(session, part="reads", place=[layer, head, position])
@@ -152,7 +152,7 @@ def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary
     answered(session)
     assert session.state(WhyState).shown.paths.tokens == (session.document.ids[5], 7, girl)
     before = session.state(WhyState).watched
-    handlers.watch(session, [7, " girl", "no token has this"])  # as the page sends what the server has set
+    handlers.watch(session, [7, " girl", "no token has this"])  # the page also sends back what the server has set
     assert session.state(WhyState).watched is before
     other = replace(session.document.loaded, tokenizer=copy.copy(session.document.tokenizer))
     session.document = Generation(other, "Lily saw")

@@ -1,4 +1,4 @@
-"""What Causes says: its sentences have the numbers of its figures."""
+"""Sentences of Causes contain the numbers of its figures."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_influences_that_are_all_small_are_not_written_as_zero(document):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_what_reads_as_zero_is_named_neither_for_nor_against(document, sign):
+def test_parts_that_round_to_zero_are_named_neither_for_nor_against(document, sign):
     reading, asked = traced(document, 5), predicted(document, 5)
     influence = predictions.Influence(sign * np.array([1.5, 0.2, -0.004]))
     said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]

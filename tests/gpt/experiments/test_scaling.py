@@ -1,4 +1,4 @@
-"""The results that the scaling command writes."""
+"""The results written by the scaling command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged or contradict themselves are refused with a ValueError."""
+"""Damaged or contradictory checkpoints are rejected with a ValueError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of other families on the hub: which files are fetched, and what is refused before any weights are."""
+"""Models of other families on the hub: which files are downloaded, and what is rejected before any weights are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER_FILES = {"README.md", "pytorch_model.bin", "tokenizer.model", "modeling_ll
 
 @pytest.fixture
 def llama(served: Hub, tmp_path: Path, byte_tokenizer: Tokenizer) -> LlamaForCausalLM:
-    """A small Llama in three files on the hub, with its tokenizer; its weights are random."""
+    """A small random Llama in three files on the hub, with its tokenizer."""
     folder = tmp_path / "llama"
     sizes = {"vocab_size": byte_tokenizer.n_vocab, "hidden_size": 32, "intermediate_size": 48}
     config = LlamaConfig(**sizes, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)

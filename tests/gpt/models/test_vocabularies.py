@@ -1,4 +1,4 @@
-"""Vocabularies beside weights: byte-level BPE in the files of Hugging Face, characters, plain ids."""
+"""Vocabularies stored with weights: byte-level BPE in Hugging Face's files, characters, plain ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wÃ¶rld ä½
 
 
 def trained(vocab_size: int = 300, special_tokens: tuple[str, ...] = ()) -> ByteLevelBPETokenizer:
-    """A vocabulary trained by the library that writes tokenizer.json."""
+    """Train a vocabulary with the library that writes tokenizer.json."""
     theirs = ByteLevelBPETokenizer()
     theirs.train_from_iterator(["the tree thought of the three"] * 3, vocab_size, special_tokens=list(special_tokens))
     return theirs
@@ -99,8 +99,8 @@ def test_a_checkpoint_of_gpt2s_size_without_a_vocabulary_reads_as_text(tmp_path:
 def test_the_bundled_gpt2_vocabulary_is_the_released_one(tmp_path: Path, gpt2: Tokenizer) -> None:
     write_gpt2_files(gpt2, tmp_path)
     merges, vocab = ((tmp_path / name).read_bytes() for name in ("merges.txt", "vocab.json"))
-    vocab = json.dumps(json.loads(vocab)).encode()  # non-ASCII letters are escaped in the released file
-    # Published by tiktoken (tiktoken_ext/openai_public.py) for vocab.bpe and encoder.json.
+    vocab = json.dumps(json.loads(vocab)).encode()  # the released file escapes non-ASCII letters
+    # Published in tiktoken (tiktoken_ext/openai_public.py) for vocab.bpe and encoder.json.
     assert sha256(merges).hexdigest() == "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
     assert sha256(vocab).hexdigest() == "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
     assert gpt2.encoding._pat_str == r50k_pat_str

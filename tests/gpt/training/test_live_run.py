@@ -1,4 +1,4 @@
-"""Live runs: their records, endings and results."""
+"""Live runs: records, endings and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("few_examples")
 
 @pytest.fixture(scope="module")
 def done() -> Iterator[LiveRun]:
-    """A finished run; must not be changed."""
+    """A finished run, which must not be modified."""
     run = finished()
     yield run
     run.close()

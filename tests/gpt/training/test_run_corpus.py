@@ -1,4 +1,4 @@
-"""Rows of repeated random tokens among the training rows, and runs that begin with another model's weights."""
+"""Rows of repeated random tokens among the training rows, and runs that start from another model's weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as a dataset: refused texts, and its batches."""
+"""A text as a dataset: rejected texts, and batches."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_the_first_words_are_the_first_line_or_three_words_of_it() -> None:
     assert first_words("\n\nAct I\nScene") == "Act I"
     assert first_words("It was the best of times, it was the worst of times") == "It was the"
     assert first_words("词" * 99) == "词" * 32
-    assert TextDataset(TEXT, block_size=16).start == "0"  # half a context would not hold more
+    assert TextDataset(TEXT, block_size=16).start == "0"  # half a context would not fit more
 
 
 def test_batches_repeat_with_the_seed() -> None:

@@ -26,7 +26,7 @@ from gpt.tokenizer import plain_text
 ASKED = 4  # tokens in the second act
 GUESSES = 6  # layers whose prediction is shown
 PIECES = 6  # next tokens on the line of the draw
-CHARACTERS = 40  # end of the text to which the new token is appended
+CHARACTERS = 40  # end of the text, before the new token
 CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
 
