@@ -44,7 +44,7 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
     switch(change, 1, 1).click()
     expect(lead(change)).to_contain_text("layer 1 attention off")
     expect(change.locator("#change-says")).to_contain_text(
-        re.compile(r"this changed .* from .* to .*: layer 1 attention off")
+        re.compile(r"went from .* to .* because of this change: layer 1 attention off")
     )
     grid = change.locator("#change-switches [role=grid]")
     grid.press("ArrowRight")
@@ -109,4 +109,4 @@ def test_both_texts_are_written_in_step_and_the_patch_of_a_cell_becomes_an_edit(
     expect(lead(change)).to_contain_text("taken from prompt A")
     change.locator("#change-clean textarea").fill("One more token here than there.")
     change.locator("#change-measure").click()
-    expect(change.locator("#change-trouble")).to_contain_text("they need the same number")
+    expect(change.locator("#change-trouble")).to_contain_text("they must have the same number")

@@ -86,7 +86,7 @@ def test_the_stops_of_a_link_are_stepped_by_keys_through_the_film_and_on(page, s
     assert says.evaluate("node => parseFloat(getComputedStyle(node).fontSize)") >= 24
     for _ in range(12):
         page.keyboard.press("PageDown")
-    expect(page.locator("#flow h3")).to_have_text("It is written")
+    expect(page.locator("#flow h3")).to_have_text("The token is written")
     expect(bar(page)).to_contain_text("4 of 8")
     page.keyboard.press("PageDown")
     expect(bar(page)).to_contain_text("5 of 8")

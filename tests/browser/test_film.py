@@ -41,7 +41,7 @@ def test_it_plays_pauses_steps_by_keys_writes_the_token_it_draws_and_is_left_at_
     n = tokens.count()
     for _ in range(9):
         opened.locator(STAGE).press("PageDown")
-    expect(opened.locator(TITLE)).to_have_text("It is written")
+    expect(opened.locator(TITLE)).to_have_text("The token is written")
     expect(tokens).to_have_count(n + 1)
     for _ in range(6):
         opened.locator(STAGE).press("ArrowLeft")

@@ -194,7 +194,7 @@ def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_
     expect(hidden).to_have_count(0)
     opened.locator("#attention-off").click()
     expect(opened.locator("#bars-off [role=listitem]").first).to_be_visible()
-    expect(opened.locator("#goes-on-off")).to_contain_text("It would go on")
+    expect(opened.locator("#goes-on-off")).to_contain_text("The model would continue")
     opened.locator("#attention-off").click()
     expect(opened.locator("#bars-off")).to_be_hidden()
 

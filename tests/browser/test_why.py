@@ -132,7 +132,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     pick(why, "against", 1)
     expect(says(why, "parts")).to_contain_text(" minus that of ")
     pick(why, "token", 4)
-    expect(why.locator("#why-lead")).to_contain_text("The most likely is")
+    expect(why.locator("#why-lead")).to_contain_text("The most likely token is")
     hidden = says(why, "influence").text_content()
     choose(why, "method", "gradient")
     expect(why.locator("#why-method-says")).to_contain_text("would fall")
@@ -147,7 +147,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     expect(why.locator("#why-parts")).to_contain_text("heads together")
     choose(why, "sample", "noise")
     choose(why, "role", "induction")
-    expect(says(why, "roles")).to_contain_text("Measured on 101 tokens")
+    expect(says(why, "roles")).to_contain_text("on 101 tokens")
     expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, to B")
 
 

@@ -120,7 +120,7 @@ def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activ
     turn(session, {"place": [layer, silent], "strength": -0.5})
     measure(session)
     data = steer_data(session.snapshot())
-    assert data["note"].endswith("is not active anywhere in your text so far, so there is nothing to take away.")
+    assert data["note"].endswith("is not active anywhere in your text so far, so there is nothing to remove.")
     assert torch.equal(expected(session, None), expected(session, session.document.edits))
 
 
@@ -255,7 +255,7 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     logit = float(session.document.logits(session.document.n_read - 1)[session.state(WhyState).shown.prediction.token])
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None
-    assert "Attention weights are held fixed here" in data["says"]
+    assert "Attention weights are held fixed" in data["says"]
     for _ in switch_part(session, {"node": late[0]["key"]}):
         pass
     after = view("why-paths")

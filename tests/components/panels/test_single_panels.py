@@ -53,7 +53,7 @@ def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(
     session.change(notebook.NotebookState, run=Experiment((*found[:6], replace(found[6], computed=(163_009_537,)))))
     assert rows()[3][1:] == ["0.1324  0.217", "✓ 0.1324  0.217"]
     assert rows()[7][1:] == ["163,009,536", "✗ 163,009,537"]
-    assert "7 of 12 values computed; 6 match" in notebook.answer(session.snapshot())["text"]
+    assert "7 of 12 values have been computed; 6 match" in notebook.answer(session.snapshot())["text"]
 
 
 def test_layer_norm_shows_the_curriculum_s_rows(session: Session) -> None:
@@ -126,7 +126,7 @@ def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(session: Session) -
     assert ["小", "U+5C0F", "E5 B0 8F"] in found["bpe-bytes"]["rows"]
     assert len(found["bpe-languages"]["figure"]["data"]) == 2
     type_text(session, "Hello, I am")
-    assert shown(session, "tokenizer")["bpe-cost"]["text"].endswith("4 with GPT-2's.")
+    assert shown(session, "tokenizer")["bpe-cost"]["text"].endswith("with GPT-2's, they become 4.")
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_tying_shows_the_curriculum_s_two_counts_on_either_side_of_the_switch(se
     tied = shown(session, "tying")
     session.change(TyingState, tied=False)
     untied = shown(session, "tying")
-    assert answer(tied, "tying").startswith("124,412,160 parameters tied; 163,009,536 untied")
-    assert answer(untied, "tying").startswith("163,009,536 parameters untied; 124,412,160 tied")
+    assert answer(tied, "tying").startswith("The model has 124,412,160 parameters tied and 163,009,536 untied")
+    assert answer(untied, "tying").startswith("The model has 163,009,536 parameters untied and 124,412,160 tied")
     assert "100" in tied["tying-taught"]["text"].split("changes")[1]
     assert percent(32 / 512) in untied["tying-taught"]["text"].split("changes")[1]
 

@@ -155,7 +155,7 @@ def test_a_rollout_is_shown_while_it_goes_up_through_the_layers(
     inside.session.change(type(inside.state), attention_view="rollout")
     assert inside.shown("lines") == {}  # unchanged
     next(analysis.record(inside.session, 2**20))
-    assert "So far 1 of 3 layers" in inside.shown("lines")["text"]
+    assert "So far, 1 of 3 layers" in inside.shown("lines")["text"]
     assert inside.analyse() > 0
     assert "So far" not in inside.shown("lines")["text"]
     np.testing.assert_allclose(inside.state.rollout.flow, rollout(trace_of(twins[1])), atol=1e-6)
@@ -219,5 +219,5 @@ def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() ->
     assert content["ahead"]
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(np.exp(scaled - unpacked(content["sums"], "<f4", n, 1)), weights, atol=1e-4)
-    assert content["labels"]["masked.says"] == "No mask here: every token also sees later ones."
+    assert content["labels"]["masked.says"] == "There is no mask here: every token also sees later ones."
     assert "Here tokens also attend to later ones" in inside.shown("lines")["text"]

@@ -212,7 +212,7 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
     for count, offered in (FLOW_ROWS, FLOW_ROWS[::-1]):
         content = inside.shown("flow")
         assert (len(content["tokens"]), content["offered_rows"]) == (count, offered)
-        assert f"Shown: positions {content['start']} to {len(document.ids) - 1}" in content["text"]
+        assert f"The picture shows positions {content['start']} to {len(document.ids) - 1}" in content["text"]
         np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
         handlers.select_in_flow(inside.session, {"rows": offered})
     handlers.select_in_flow(inside.session, {"rows": 1000})
@@ -222,8 +222,8 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
 def test_one_line_says_what_is_selected(document: Generation) -> None:
     row = trace_of(document).layers[LOOK.layer].attn_weights[0, LOOK.head, LOOK.position].numpy()
     target = Inside(document, LOOK).shown("flow-lead")["text"]
-    assert target.startswith(f"Selected: {quoted(document.tokenizer, document.ids[11])}, layer 1")
-    assert f"layer 1, head 2; most attention on {quoted(document.tokenizer, document.ids[row.argmax()])}" in target
+    assert target.startswith(f"In layer 1, head 2, the selected token {quoted(document.tokenizer, document.ids[11])} ")
+    assert f"attends most to {quoted(document.tokenizer, document.ids[row.argmax()])}" in target
     assert percent(float(row.max())) in target
 
 

@@ -51,7 +51,7 @@ def test_the_first_text_stops_before_a_word_that_one_other_word_decides(session:
     document = session.document
     assert document.tokenizer.decode(document.ids) == TEXT
     said = drawn(session, "reason")["text"]
-    assert re.fullmatch("“raining” is the main reason: hide it and “outside” drops from 9[01]% to [89]%.", said)
+    assert re.fullmatch("“raining” is the main reason: if you hide it, “outside” drops from 9[01]% to [89]%.", said)
     strongest = max(drawn(session, "box")["arcs"], key=lambda arc: arc[1])
     assert strongest[0] == WORD[0]
 
@@ -69,9 +69,8 @@ def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(sessio
     was = {token: old for token, old, *_ in drawn(session, "bars")["bars"]}
     assert was["outside"] == pytest.approx(before["outside"], abs=1e-3)
     said = drawn(session, "reason")["text"]
-    assert said.startswith(
-        f"Without “raining”, “outside” drops from {percent(was['outside'])} to {percent(after['outside'])}. Now “with”"
-    )
+    drops = f"drops from {percent(was['outside'])} to {percent(after['outside'])}"
+    assert said.startswith(f"Without “raining”, “outside” {drops}. The top token is now “with”")
     assert drawn(session, "box")["ghost"] == " with"
     hiding.hide_words(session, {"hidden": []})
     assert shares(session) == before
@@ -118,7 +117,7 @@ def test_without_attention_every_word_sees_only_itself(session: Session) -> None
     assert max(off, key=off.__getitem__) == "ers"
     assert decoded(loaded, alone.argmax()) in off
     goes_on = drawn(session, "goes-on")
-    assert goes_on["text"].startswith("It would go on: “")
+    assert goes_on["text"].startswith("The model would continue: “")
     assert goes_on["text"] != goes_on["off"]
     hiding.switch_attention(session)
     assert drawn(session, "goes-on")["text"] == ""

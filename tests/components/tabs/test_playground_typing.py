@@ -79,7 +79,7 @@ def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session:
     assert reason.wanted(session.snapshot()) is None
     said, bars = drawn(session, "reason")["text"], drawn(session, "bars")["bars"]
     word, before = re.fullmatch(
-        r"“(\w+)” is the main reason: hide it and “Lily” drops from (\d+%) to .*\.", said
+        r"“(\w+)” is the main reason: if you hide it, “Lily” drops from (\d+%) to .*\.", said
     ).groups()
     assert word in STORY
     assert before == percent(bars[0][2])  # same as the bar

@@ -50,7 +50,7 @@ def test_both_models_go_on_with_the_prompt_in_turn_and_its_shapes_are_shown(sess
     assert shown["status"]["text"].endswith("40 tokens")
     assert "random weights drawn in" in shown["status"]["text"]
     assert shown["trained-name"]["text"] == "Trained: Stories"
-    assert f"From [1, {n_prompt}] token ids to [1, {n_prompt}, 5000]" in shown["stages"]["text"]
+    assert f"turns [1, {n_prompt}] token ids into [1, {n_prompt}, 5000]" in shown["stages"]["text"]
     assert not is_building(session.snapshot())
 
 

@@ -43,7 +43,7 @@ def test_every_panel_is_about_the_selected_position(session):
     here = session.document.tokenizer.decode(session.document.ids[-1:]).strip()
     assert f"After “{here}”" in drawn["why-lead"]["text"]
     assert re.search(
-        r"^“.+”.* is the main reason: hide it and “.+” drops from \d+% to .*\. Among the heads, layer \d, head \d",
+        r"^“.+”.* is the main reason: if you hide it, “.+” drops from \d+% to .*\. Among the heads, layer \d, head \d",
         drawn["why-because"]["text"],
     )
     session.select(position=4)
@@ -72,7 +72,7 @@ def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(
 def test_the_sentence_the_ribbons_and_the_evidence_name_the_same_word_and_numbers(session):
     drawn = answered(session)
     word, before, after = re.match(
-        r"“(.+)”.* is the main reason: hide it and .*? drops from (\d+%) to (.+?)\.", drawn["why-because"]["text"]
+        r"“(.+)”.* is the main reason: if you hide it, .*? drops from (\d+%) to (.+?)\.", drawn["why-because"]["text"]
     ).groups()
     flow = drawn["why-flow"]
     _, name, without = min(flow["tokens"], key=lambda token: token[2])

@@ -80,7 +80,7 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     roles, n = predictions.roles_of_text(traced(document, 0))
     assert parts.roles_map(roles, n, "induction", Selection(), "en")["figure"] is None
     assert "cannot be measured on any token" in parts.role_sentence(roles, "induction", "en")
-    assert (parts.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith("Strongest")
+    assert (parts.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith("The strongest heads")
 
 
 def test_every_view_speaks_both_languages(document, last):
@@ -114,7 +114,7 @@ def test_parts_that_round_to_zero_are_named_neither_for_nor_against(document, si
     reading, asked = traced(document, 5), predicted(document, 5)
     influence = predictions.Influence(sign * np.array([1.5, 0.2, -0.004]))
     said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]
-    assert ("Most for" in said, "Most against" in said) == (sign > 0, sign < 0)
+    assert ("Most in favour of" in said, "Most against" in said) == (sign > 0, sign < 0)
 
 
 def test_every_word_of_the_tab_is_there_and_every_choice_has_one():
