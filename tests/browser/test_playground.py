@@ -400,7 +400,7 @@ def test_a_selected_token_moves_every_picture_and_so_do_layer_head_and_settings(
     opened.locator("#layer select").select_option("3")
     opened.locator("#head select").select_option("4")
     set_slider(opened, "top-k", 3)
-    expect(says(opened, "bars")).to_contain_text("4,093 of 4,096 tokens removed")
+    expect(says(opened, "bars")).to_contain_text("removed 4,093 of 4,096 tokens")
     set_slider(opened, "top-k", 0)
     expect(says(opened, "bars")).not_to_contain_text("removed")
 
