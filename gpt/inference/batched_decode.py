@@ -106,8 +106,8 @@ def batched_hidden_states(
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
-    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: the one of this
-    model. Returns the states after the final norm, (T, C) for each text. Raises ValueError, without changing any cache,
+    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: this model's
+    cache. Returns the states after the final norm, (T, C) for each text. Raises ValueError, without changing any cache,
     if a text does not fit its cache.
     """
     for ids, cache in zip(texts, caches, strict=True):

@@ -348,5 +348,5 @@ class ProgressBar:
             sys.stdout.flush()
 
     def close(self) -> None:
-        """Leave the bar on the terminal as it is."""
+        """Close the bar, leaving it on the terminal."""
         self.bar.close()
