@@ -152,9 +152,7 @@ def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hin
     tied = stated["tie_weights"]
     if not tied:
         check_has_head(weights, layout)
-    if (
-        tied and "wte.weight" not in weights and "lm_head.weight" in weights
-    ):  # in transformers, either matrix may be stored
+    if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # either matrix may be stored
         weights["wte.weight"] = weights["lm_head.weight"]
     sizes = read_sizes(weights, layout)
     tied = tied and sizes["tie_weights"]  # transformers does not tie weights that differ
