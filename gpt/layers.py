@@ -150,7 +150,7 @@ class Dropout(nn.Dropout):
 
 
 class Linear(nn.Linear):
-    """nn.Linear that skips initialisation on the meta device, which would import a large part of torch for nothing."""
+    """nn.Linear that skips initialisation on the meta device, because it would import a large part of torch."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
