@@ -28,7 +28,7 @@ from gpt.trace import Trace, for_query_heads
 
 N_FEATURES = 3  # features per layer
 N_WORDS = 3
-MAX_SHARE = 0.1  # a feature that is active on a larger share of all tokens does not become a node
+MAX_SHARE = 0.1  # features that are active on a larger share of all tokens do not become nodes
 
 
 @dataclass(frozen=True)

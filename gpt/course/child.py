@@ -51,7 +51,7 @@ def record(
     """Record the inputs and outputs of a GPT's modules.
 
     For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the weights that it stores. "logits"
-    are those of the last position. heads, parts: factors for the heads that a projection reads, and for the outputs of
+    are those of the last position. heads, parts: factors that scale the heads before a projection, and the outputs of
     modules. everything: whether to record everything, or only what a cache needs.
     """
     found = Pass()

@@ -53,10 +53,10 @@ class LearnersGPT(GPT):
     """The GPT in a learner's program, with the bundled weights and the interface of `gpt.model.GPT`.
 
     It takes the same arguments and fills the same traces. It supports only edits that scale heads, attention and
-    feed-forward. The modules of this object are those of the bundled model, because analyses read their weights. Raises
+    feed-forward. This object itself contains the bundled model's modules, because analyses read their weights. Raises
     ValueError if the program fails, takes too long, or lacks something that is requested.
 
-    shape: fields of the configuration in which the program differs from the bundled model.
+    shape: configuration fields that differ from the bundled model.
     """
 
     def __init__(self, program: Path, reference: Reference, **shape: Any) -> None:

@@ -130,7 +130,7 @@ class Reference:
         return torch.cat(rows).view(TRAINING_STEPS + 1, BATCH_SIZE, -1)
 
     def trained(self, batches: Tensor) -> list[float]:
-        """Train the small model. Returns the loss before each update, then that of the last batch after training."""
+        """Train the small model. Returns the loss before each update, and finally the loss on the test batch."""
         model = shortened(self.small)
         optimizer, losses = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE), []
         for ids in batches:
@@ -144,7 +144,7 @@ class Reference:
 
     @cached_property
     def gpt2_folder(self) -> str:
-        """Folder with the short model in the format in which transformers writes GPT-2."""
+        """Folder with the short model, in the format that transformers uses for GPT-2."""
         self._temporary = TemporaryDirectory(prefix="glassbox-course-")
         folder = Path(self._temporary.name) / "gpt2"
         save_hugging_face(self.short, folder, self.loaded.tokenizer)

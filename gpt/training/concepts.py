@@ -143,7 +143,7 @@ def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
 
 
 def chunks(documents: list[np.ndarray], length: int, seed: int) -> Iterator[Tensor]:
-    """Yield chunks (ROWS, length) of ids without end. Each epoch concatenates the stories in a new order."""
+    """Yield endless chunks of ids, (ROWS, length). Each epoch concatenates the stories in a new order."""
     epoch, rest = 0, np.empty(0, dtype=int)
     while True:
         order = np.random.default_rng([seed, epoch]).permutation(len(documents))

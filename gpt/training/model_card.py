@@ -159,9 +159,9 @@ def _circuits(loaded: LoadedModel) -> str:
     return f"""## Induction heads
 
 The training data included rows of repeated random tokens. The table shows means over {N_SEQUENCES} sequences of
-end-of-text and two copies of random tokens: the head that attends most from a token in the second copy to the token that
-followed it in the first copy; the head in an earlier layer that attends most to the previous token; and the loss on the
-second copy, starting with its second token.
+end-of-text and two copies of random tokens: the head that attends most from a token in the second copy to the
+token that followed it in the first copy; the head in an earlier layer that attends most to the previous token; and
+the loss on the second copy, starting with its second token.
 
 | tokens per copy | induction: layer, head | score | previous token: layer, head | score | loss in nats |
 |---|---|---|---|---|---|

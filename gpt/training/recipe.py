@@ -98,7 +98,7 @@ class Recipe:
             norm="rms",
             activation="silu",
             gated=True,
-            n_ff=3 * self.n_embd,  # three matrices with about as many weights as GPT-2's two
+            n_ff=3 * self.n_embd,  # three matrices: about as many weights as two in GPT-2
             n_kv_head=self.n_kv_head,
         )
 

@@ -46,7 +46,7 @@ class RunCorpus(Protocol):
     score_text: str
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
-        """Yield batches without end, starting with batch number `start`."""
+        """Yield endless batches, starting with batch number `start`."""
 
 
 class StoryCorpus:

@@ -62,7 +62,7 @@ class LogRow:
 
 
 def nothing_to_resume(path: Path) -> GPTError:
-    """Return the error for a run without a saved state. path: path of the state's file."""
+    """Return the error for a run without a saved state. path: file that should contain it."""
     return GPTError(
         "training.nothing_to_resume",
         "{path} has no run to continue: there is no {file}",
@@ -348,5 +348,5 @@ class ProgressBar:
             sys.stdout.flush()
 
     def close(self) -> None:
-        """Leave the bar on the terminal as it is."""
+        """Close the bar, leaving it on the terminal."""
         self.bar.close()

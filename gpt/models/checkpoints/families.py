@@ -458,7 +458,7 @@ FAMILIES = {
             "tie_word_embeddings": True,
         },
         required={"use_bidirectional_attention": False},
-        activations={"gelu": "gelu_tanh"},  # name used in the first releases
+        activations={"gelu": "gelu_tanh"},  # the first releases used this name
     ),
     "olmo": Family(
         Layout("OLMo", LLAMA_NAMES),

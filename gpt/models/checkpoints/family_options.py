@@ -27,7 +27,7 @@ def check_activation(option: str, value: object) -> None:
         raise unknown_activation(option, value)
 
 
-# Checks by our option names. Each is called with the name in config.json and the value.
+# Check for each of our options, called with the option's name in config.json and its value.
 CHECKS: dict[str, Callable[[str, object], None]] = {
     **dict.fromkeys(
         ("vocab_size", "n_head", "n_embd", "n_ff", "n_kv_head"), partial(check_integer, low=1, high=MAX_SIZE)
