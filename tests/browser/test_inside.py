@@ -195,7 +195,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
         opened.locator("#trace-save").click()
     download.value.save_as(tmp_path / "trace.npz")
     assert Trace.load(tmp_path / "trace.npz").final_norm.shape[1] == 13
-    expect(opened.locator("#trace-said")).to_contain_text("Positions 0 to 12")
+    expect(opened.locator("#trace-said")).to_contain_text("positions 0 to 12")
 
 
 @pytest.mark.thorough
