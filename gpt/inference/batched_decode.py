@@ -111,7 +111,7 @@ def batched_hidden_states(
 
     texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: this model's
     cache. steering: of each text; None for no steering. Returns the states after the final norm, (T, C) for each text.
-    Raises ValueError, without changing any cache, if a text does not fit its cache or its steering does not fit the model.
+    Raises ValueError, without changing any cache, if a text does not fit its cache or its steering not the model.
     """
     for ids, cache in zip(texts, caches, strict=True):
         cache.check_room(len(ids))
