@@ -26,6 +26,7 @@ from gpt.trace import Trace
 WINDOW, BEFORE = 20, 13  # tokens per snippet, and tokens before the strongest one
 NONE = -1  # padding in rows of ids and snippets
 MAX_STRENGTH = 10.0
+MAX_SHARE = 0.1  # features active on a larger share of all tokens are common: they stand for no particular idea
 NO_ACTIVITY = -1.0  # strength that reduces the activity of a feature to 0
 
 
@@ -70,6 +71,19 @@ class Dictionary:
     def strengths(self) -> Tensor:
         """Natural strength of each feature, the median of its peaks: (n,)."""
         return self.peaks.masked_fill(self.peaks == 0, torch.nan).nanmedian(dim=1).values.nan_to_num()
+
+    def relative(self, activity: Tensor, feature: int) -> Tensor:
+        """Return one feature's activity as a fraction of its natural strength, at most 1: (..., n) -> (...)."""
+        return (activity[..., feature] / self.strengths[feature].clamp(min=1e-6)).clamp(0, 1)
+
+    def without_common(self, values: Tensor) -> Tensor:
+        """Set the values of features that are active on more than MAX_SHARE of all tokens to 0: (..., n)."""
+        return values.where(self.share <= MAX_SHARE, 0)
+
+    def strongest(self, activity: Tensor, count: int) -> list[int]:
+        """Return at most `count` features that are active on a token, strongest first and without common ones."""
+        top = self.without_common(activity).topk(min(count, len(activity)))
+        return top.indices[top.values > 0].tolist()
 
 
 @dataclass(frozen=True)
