@@ -98,7 +98,7 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     box = opened.locator(".gb-flow-scroll").bounding_box()
     assert box is not None
     opened.mouse.click(box["x"] + 40, box["y"] + 90)  # the first token, which stays in view
-    expect(flow(opened)).to_contain_text("“was”, layer")
+    expect(flow(opened)).to_contain_text("“was” attends")
     opened.set_viewport_size({"width": 1280, "height": 900})
     whole = "box => box.clientWidth > 1000 && box.scrollWidth <= box.clientWidth"
     opened.wait_for_function(f"({whole})(document.querySelector('.gb-flow-scroll'))")
@@ -140,13 +140,13 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     expect(opened.locator("#head select")).to_have_value("3")
     opened.locator(CHIPS).nth(2).click()
     open_tab(opened, "inside")
-    expect(flow(opened)).to_contain_text("“rain”, layer")
+    expect(flow(opened)).to_contain_text("“rain” attends")
     part(opened, "q").focus()
     expect(opened.locator("#flow .gb-flow-tip")).to_contain_text("Query of head 3")
     opened.keyboard.press("ArrowRight")
     expect(flow(opened)).to_contain_text("layer 1, head 4")
     opened.keyboard.press("ArrowUp")
-    expect(flow(opened)).to_contain_text("“was”, layer")
+    expect(flow(opened)).to_contain_text("“was” attends")
     part(opened, "ff").focus()
     opened.keyboard.press("ArrowRight")
     expect(flow(opened)).to_contain_text("layer 2, head 4")
@@ -181,7 +181,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     opened.locator("#stream-tokens [role=option]").nth(3).click()
     expect(opened.locator("#neurons .gb-says")).to_contain_text("At “ing”, neuron")
     tab(opened, "The machine").click()
-    expect(flow(opened)).to_contain_text("“ing”, layer")
+    expect(flow(opened)).to_contain_text("“ing” attends")
     opened.locator("#flow-model input[value=skeleton]").click()
     expect(flow(opened)).to_contain_text("“ing”, not the tokens before it")
     expect(opened.locator("#flow .gb-flow-heads")).to_be_hidden()
