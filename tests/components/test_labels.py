@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 from components.labels import (
     alone,
+    bar_label,
     decimal,
     decimals,
     marked,
