@@ -17,7 +17,7 @@ from components.i18n import Language, t
 from components.labels import marked, percent, quoted, shortened
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.state.text import Text
+from components.state.text import AtPosition
 from gpt import Edits, Generation, LoadedModel, SamplingParams, Steering, distribution, generate
 from gpt.analysis.causes import Ablation, predict_without
 from gpt.analysis.concepts import NO_ACTIVITY, NONE, Concepts, trace_activity
@@ -37,22 +37,17 @@ GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 
 @dataclass(frozen=True, eq=False)
-class Unsteered:
+class Unsteered(AtPosition):
     """A comparison of the text with and without the concepts that are turned up.
 
-    version: of the text. logits: without them, after the position, (vocab_size,). goes_on: its continuation without
+    logits: without them, after the position, (vocab_size,). goes_on: its continuation without
     them; steered: with them. absent: those that are turned down, but not active anywhere up to the position.
     """
 
-    version: tuple[int, int]
-    position: int
     logits: Tensor
     goes_on: str
     steered: str
     absent: tuple[Place, ...] = ()
-
-    def belongs_to(self, text: Text, position: int) -> bool:
-        return self.version == text.version and self.position == position
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,11 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
     return f"“{visible(text[1:] if text[:1] == ' ' and text.strip() else text)}”"
 
 
+def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
+    """Name a token beside its bar: as in a sentence, but without quotation marks."""
+    return quoted(tokenizer, token_id).removeprefix("“").removesuffix("”")
+
+
 def placed(token: str, position: int) -> str:
     """Name a token of the text inside a sentence; with all digits, also its position."""
     language, is_exact = _speaking.get()

@@ -24,12 +24,12 @@ from torch import Tensor
 
 from components.frame import model_choices
 from components.i18n import LANGUAGES, Language, t
-from components.labels import marked, percent, speaking
+from components.labels import bar_label, marked, percent, speaking
 from components.state.session import Session
 from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
-from components.tabs.playground.views.prediction import bar_label, bars, box, concepts, hide_label, why
+from components.tabs.playground.views.prediction import bars, box, concepts, hide_label, why
 from components.theme import CSS
 from components.words import words_of
 from gpt import GPT, distribution

@@ -112,11 +112,6 @@ def answer(s: Snapshot) -> dict[str, Any]:
     return {"text": caption}
 
 
-def notice(s: Snapshot) -> dict[str, Any]:
-    result = s.state(FeedForwardState).result
-    return problem_sentence(s, no_text(s), result)
-
-
 def widths(s: Snapshot) -> dict[str, Any]:
     """Draw the vector lengths of the stages as bars, with the shapes for all tokens."""
     shown = result_of(s)
@@ -173,7 +168,7 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 
 VIEWS = (
     View("ff-answer", inputs, answer),
-    View("ff-notice", inputs, notice),
+    View("ff-notice", inputs, lambda s: problem_sentence(s, no_text(s), s.state(FeedForwardState).result)),
     View("ff-widths", inputs, widths),
     View("ff-name-before", inputs, partial(name, "before")),
     View("ff-name-after", inputs, partial(name, "after")),

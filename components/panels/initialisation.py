@@ -21,6 +21,7 @@ from components.panels.panel import (
     panel_section,
     problem_sentence,
     text_of,
+    value_of,
     waiting_sentence,
     within,
 )
@@ -104,8 +105,7 @@ def compute(request: InitialisationInputs) -> Untrained:
 
 
 def result_of(s: Snapshot) -> Untrained | None:
-    result = s.state(InitialisationState).result
-    return None if result is None else result.value
+    return value_of(s, s.state(InitialisationState).result)
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
@@ -123,11 +123,6 @@ def answer(s: Snapshot) -> dict[str, Any]:
         verdict=t(verdict, s.language),
     )
     return {"text": caption}
-
-
-def notice(s: Snapshot) -> dict[str, Any]:
-    result = s.state(InitialisationState).result
-    return problem_sentence(s, result)
 
 
 def logits(s: Snapshot) -> dict[str, Any]:
@@ -185,7 +180,7 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 
 VIEWS = (
     View("start-answer", inputs, answer),
-    View("start-notice", inputs, notice),
+    View("start-notice", inputs, lambda s: problem_sentence(s, s.state(InitialisationState).result)),
     View("start-logits", inputs, logits),
     View("start-norms", inputs, norms),
 )

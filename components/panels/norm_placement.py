@@ -18,6 +18,7 @@ from components.panels.panel import (
     computed,
     panel_section,
     problem_sentence,
+    value_of,
     waiting_sentence,
     within,
 )
@@ -57,8 +58,7 @@ def compute(request: NormPlacementInputs) -> tuple[DepthProfile, ...]:
 
 
 def profiles(s: Snapshot) -> tuple[DepthProfile, ...] | None:
-    result = s.state(NormPlacementState).result
-    return None if result is None else result.value
+    return value_of(s, s.state(NormPlacementState).result)
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
@@ -95,14 +95,9 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
     return s.state(NormPlacementState).result, s.language
 
 
-def notice(s: Snapshot) -> dict[str, Any]:
-    result = s.state(NormPlacementState).result
-    return problem_sentence(s, result)
-
-
 VIEWS = (
     View("placement-answer", inputs, answer),
-    View("placement-notice", inputs, notice),
+    View("placement-notice", inputs, lambda s: problem_sentence(s, s.state(NormPlacementState).result)),
     *(View(f"placement-{field.replace('_', '-')}", inputs, partial(picture, field)) for field in CHARTS),
 )
 ANALYSIS = computed(NormPlacementState, request_of, compute)

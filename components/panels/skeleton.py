@@ -132,11 +132,6 @@ def answer(s: Snapshot) -> dict[str, Any]:
     return {"text": caption}
 
 
-def notice(s: Snapshot) -> dict[str, Any]:
-    result = s.state(SkeletonState).result
-    return problem_sentence(s, no_text(s), result)
-
-
 def bars(s: Snapshot) -> dict[str, Any]:
     """Draw the next token with and without blocks."""
     both = result_of(s)
@@ -187,7 +182,7 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 
 VIEWS = (
     View("skeleton-answer", inputs, answer),
-    View("skeleton-notice", inputs, notice),
+    View("skeleton-notice", inputs, lambda s: problem_sentence(s, no_text(s), s.state(SkeletonState).result)),
     View("skeleton-bars", inputs, bars),
     View("skeleton-stages", inputs, stages),
     View("skeleton-shapes", inputs, shapes),

@@ -12,7 +12,16 @@ from components.errors import PageError
 from components.figures.bars import grouped_bars
 from components.i18n import t
 from components.panels import token_views
-from components.panels.panel import Panel, Result, computed, of_state, panel_section, problem_sentence, waiting_sentence
+from components.panels.panel import (
+    Panel,
+    Result,
+    computed,
+    of_state,
+    panel_section,
+    problem_sentence,
+    value_of,
+    waiting_sentence,
+)
 from components.parts import column, columns, question, text_box
 from components.render import Lines, View
 from components.state.session import Session
@@ -90,8 +99,7 @@ def checked_word(typed: object, tokenizer: Tokenizer) -> str:
 
 
 def result_of(s: Snapshot) -> Vocabularies | None:
-    result = s.state(TokenizerState).result
-    return None if result is None else result.value
+    return value_of(s, s.state(TokenizerState).result)
 
 
 def answer(s: Snapshot) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from components.panels.panel import (
     panel_section,
     problem_sentence,
     text_of,
+    value_of,
 )
 from components.panels.parameter_bars import parameter_bars
 from components.parts import column, columns, question, row
@@ -82,8 +83,7 @@ def compute(request: TyingInputs) -> Tying:
 
 
 def result_of(s: Snapshot) -> Tying | None:
-    result = s.state(TyingState).result
-    return None if result is None else result.value
+    return value_of(s, s.state(TyingState).result)
 
 
 def config_of(s: Snapshot) -> GPTConfig:
@@ -149,11 +149,6 @@ def neighbours(s: Snapshot) -> dict[str, Any]:
     return {"rows": [head, *rows]}
 
 
-def notice(s: Snapshot) -> dict[str, Any]:
-    result = s.state(TyingState).result
-    return problem_sentence(s, result)
-
-
 def shape_inputs(s: Snapshot) -> tuple[Any, ...]:
     return config_of(s), s.language
 
@@ -165,7 +160,7 @@ def inputs(s: Snapshot) -> tuple[Any, ...]:
 VIEWS = (
     View("tying-answer", shape_inputs, answer),
     View("tying-parts", shape_inputs, lambda s: parameter_bars(config_of(s), False, s.language)),
-    View("tying-notice", inputs, notice),
+    View("tying-notice", inputs, lambda s: problem_sentence(s, s.state(TyingState).result)),
     View("tying-taught", inputs, taught),
     View("tying-near", inputs, near),
     View("tying-neighbours", inputs, neighbours),

@@ -10,28 +10,23 @@ from torch import Tensor
 
 from components.state.session import Session
 from components.state.snapshot import Snapshot
-from components.state.text import Text
+from components.state.text import AtPosition, Text
 from gpt.documents.document_cache import common_prefix_length
 
 
 @dataclass(frozen=True, eq=False)
-class WithoutWords:
+class WithoutWords(AtPosition):
     """The prediction at a position when some words of the text are hidden.
 
-    version: of the text. hidden: positions. logits: (vocab_size,). off: the logits with attention switched off, if
+    hidden: positions. logits: (vocab_size,). off: the logits with attention switched off, if
     requested. goes_on, off_goes_on: continuations of the text with and without attention.
     """
 
-    version: tuple[int, int]
-    position: int
     hidden: frozenset[int]
     logits: Tensor
     off: Tensor | None = None
     goes_on: str = ""
     off_goes_on: str = ""
-
-    def belongs_to(self, text: Text, position: int) -> bool:
-        return self.version == text.version and self.position == position
 
 
 @dataclass(frozen=True)

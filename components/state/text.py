@@ -48,3 +48,14 @@ class Text:
         """Return the position to mark: like `at`, but also the last token of a full context, which is never read."""
         last = len(self.ids) - 1
         return last if selection.position == NEWEST else min(selection.position, last)
+
+
+@dataclass(frozen=True, eq=False)
+class AtPosition:
+    """A result for one position of one version of a text."""
+
+    version: tuple[int, int]
+    position: int
+
+    def belongs_to(self, text: Text, position: int) -> bool:
+        return self.version == text.version and self.position == position

@@ -1,8 +1,10 @@
 import sys
 import unicodedata
+from types import SimpleNamespace
 
 from components.labels import (
     alone,
+    bar_label,
     decimal,
     decimals,
     marked,
@@ -67,6 +69,11 @@ def test_a_token_in_a_sentence_has_no_space_before_it_and_a_part_of_a_character_
         assert (placed("“cat”", 3), seed_of(7)) == ("“cat” (position 3)", " · seed 7")
     assert quoted(tokenizer, tokenizer.eot_id) == "end of text"
     assert (placed("“cat”", 3), seed_of(7)) == ("“cat”", "")
+
+
+def test_the_label_of_a_bar_has_no_quotation_marks_but_the_tokens_own():
+    assert bar_label(get_model().tokenizer, get_model().tokenizer.encode(" cat")[0]) == "cat"
+    assert bar_label(SimpleNamespace(token_bytes=lambda token_id: "“".encode()), 0) == "“"
 
 
 def test_a_sign_stands_only_before_what_is_not_zero():

@@ -22,7 +22,7 @@ from components.concepts import (
     unsteered_probabilities,
 )
 from components.i18n import t
-from components.labels import listed, marked, percent, quoted
+from components.labels import bar_label, listed, marked, percent, quoted
 from components.next_tokens import best
 from components.render import View
 from components.state.snapshot import Snapshot
@@ -193,7 +193,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     for i in best(np.maximum(final, before), before, MAX_BARS).tolist():
         key = "bars.row.one" if plain is None else "bars.row.steered"
         says = t(key, s.language, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
-        listed.append(Bar(quoted(tokenizer, i).strip("“”"), float(before[i]), float(final[i]), says, {"token": i}))
+        listed.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), says, {"token": i}))
     listed.sort(key=lambda bar: -bar.after)
     return predictions_data(name, risen_sentence(s, now).strip(), listed)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from components.state.settings import LIMITS
-from components.state.text import Text
+from components.state.text import AtPosition
 from gpt.analysis.causes import Causes
 
 Unit = Literal["probability", "log_probability", "logit"]
@@ -38,16 +38,11 @@ class PlaygroundState:
 
 
 @dataclass(frozen=True, eq=False)
-class Reason:
-    """The causes of predicting `token` at a position of a text, identified by its version."""
+class Reason(AtPosition):
+    """The causes of predicting `token` after a position."""
 
-    version: tuple[int, int]
-    position: int
     token: int
     causes: Causes
-
-    def belongs_to(self, text: Text, position: int) -> bool:
-        return self.version == text.version and self.position == position
 
 
 @dataclass(frozen=True)

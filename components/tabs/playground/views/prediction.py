@@ -17,7 +17,7 @@ from components.concepts import (
     unsteered_probabilities,
 )
 from components.i18n import t
-from components.labels import listed, marked, percent, quoted
+from components.labels import bar_label, listed, marked, percent, quoted
 from components.next_tokens import best
 from components.render import Lines, View
 from components.state.hidden import HiddenState, WithoutWords
@@ -225,11 +225,6 @@ def _row_key(s: Snapshot) -> str:
     if s.cached(hidden_words):
         return "bars.row.hidden"
     return "bars.row" if s.cached(unsteered_probabilities) is None else "bars.row.steered"
-
-
-def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
-    """Return a token as the label of its bar: as in a sentence, but without quotation marks."""
-    return quoted(tokenizer, token_id).strip("“”")
 
 
 def bars_off(s: Snapshot) -> dict[str, Any]:

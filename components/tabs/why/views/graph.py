@@ -6,7 +6,7 @@ from typing import Any
 
 from components.concepts import concept_name, quoted_concept
 from components.i18n import t
-from components.labels import percent, quoted, signed
+from components.labels import bar_label, percent, quoted, signed
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.why.predictions import ERROR, node_key, word_key
@@ -39,7 +39,7 @@ def paths(s: Snapshot) -> dict[str, Any]:
             {"title": t("why.paths.layer", s.language, layer=last), "nodes": late},
         ],
         "edges": edges,
-        "target": quoted(shown.traced.loaded.tokenizer, graph.token).strip("“”"),
+        "target": bar_label(shown.traced.loaded.tokenizer, graph.token),
         "before": four_digits(before),
         "after": None if after is None else four_digits(after),
         "says": _sentence(s, shown, off, before, after),
