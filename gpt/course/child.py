@@ -1,7 +1,8 @@
-"""Runs a learner's programs: python -I child.py FOLDER. This file imports nothing of the package.
+"""Run a learner's programs: python -I child.py FOLDER. This file imports nothing from the package.
 
-A number n on the standard input asks for the job in FOLDER/n.job, {"path", "run", "inputs"}. Its answer is written to
-n.pt: {"result"}, or {"error", "message", "line", "code"}. The process ends with its input.
+Each line on standard input is the number n of a job, stored in FOLDER/n.job as {"path", "run", "inputs"}. The process
+writes the answer to FOLDER/n.pt, either {"result"} or {"error", "message", "line", "code"}. It exits at the end of its
+input.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from torch import Tensor, nn
 
 
 class WrongNames(Exception):
-    """The parameters of a module differ from those that the course asks for."""
+    """Raised when a module's parameters differ in name or shape from those the course expects."""
 
 
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
-    """Copy weights into the parameters of these names, and set evaluation mode. Raises WrongNames."""
+    """Copy weights into the parameters with the same names and return the module in evaluation mode.
+
+    Raises WrongNames if names or shapes differ.
+    """
     parameters = dict(module.named_parameters(remove_duplicate=False))
     problems = [f"- {name}" for name in weights if name not in parameters]
     problems += [f"+ {name}" for name in parameters if name not in weights]
@@ -41,18 +45,21 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
 
 
 class Pass(dict[str, Tensor]):
-    """The tensors of one forward pass by name, see `record`."""
+    """The tensors of one forward pass, by name; see `record`."""
 
 
 @torch.no_grad()
 def record(
     model: nn.Module, idx: Tensor, heads: dict[str, list[float]], parts: dict[str, float], everything: bool
 ) -> Pass:
-    """What the modules of a GPT are given and give: "h.0" its output, "h.0.in" its input, "h.0.attn.weights" what it
-    keeps; "logits" of the last position.
+    """Run a GPT and record the inputs and outputs of its modules.
 
-    heads, parts: factors of the heads that a projection reads, and of what a module gives. everything: else only what
-    a cache needs.
+    "h.0" is the output of a module, "h.0.in" its input, and "h.0.attn.weights" the attention weights that it stores.
+    "logits" are those of the last position.
+
+    heads: Per projection, the factors that scale the heads it reads.
+    parts: Per module, the factor that scales its output.
+    everything: Record everything, not only what a cache needs.
     """
     found = Pass()
 
@@ -89,7 +96,10 @@ def record(
 
 
 def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Run the lines of a test with the names of a program, which is at path."""
+    """Run the lines of a test with the globals of a program and return its answer.
+
+    path: The program's file, used to find the line of an error.
+    """
     scope = {**names, **inputs, "torch": torch, "nn": nn, "copy_weights": copy_weights, "record": record}
     torch.manual_seed(0)
     try:
@@ -100,7 +110,10 @@ def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = 
 
 
 def plain(value: Any) -> Any:
-    """Return a result that can cross the process boundary: a tensor without its graph, a number, a string, None."""
+    """Convert a result so that it can cross the process boundary: tensors lose their graph, lists become tensors.
+
+    Raises TypeError unless the result is a tensor, a number, a string, a list of numbers or a recorded `Pass`.
+    """
     if isinstance(value, Pass):
         return {name: plain(tensor) for name, tensor in value.items()}
     if isinstance(value, Tensor):
@@ -113,7 +126,7 @@ def plain(value: Any) -> Any:
 
 
 def failure(error: BaseException, path: str) -> dict[str, Any]:
-    """Return an error with the line of the program in which it was raised, 0 if it was none."""
+    """Describe an error, with the line of the program that raised it or 0 if it was raised elsewhere."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line, code = (frames[-1].lineno, frames[-1].line) if frames else (0, "")
     if isinstance(error, SyntaxError):
@@ -122,7 +135,7 @@ def failure(error: BaseException, path: str) -> dict[str, Any]:
 
 
 def program(path: str) -> dict[str, Any]:
-    """Return the names of a learner's program."""
+    """Import a learner's program and return its globals."""
     spec = importlib.util.spec_from_file_location("my_gpt", path)
     assert spec is not None
     assert spec.loader is not None
@@ -137,11 +150,11 @@ def program(path: str) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Run the jobs in order; each program is imported once."""
+    """Run jobs in the order they arrive, importing each program only once."""
     torch.set_num_threads(1)
-    programs: dict[str, dict[str, Any]] = {}  # names, or the failure
+    programs: dict[str, dict[str, Any]] = {}  # globals, or the import error
     numbers = os.fdopen(os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a program that reads its input gets none
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # A program that reads standard input finds it empty
     for number in map(int, numbers):
         job = torch.load(folder / f"{number}.job")
         path = job["path"]

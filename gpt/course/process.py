@@ -1,4 +1,4 @@
-"""The process in which a learner's programs run, see `gpt.course.child`."""
+"""Start and query the process that runs a learner's programs; see `gpt.course.child`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ import torch
 
 from gpt.course import child
 
-POLL_SECONDS = 0.02  # at most, between two looks for an answer
-START_SECONDS = 60.0  # for Python to import torch
+POLL_SECONDS = 0.02  # Longest interval between checks for an answer
+START_SECONDS = 60.0  # Extra time for the first question, while Python imports torch
 
 Answer = dict[str, Any]  # see `gpt.course.child`
 
 
 class LearnerProcess:
-    """Python in isolated mode. It answers one question after the other, until it ends or one takes too long.
+    """A Python process in isolated mode that answers one question after another.
 
-    folder: where questions, answers and what the programs print are written.
+    It ends on `close` or when a question takes too long.
+
+    folder: Where questions, answers and printed output are written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,9 +46,11 @@ class LearnerProcess:
         seconds: float,
         on_wait: Callable[[], None] = lambda: None,
     ) -> Answer:
-        """Run lines with the names of a program: the answer, of the error "late" or "ended" if there is none.
+        """Run lines of code with the globals of a program and return the answer.
 
-        on_wait: called again and again meanwhile; what it raises ends the process.
+        If there is none, the answer has the error "late" (time limit) or "ended" (the process exited).
+
+        on_wait: Called repeatedly while waiting. An exception that it raises ends the process.
         """
         number, self.n_asked = self.n_asked, self.n_asked + 1
         job, path = {"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.pt"

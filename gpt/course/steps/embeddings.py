@@ -4,9 +4,9 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def embed(idx, wte, wpe):
-    """Look up what each token means and where it stands, and add both: (B, T) ids -> (B, T, n_embd).
+    """Look up a vector for each token and one for its position, and add the two: (B, T) ids -> (B, T, n_embd).
 
-    wte, wpe: nn.Embedding, of tokens and of positions. The first position is 0.
+    wte, wpe: The nn.Embedding of the tokens and of the positions. The first position is 0.
     || 查出每个词元的含义和它所在的位置，再把两者相加：(B, T) 的编号 -> (B, T, n_embd)。
 
     wte、wpe：nn.Embedding，分别对应词元和位置。第一个位置是 0。
@@ -51,7 +51,7 @@ result = embed(idx, wte, wpe)
         Mistake(
             "torch.arange(idx.shape[1])",
             "torch.arange(1, idx.shape[1] + 1)",
-            Words("You count positions from 1; the first is 0.", "你的位置从 1 数起；第一个位置应该是 0。"),
+            Words("You count positions from 1. The first position is 0.", "你的位置从 1 数起；第一个位置应该是 0。"),
         ),
         Mistake(
             "torch.arange(idx.shape[1])",
@@ -69,7 +69,7 @@ result = embed(idx, wte, wpe)
         Mistake(
             "wte(idx) + wpe(positions)",
             "wte(idx) * wpe(positions)",
-            Words("Both vectors are added, not multiplied.", "两个向量是相加，不是相乘。"),
+            Words("Add the two vectors instead of multiplying them.", "两个向量是相加，不是相乘。"),
         ),
         Mistake(
             "wte(idx) + wpe(positions)",

@@ -4,18 +4,18 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 class FeedForward(nn.Module):
-    """Each token thinks for itself: (..., n_embd) -> (..., n_embd).
+    """Process each token on its own: (..., n_embd) -> (..., n_embd).
     || 每个词元独立思考：(..., n_embd) -> (..., n_embd)。"""
 
     def __init__(self, config):
-        """Linear layers: c_fc, to four times the width, and c_proj, back.
+        """Linear layers: c_fc expands the width by a factor of four, c_proj reduces it again.
         || 线性层：c_fc 变到四倍宽度，c_proj 变回来。"""
         super().__init__()
         self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd)
         self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)
 
     def forward(self, x):
-        """c_fc, GELU, c_proj. || c_fc、GELU、c_proj。"""
+        """Apply c_fc, GELU and c_proj. || c_fc、GELU、c_proj。"""
         return self.c_proj(gelu(self.c_fc(x)))
 '''
 
@@ -46,7 +46,7 @@ STEP = Step(
             "self.c_proj(gelu(self.c_fc(x)))",
             "self.c_proj(self.c_fc(x))",
             Words(
-                "GELU is missing, so both layers together are one linear layer.",
+                "GELU is missing. Without it, the two layers amount to a single linear layer.",
                 "少了 GELU，两层合起来就只是一个线性层。",
             ),
         ),
@@ -75,7 +75,7 @@ STEP = Step(
             "        self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)",
             "self.c_fc = nn.Linear(config.n_embd, config.n_embd)\n"
             "        self.c_proj = nn.Linear(config.n_embd, config.n_embd)",
-            Words("Between the layers the width is 4 * n_embd.", "两层之间的宽度是 4 * n_embd。"),
+            Words("The width between the two layers is 4 * n_embd.", "两层之间的宽度是 4 * n_embd。"),
         ),
     ),
 )

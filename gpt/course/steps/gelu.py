@@ -7,7 +7,7 @@ from gpt.layers import GELU
 
 CODE = '''
 def gelu(x):
-    """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), number by number.
+    """Compute 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) for each number.
     || 逐个数计算 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))。"""
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 '''
@@ -36,7 +36,7 @@ STEP = Step(
             "torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))",
             "torch.erf(x / math.sqrt(2))",
             Words(
-                "That is the exact form with erf. It is right elsewhere, but GPT-2 was trained with the tanh form.",
+                "This is the exact form with erf. Other models use it, but GPT-2 was trained with the tanh form.",
                 "这是带 erf 的精确形式。它本身没错，但 GPT-2 训练时用的是 tanh 形式。",
             ),
         ),
@@ -44,7 +44,7 @@ STEP = Step(
             "0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))",
             "x * torch.sigmoid(1.702 * x)",
             Words(
-                "The approximation with a sigmoid is coarser. Use the tanh form.",
+                "The sigmoid approximation is less accurate. Use the tanh form.",
                 "用 sigmoid 的近似更粗糙。请用 tanh 形式。",
             ),
         ),
@@ -52,12 +52,12 @@ STEP = Step(
         Mistake(
             "x**3",
             "x**2",
-            Words("The small term is x to the third, not squared.", "小的那一项是 x 的三次方，不是平方。"),
+            Words("The small term contains x cubed, not x squared.", "小的那一项是 x 的三次方，不是平方。"),
         ),
         Mistake(
             "math.sqrt(2 / math.pi)",
             "math.sqrt(2) / math.pi",
-            Words("pi belongs under the root: sqrt(2 / pi).", "pi 也在根号里：sqrt(2 / pi)。"),
+            Words("pi belongs under the square root: sqrt(2 / pi).", "pi 也在根号里：sqrt(2 / pi)。"),
         ),
         Mistake(
             "(x + 0.044715 * x**3)",
@@ -68,7 +68,7 @@ STEP = Step(
             "0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))",
             "torch.relu(x)",
             Words(
-                "That is ReLU, which has a corner at 0. GELU is smooth there.",
+                "This is ReLU, which has a corner at 0. GELU is smooth there.",
                 "这是 ReLU，它在 0 处有一个拐角。GELU 在那里是平滑的。",
             ),
         ),

@@ -4,7 +4,8 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 class CausalSelfAttention(nn.Module):
-    """Attention by several heads side by side: (B, T, C) -> (B, T, C). || 多个注意力头并行：(B, T, C) -> (B, T, C)。"""
+    """Attention with several heads in parallel: (B, T, C) -> (B, T, C).
+    || 多个注意力头并行：(B, T, C) -> (B, T, C)。"""
 
     def __init__(self, config):
         """Linear layers: c_attn, from C to 3 C with a bias if config.qkv_bias, and c_proj, from C to C.
@@ -15,9 +16,9 @@ class CausalSelfAttention(nn.Module):
         self.c_proj = nn.Linear(config.n_embd, config.n_embd)
 
     def forward(self, x):
-        """Split c_attn(x) into q, k and v, each of them into heads; attend; put the heads side by side; project.
+        """Split c_attn(x) into q, k and v, and each of these into heads. Attend, concatenate the heads, and project.
 
-        Keep the weights, (B, n_head, T, T), as self.weights: pictures of attention read them.
+        Store the weights, (B, n_head, T, T), in self.weights: the attention pictures read them.
         || 把 c_attn(x) 分成 q、k、v，再各自分成多个头；做注意力；把各头并排拼好；最后投影。
 
         把权重 (B, n_head, T, T) 存为 self.weights：注意力的图会读取它。
@@ -32,7 +33,7 @@ SPLIT = "part.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)"
 
 
 def mixing(run: str) -> str:
-    """Return the lines of a test that builds the attention of layer 0."""
+    """Return the lines of a test that builds the attention module of layer 0."""
     return "attn = copy_weights(CausalSelfAttention(Config(**config)), weights)\n" + run
 
 

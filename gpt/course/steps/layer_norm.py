@@ -11,14 +11,14 @@ class LayerNorm(nn.Module):
     || 让每个向量的均值为 0、方差为 1，再缩放和平移：(..., width) -> (..., width)。"""
 
     def __init__(self, width):
-        """Parameters: weight, ones, and bias, zeros, both (width,).
+        """Parameters: weight, all ones, and bias, all zeros, each of shape (width,).
         || 参数：weight 全为 1，bias 全为 0，形状都是 (width,)。"""
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, x):
-        """Use the biased variance, and add 1e-5 to it before you take the root.
+        """Use the biased variance, and add 1e-5 to it before taking the square root.
         || 用有偏方差；开方之前先加上 1e-5。"""
         mean = x.mean(dim=-1, keepdim=True)
         variance = x.var(dim=-1, keepdim=True, unbiased=False)
@@ -77,7 +77,8 @@ STEP = Step(
             "torch.sqrt(variance + 1e-5)",
             "(torch.sqrt(variance) + 1e-5)",
             Words(
-                "1e-5 belongs under the root: sqrt(variance + 1e-5).", "1e-5 要放在根号里面：sqrt(variance + 1e-5)。"
+                "1e-5 belongs under the square root: sqrt(variance + 1e-5).",
+                "1e-5 要放在根号里面：sqrt(variance + 1e-5)。",
             ),
         ),
         Mistake(

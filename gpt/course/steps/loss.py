@@ -8,9 +8,9 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def loss(model, idx):
-    """The mean surprise at each token after the first, in nats: (B, T) ids -> a number with a gradient.
+    """Return the mean surprise per token after the first, in nats: (B, T) ids -> a scalar with a gradient.
 
-    Cross-entropy of the model's logits with the tokens that really follow.
+    This is the cross-entropy between the model's logits and the tokens that actually follow.
     || 对第一个之后每个词元的平均意外程度，单位是奈特：(B, T) 的编号 -> 一个带梯度的数。
 
     模型的 logits 与真正的下一个词元之间的交叉熵。
@@ -62,7 +62,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
             "logits = model(idx[:, :-1])\n    targets = idx[:, 1:]",
             "logits = model(idx)\n    targets = idx",
             Words(
-                "The targets are not shifted: you ask the model for the token it has just read.",
+                "The targets are not shifted: you ask the model to predict the token it has just read.",
                 "目标没有错开一位：你在问模型它刚读到的词元。",
             ),
         ),
@@ -70,7 +70,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
             "logits = model(idx[:, :-1])\n    targets = idx[:, 1:]",
             "logits = model(idx[:, 1:])\n    targets = idx[:, :-1]",
             Words(
-                "The targets are shifted the wrong way: you ask for the token before.",
+                "The targets are shifted the wrong way: you ask the model to predict the previous token.",
                 "目标错开的方向反了：你问的是前一个词元。",
             ),
         ),
@@ -90,13 +90,13 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
         Mistake(
             "return F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
             "return F.cross_entropy(logits.flatten(0, 1), targets.flatten()) / math.log(2)",
-            Words("That is in bits. Leave it in nats.", "这是以比特为单位。请用奈特。"),
+            Words("This loss is in bits. Leave it in nats.", "这是以比特为单位。请用奈特。"),
         ),
         Mistake(
             "F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
             "F.cross_entropy(logits[:, -1], targets[:, -1])",
             Words(
-                "Only the last position counts in yours. Use all of them.",
+                "You use only the last position. Use all of them.",
                 "你只算了最后一个位置。所有位置都要算。",
             ),
         ),
@@ -104,7 +104,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
             "F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
             "F.cross_entropy(logits, targets)",
             Words(
-                "cross_entropy wants the classes in the second axis. Flatten batch and positions first.",
+                "cross_entropy expects the classes on the second axis. Flatten batch and positions first.",
                 "cross_entropy 要求类别在第二个轴。先把批次和位置展平。",
             ),
         ),

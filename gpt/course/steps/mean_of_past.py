@@ -8,7 +8,7 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def mean_of_past(x):
-    """Replace each token's vector by the mean of it and those before it: (..., T, C) -> (..., T, C).
+    """Replace each token's vector with the mean of itself and all earlier vectors: (..., T, C) -> (..., T, C).
     || 把每个词元的向量换成它和它之前所有向量的均值：(..., T, C) -> (..., T, C)。"""
     T = x.shape[-2]
     weights = torch.tril(torch.ones(T, T))
@@ -18,7 +18,7 @@ def mean_of_past(x):
 
 
 def expected(reference: Reference) -> Tensor:
-    """Return the running means, one row after the other."""
+    """Compute the running means one row at a time."""
     x = reference.layer.resid_pre
     rows = [x[:, : t + 1].mean(dim=1) for t in range(x.shape[1])]
     return torch.stack(rows, dim=1)

@@ -12,7 +12,7 @@ class GPT(nn.Module):
     def __init__(self, config):
         """Modules: wte, wpe, h (an nn.ModuleList of blocks), ln_f, lm_head (linear, without a bias).
 
-        Keep the configuration as self.config. If config.tie_weights, lm_head has the very weight of wte.
+        Store the configuration in self.config. If config.tie_weights is true, lm_head and wte share one weight.
         || 模块：wte、wpe、h（由块组成的 nn.ModuleList）、ln_f、lm_head（线性层，无偏置）。
 
         把配置存为 self.config。config.tie_weights 为真时，lm_head 与 wte 用同一个 weight。
@@ -76,7 +76,7 @@ with torch.no_grad():
             "return self.lm_head(self.ln_f(x))",
             "return self.lm_head(self.ln_f(x))[:, -1]",
             Words(
-                "Return the logits of every position, not only the last: training needs them all.",
+                "Return the logits at every position, not only the last: training needs all of them.",
                 "要返回每个位置的 logits，不只是最后一个：训练时都要用。",
             ),
         ),
@@ -89,7 +89,7 @@ with torch.no_grad():
             "nn.ModuleList(Block(config) for _ in range(config.n_layer))",
             "[Block(config) for _ in range(config.n_layer)]",
             Words(
-                "A plain list hides the blocks from torch. Put them into an nn.ModuleList.",
+                "A plain list hides the blocks from PyTorch. Put them into an nn.ModuleList.",
                 "普通列表里的块 torch 看不到。请放进 nn.ModuleList。",
             ),
         ),
@@ -97,7 +97,7 @@ with torch.no_grad():
             "nn.ModuleList(Block(config) for _ in range(config.n_layer))",
             "nn.ModuleList([Block(config)] * config.n_layer)",
             Words(
-                "All layers are the same block. Create a new Block for each of them.",
+                "All layers share one block. Create a new Block for each layer.",
                 "所有层都是同一个块。每一层都要新建一个 Block。",
             ),
         ),
@@ -123,14 +123,14 @@ with torch.no_grad():
             "            x = block(x)",
             "            x = self.ln_f(block(x))",
             Words(
-                "ln_f comes once, after the last block, not after each.",
+                "Apply ln_f once, after the last block, not after each block.",
                 "ln_f 只在最后一个块之后用一次，不是每个块之后都用。",
             ),
         ),
         Mistake(
             "for block in self.h:",
             "for block in self.h[:-1]:",
-            Words("One block is left out.", "漏了一个块。"),
+            Words("One block is skipped.", "漏了一个块。"),
         ),
         Mistake(
             "nn.Linear(config.n_embd, config.vocab_size, bias=False)",

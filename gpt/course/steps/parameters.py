@@ -7,14 +7,14 @@ from gpt.experiments.shapes import UNTIED_124M, count_parameters
 
 CODE = '''
 def n_parameters(model):
-    """Count the numbers in all weights; a shared matrix counts once.
+    """Return the number of values in all weights, counting a shared matrix once.
     || 数一数所有权重里有多少个数；共享的矩阵只算一次。"""
     return sum(weight.numel() for weight in model.parameters())
 '''
 
 
 def building(tied: bool) -> str:
-    """Return the lines of a test that counts a GPT-2 which takes no memory."""
+    """Return the lines of a test that counts the parameters of a GPT-2 without allocating its memory."""
     return f"""
 with torch.device("meta"):
     result = n_parameters(GPT(Config(qkv_bias=False, tie_weights={tied})))
@@ -56,7 +56,7 @@ STEP = Step(
             "weight.numel()",
             "len(weight)",
             Words(
-                "len counts only the rows. A matrix has rows times columns: weight.numel().",
+                "len counts only the rows of a matrix. Count all of its numbers: weight.numel().",
                 "len 只数行数。矩阵有行数乘列数个数：weight.numel()。",
             ),
         ),
