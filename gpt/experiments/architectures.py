@@ -1,4 +1,4 @@
-"""What five changes between GPT-2 and Llama do, each measured on one text."""
+"""Measure on one text what each of five changes from GPT-2 to Llama does."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from gpt.experiments.text_loss import check_has_targets
 from gpt.layers import LayerNorm
 from gpt.model import GPT, ForwardContext
 
-ACTIVE = 0.1  # magnitude above which a neuron counts as active
+ACTIVE = 0.1  # A neuron counts as active above this magnitude
 
 
 @dataclass(frozen=True)
 class NormEffect:
-    """A vector of the residual stream before and after the first norm of a layer, without its weight and bias.
+    """A residual stream vector before and after a layer's first norm, ignoring the norm's weight and bias.
 
-    before, after: (C,). Means and root mean squares of both.
+    before, after: The two vectors, (C,). The other fields are their means and root mean squares.
     """
 
     before: Tensor
@@ -41,9 +41,9 @@ class NormEffect:
 
 @torch.inference_mode()
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
-    """What the norm before a layer's attention does to the last token of a text; nothing in a model without one.
+    """Return what the norm before a layer's attention does to the last token of a text.
 
-    Raises ValueError for a layer that is not there.
+    In a model without this norm, the vector stays the same. Raises ValueError for an unknown layer.
     """
     check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
@@ -55,7 +55,10 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
-    """Time of a new token after a text in each model, with a cache: the median of interleaved rounds, in seconds."""
+    """Return the time that each model needs for a new token after a text, in seconds.
+
+    The models use a cache and take turns; the result is the median over all rounds.
+    """
     times: list[list[float]] = [[] for _ in models]
     for _ in range(rounds):
         for model, seconds in zip(models, times, strict=True):
@@ -70,16 +73,16 @@ def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 
 
 
 def root_mean_square(x: Tensor) -> Tensor:
-    """sqrt(mean(x^2)) of all numbers."""
+    """Return sqrt(mean(x^2)) over all numbers."""
     return x.square().mean().sqrt()
 
 
 @torch.inference_mode()
 def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tensor:
-    """Total variation distance of the next-token prediction when all positions of a text are moved by each shift.
+    """Return how much the next-token prediction changes when all positions of a text are shifted.
 
-    The tokens stay as they are; only the numbers of their positions grow. Returns (len(shifts),), 0 to 1. Raises
-    ValueError for a shift that moves a position out of the context.
+    The tokens stay the same and only their position numbers increase. Returns the total variation distance for each
+    shift, (len(shifts),), from 0 to 1. Raises ValueError if a shift moves a position out of the context.
     """
     idx = torch.tensor([list(ids)], device=model.device)
     logits = []
@@ -93,10 +96,11 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
 
 @dataclass(frozen=True)
 class NeuronCounts:
-    """The feed-forward part of a layer at the last token of a text.
+    """The feed-forward network of a layer at the last token of a text.
 
-    values: (n_ff,), what is multiplied with its last matrix. active: share of these with a magnitude above ACTIVE.
-    n_matrices, n_weights: of the part, without biases.
+    values: Input of its last matrix, (n_ff,).
+    active: Fraction of these values with a magnitude above ACTIVE.
+    n_matrices, n_weights: Number of matrices and weights in the network, without biases.
     """
 
     values: Tensor
@@ -107,7 +111,7 @@ class NeuronCounts:
 
 @torch.inference_mode()
 def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
-    """Return the neurons of a layer at the last token. Raises ValueError for a layer that is not there."""
+    """Count the active neurons of a layer at the last token. Raises ValueError for an unknown layer."""
     check_layer(layer, model.config.n_layer)
     values = trace_text(model, ids).layers[layer].mlp_post[0, -1].float().cpu()
     n_matrices = 3 if model.config.gated else 2
@@ -116,13 +120,17 @@ def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
 
 
 def cache_bytes(config: GPTConfig, n_tokens: int, bytes_per_number: int = 4) -> int:
-    """Memory of the key-value cache for a text of n_tokens."""
+    """Return the size of the key-value cache for a text of n_tokens, in bytes."""
     return cache_numbers(config) * n_tokens * bytes_per_number
 
 
 @dataclass(frozen=True)
 class BiasEffect:
-    """n_biases: numbers that are added, norms included. loss, loss_without: in nats per token with and without them."""
+    """The effect of a model's biases on the loss of a text.
+
+    n_biases: Number of bias values, including those of the norms.
+    loss, loss_without: Loss with and without the biases, in nats per token.
+    """
 
     n_biases: int
     loss: float
@@ -131,9 +139,9 @@ class BiasEffect:
 
 @torch.inference_mode()
 def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
-    """Return the loss of a text with all biases, and with zeros in their place; the model is not changed.
+    """Return the loss of a text with all biases and with zeros in their place. The model itself is not changed.
 
-    Raises ValueError for a text of fewer than two tokens.
+    Raises ValueError for a text with fewer than two tokens.
     """
     check_has_targets(len(ids))
     biases = {name: value for name, value in model.named_parameters() if name.endswith(".bias")}

@@ -1,9 +1,9 @@
-"""Small models of two shapes on one text: the loss against parameters, tokens and compute.
+"""Train small models of two architectures on one text and relate their loss to parameters, tokens and compute.
 
     python -m gpt.experiments.scaling stories.txt
 
-The text, its vocabulary and its held-back part are those of the bundled model, which is measured as well, and the
-recipe is that of gpt.training. The same command continues a run that was stopped.
+The experiment uses the bundled model's text, vocabulary and held-back part, and the recipe of gpt.training. It also
+measures the bundled model. To resume a run that was stopped, repeat the command.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from gpt.training.process import Process, join_processes
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
-SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results of the run that the page shows
+SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # Results shown on the page
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
 STEPS, BATCH_SIZE = 1024, 8
-SAVE_STEPS = 100  # between two saves
+SAVE_STEPS = 100  # Steps between saves
 
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """A model after some training: tokens read, operations, loss in nats per token, bits per byte."""
+    """A model during training: tokens read, operations, loss in nats per token, bits per byte."""
 
     tokens: int
     flops: float
@@ -49,7 +49,7 @@ class ScalingPoint:
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """The training of one model. block_parameters: without embeddings and head."""
+    """The training of one model. block_parameters: Number of parameters without embeddings and head."""
 
     name: str
     parameters: int
@@ -59,8 +59,12 @@ class ScalingCurve:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The results of a run. command: that started it. curves: smallest model first, the bundled model last; llama:
-    those of Llama's shape, in the order of the others."""
+    """The results of a run.
+
+    command: Command that started it.
+    curves: Training curves from the smallest model to the largest, followed by the bundled model.
+    llama: Curves of the models with Llama's architecture, in the same order.
+    """
 
     command: str
     curves: tuple[ScalingCurve, ...]
@@ -68,7 +72,7 @@ class Scaling:
 
 
 def load_scaling(path: Path | str = SCALING) -> Scaling:
-    """Read the file that the command writes. Raises ValueError if there is none."""
+    """Load the results written by this command. Raises ValueError if the file does not exist."""
     path = Path(path)
     if not path.is_file():
         raise GPTError(
@@ -88,7 +92,7 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
 
 
 def training_flops(config: GPTConfig) -> float:
-    """Operations per token of training, mean over a context: three times those of a forward pass.
+    """Return the operations per training token, averaged over a context: three times those of a forward pass.
 
     The backward pass costs twice as much as the forward pass (Kaplan et al., arXiv 2001.08361, section 2.1).
     """
@@ -106,9 +110,9 @@ def measure_scaling(
     sizes: dict[str, tuple[int, int, int]],
     saved: Path | None = None,
 ) -> Iterator[ScalingCurve]:
-    """Train a model of each size by one recipe, and score it after 1, 2, 4, 8 ... steps and at the end.
+    """Train a model of each size with the same recipe, and score it after 1, 2, 4, 8 ... steps and at the end.
 
-    saved: a file to resume from after a stop. Raises ValueError if it is of another recipe.
+    saved: File for saving and resuming. Raises ValueError if it belongs to another recipe.
     """
     for name, (n_layer, n_head, n_embd) in sizes.items():
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
@@ -129,12 +133,12 @@ def measure_scaling(
 
 
 def llama_recipe(recipe: Recipe) -> Recipe:
-    """Return the same recipe for models of Llama's shape, with one head of keys and values."""
+    """Return the same recipe for models with Llama's architecture and a single key and value head."""
     return replace(recipe, architecture="llama", bias=False, n_kv_head=1)
 
 
 def save(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoint]) -> None:
-    """Save the state of one model; those of the others in the file stay."""
+    """Save the state of one model and keep the other models in the file."""
     if path is None:
         return
     state = {"recipe": asdict(trainer.recipe), "points": [asdict(point) for point in points], **trainer.state()}
@@ -144,7 +148,7 @@ def save(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoi
 
 
 def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]:
-    """Load the state that `save` wrote for a model, if there is one; returns the points until then."""
+    """Load the state that `save` wrote for a model, if any, and return its points so far."""
     state = read_saved(path).get(name)
     if state is None:
         return []
@@ -157,12 +161,12 @@ def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]
 
 
 def read_saved(path: Path | None) -> dict[str, Any]:
-    """What `save` wrote, by the names of the models."""
+    """Return the states written by `save`, keyed by model name."""
     return torch.load(path, weights_only=True) if path is not None and path.is_file() else {}
 
 
 def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
-    """Return the curve of a model that was trained by a recipe elsewhere: its last point."""
+    """Return a curve with a single point for a model that has already been trained with a recipe."""
     config, n_tokens = loaded.model.config, recipe.steps * recipe.batch_size * recipe.block_size
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
     point = ScalingPoint(n_tokens, n_tokens * training_flops(config), score.loss, score.bits_per_byte)
@@ -170,7 +174,7 @@ def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -
 
 
 def make_curve(name: str, config: GPTConfig, points: Sequence[ScalingPoint]) -> ScalingCurve:
-    """Return a curve with the parameter counts of its model."""
+    """Return a curve together with the parameter counts of its model."""
     parts = parameter_parts(config)
     outside = parts["token_embedding"] + parts["position_embedding"] + parts["head"]
     return ScalingCurve(name, count_parameters(config), count_parameters(config) - outside, tuple(points))

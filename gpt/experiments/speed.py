@@ -1,4 +1,4 @@
-"""The cost of tokens with and without a KV cache, counted pass by pass, and measured part by part."""
+"""Count and measure the cost of tokens with and without a KV cache, for each forward pass and each part of a model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KERNELS: tuple[Kernel, ...] = ("sdpa", "eager")
 
 
 def check_not_empty(ids: Sequence[int]) -> None:
-    """Raise ValueError for a text without tokens."""
+    """Raise ValueError if a text has no tokens."""
     if not ids:
         raise GPTError("experiment.nothing_to_measure", "the text is empty: there is nothing to measure")
 
@@ -35,9 +35,9 @@ def check_not_empty(ids: Sequence[int]) -> None:
 class Cost:
     """The cost of predicting the token after `length` others.
 
-    multiplications: in all matrix products, those that the causal mask discards included.
-    cache_bytes: of the keys and values, 0 without a cache.
-    weight_bytes: of the attention weights of one layer, 0 with "sdpa", which does not store them.
+    multiplications: Multiplications in all matrix products, including those that the causal mask discards.
+    cache_bytes: Size of the keys and values. 0 without a cache.
+    weight_bytes: Size of one layer's attention weights. 0 with "sdpa", which does not store them.
     """
 
     length: int
@@ -50,14 +50,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class SpeedRow:
-    """A cost, and the median of its measured times in seconds."""
+    """A cost and the median of the measured times in seconds."""
 
     cost: Cost
     seconds: float
 
     @property
     def tokens_per_second(self) -> float:
-        """The reciprocal of `seconds`."""
+        """Reciprocal of `seconds`."""
         return 1 / self.seconds
 
 
@@ -66,13 +66,13 @@ def next_token_cost(
 ) -> Cost:
     """Count the cost of predicting the token after `length` others.
 
-    With a cache one token is read, which attends to all; without a cache all are read, each attending to all. The
-    head runs for the last token alone. Raises ValueError for a length outside the context.
+    With a cache, the model reads one token, which attends to all others. Without a cache, it reads all tokens, each
+    attending to all others. The head runs only for the last token. Raises ValueError for a length outside the context.
     """
     check_length(config, length)
     n_read = 1 if cached else length
     head = config.n_embd * config.vocab_size
-    blocks = flops_per_token(config, length - 1).total // 2 - head  # one multiplication with each addition
+    blocks = flops_per_token(config, length - 1).total // 2 - head  # One multiplication per addition
     return Cost(
         length=length,
         cached=cached,
@@ -85,10 +85,12 @@ def next_token_cost(
 
 @dataclass(frozen=True)
 class GenerationPass:
-    """One forward pass of a generation.
+    """One forward pass during generation.
 
-    n_computed: tokens that go through the layers. n_cached: tokens before them, whose keys and values come from the
-    cache. cache_bytes: of those keys and values, in all layers. multiplications: as in `Cost`.
+    n_computed: Number of tokens that pass through the layers.
+    n_cached: Number of earlier tokens, whose keys and values come from the cache.
+    cache_bytes: Size of those keys and values in all layers.
+    multiplications: See `Cost`.
     """
 
     n_computed: int
@@ -100,10 +102,10 @@ class GenerationPass:
 def generation_passes(
     config: GPTConfig, n_prompt: int, length: int, *, cached: bool, number_bytes: int = 4
 ) -> list[GenerationPass]:
-    """Count the forward passes that continue a prompt of n_prompt tokens to `length` tokens, the last of them read too.
+    """Count the forward passes that extend a prompt of n_prompt tokens to `length` tokens, and read the last one.
 
-    The first pass reads the prompt (prefill), each other one the token that was generated last (decode). Without a
-    cache every pass reads the whole text so far. Raises ValueError for lengths outside the context, and for a prompt
+    The first pass reads the prompt (prefill), and each later pass reads the token generated last (decode). Without a
+    cache, every pass reads the whole text so far. Raises ValueError for lengths outside the context and for a prompt
     longer than the text.
     """
     check_length(config, length)
@@ -119,10 +121,10 @@ def generation_passes(
 
 @torch.inference_mode()
 def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, repeats: int = 3) -> Iterator[SpeedRow]:
-    """Time the next token at several lengths of one text, with and without cache and with both kernels.
+    """Measure the time for the next token at several lengths of a text, with and without a cache, for both kernels.
 
-    Yields four rows for each length, shortest first. The text is repeated where it is too short.
-    Raises ValueError for an empty text and for a length outside the context.
+    Yields four rows for each length, shortest first. If the text is too short, it is repeated. Raises ValueError for an
+    empty text and for a length outside the context.
     """
     check_not_empty(ids)
     for length in lengths:
@@ -142,10 +144,11 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
 
 
 def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) -> tuple[Tensor, float]:
-    """Return the logits (vocab_size,) after a text (1, S), and their time in seconds.
+    """Return the logits after a text of shape (1, S), (vocab_size,), and the time to compute them in seconds.
 
-    A model with a cap of the scores computes attention openly with either kernel.
-    cache: contains at least all tokens of the text but the last; unchanged afterwards but for its length, S - 1.
+    A model that caps its scores computes attention explicitly with either kernel.
+
+    cache: Contains at least all tokens of the text except the last. Afterwards only its length has changed, to S - 1.
     """
     trace = Trace() if kernel == "eager" else None
     synchronize(idx.device)
@@ -162,7 +165,7 @@ def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) 
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a GPU has finished its work; other devices compute synchronously."""
+    """Wait until a GPU has finished its work. Other devices compute synchronously."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -176,10 +179,12 @@ def check_length(config: GPTConfig, length: int) -> None:
 
 @dataclass(frozen=True)
 class LayerTimes:
-    """Seconds of one forward pass; their sum is the whole pass.
+    """Time spent in each part of a forward pass, in seconds. The parts add up to the whole pass.
 
-    embedding: token and position embeddings. attention, feed_forward: of each block, with the norm before and the
-    addition to the residual stream after it, n_layer numbers. head: the final norm and the logits after the last token.
+    embedding: Token and position embeddings.
+    attention, feed_forward: This part of each block, with the norm before it and the addition to the residual stream
+        after it, n_layer numbers.
+    head: Final norm and logits after the last token.
     """
 
     embedding: float
@@ -189,13 +194,13 @@ class LayerTimes:
 
     @property
     def total(self) -> float:
-        """The time of the whole pass."""
+        """Time of the whole pass."""
         return self.embedding + sum(self.attention) + sum(self.feed_forward) + self.head
 
 
 @dataclass
 class Clock(Trace):
-    """Notes when each block starts, is past its attention, and ends; stores no activation."""
+    """Records when each block starts, finishes its attention, and ends. Stores no activations."""
 
     attention: bool = False
     times: list[float] = field(default_factory=list)
@@ -208,10 +213,10 @@ class Clock(Trace):
 
 @torch.inference_mode()
 def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[LayerTimes]:
-    """Time forward passes that read a whole text and predict the next token, after one that is not counted.
+    """Measure forward passes that read a whole text and predict the next token, after a warm-up pass.
 
-    A GPU is waited for after each part, so there a pass takes longer than in generation. Raises ValueError for an empty
-    text and for one that does not fit block_size.
+    The measurement waits for a GPU after each part, so there a pass takes longer than during generation. Raises
+    ValueError for an empty text and for one that exceeds block_size.
     """
     check_not_empty(ids)
     idx = torch.tensor([list(ids)], device=model.device)  # (1, T)
@@ -221,7 +226,7 @@ def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[Lay
 
 
 def timed_pass(model: GPT, idx: Tensor) -> LayerTimes:
-    """Return the times of one pass over a text (1, T)."""
+    """Measure the parts of one forward pass over a text, (1, T)."""
     clock = Clock()
     synchronize(idx.device)
     began = perf_counter()

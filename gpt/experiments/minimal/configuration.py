@@ -1,4 +1,4 @@
-"""The numbers that define a GPT."""
+"""The settings that define a GPT."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Config:
     vocab_size: int = 50257
-    block_size: int = 1024  # tokens read at once
+    block_size: int = 1024  # maximum tokens read at once
     n_layer: int = 12
     n_head: int = 12
     n_embd: int = 768  # width of a token's vector

@@ -1,4 +1,4 @@
-"""Weight tying, and GPT-2's initial weights."""
+"""Weight tying and GPT-2's initial weights."""
 
 import math
 

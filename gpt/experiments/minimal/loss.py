@@ -1,4 +1,4 @@
-"""Cross-entropy: how surprised the model is by the tokens that follow."""
+"""Cross-entropy: how much the next tokens surprise the model."""
 
 import torch
 from torch import Tensor, nn

@@ -1,4 +1,4 @@
-"""A GPT without its blocks and its norm."""
+"""A GPT without its blocks and final norm."""
 
 from torch import Tensor, nn
 
@@ -22,5 +22,5 @@ class Skeleton(nn.Module):
     def forward(self, idx: Tensor) -> Tensor:
         x = self.wpe(self.wte(idx))
         for block in self.h:
-            x = block(x)  # x itself
+            x = block(x)  # returns x itself
         return self.lm_head(self.ln_f(x))

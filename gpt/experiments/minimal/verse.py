@@ -1,4 +1,4 @@
-"""Attention whose heads can be switched off: what is lost shows what a head is for."""
+"""Attention whose heads can be switched off, to show what each head is for."""
 
 import math
 
@@ -10,7 +10,7 @@ from gpt.experiments.minimal.configuration import Config
 
 
 class SwitchedAttention(CausalSelfAttention):
-    """(B, T, C) -> (B, T, C). on: (nh,), 1 for a head that is on, 0 for one that is off."""
+    """(B, T, C) -> (B, T, C). on, (nh,), is 1 for each active head, otherwise 0."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
