@@ -57,8 +57,8 @@ class StoryCorpus:
 
     prompts: tuple[str, ...] = ("Once upon a time", "Tom and Lily", "The little dog said")
     score_text = (
-        "Bits per byte: -log2 of the probability of a story's tokens given end-of-text, over its UTF-8 bytes; stories "
-        "longer\nthan the context by windows that restart with half a context."
+        "Bits per byte: -log2 of the probability of a story's tokens given end-of-text, divided by its UTF-8 bytes. "
+        "Stories\nlonger than the context are scored in windows that restart with half a context."
     )
 
     def __init__(self, path: Path, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
@@ -73,14 +73,14 @@ class StoryCorpus:
         n_vocab = self.tokenizer.n_vocab
         if recipe.vocabulary == "characters":
             self.prompts = tuple(map(first_words, self.held_back[:3]))
-            self.vocabulary_text = f"a vocabulary of\n{n_vocab:,} tokens: characters of the same text, and two marks"
+            self.vocabulary_text = f"a vocabulary of\n{n_vocab:,} tokens: characters of the same text and two marks"
         else:
-            self.vocabulary_text = f"a byte-level BPE vocabulary of\n{n_vocab:,} tokens made from the same text"
+            self.vocabulary_text = f"a byte-level BPE vocabulary of\n{n_vocab:,} tokens trained on the same text"
         n_bytes = sum(len(story.encode()) for story in stories)
         self.split_text = (
-            f"{len(stories):,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, then a share of "
-            f"{recipe.held_back} held\nback: {len(self.held_back):,} stories that neither the weights nor the "
-            f"vocabulary were trained on, {len(training):,} to\ntrain on."
+            f"{len(stories):,} stories, {n_bytes:,} bytes, shuffled with seed {recipe.seed}. A fraction of "
+            f"{recipe.held_back} is held back:\n{len(self.held_back):,} stories, which were not used to train "
+            f"the weights or the vocabulary. The other {len(training):,} are\ntraining data."
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
@@ -97,8 +97,8 @@ class CharacterCorpus:
     """
 
     score_text = (
-        "Bits per byte: -log2 of the probability of the held-back text's characters after its first, over their UTF-8 "
-        "bytes, by\nwindows that restart with half a context."
+        "Bits per byte: -log2 of the probability of the held-back text's characters after the first, divided by their "
+        "UTF-8\nbytes. The text is scored in windows that restart with half a context."
     )
 
     def __init__(self, path: Path | None, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
@@ -116,12 +116,12 @@ class CharacterCorpus:
         self.fingerprint = fingerprint([dataset.name, text])
         self.held_back = [self.tokenizer.decode(dataset.validation_ids.tolist())]
         self.prompts: tuple[str, ...] = (dataset.start,)
-        of_text = "different characters of the text" if tokenizer is None else "characters that it began with"
+        of_text = "different characters in the text" if tokenizer is None else "characters that it began with"
         self.vocabulary_text = f"a vocabulary of the\n{self.tokenizer.n_vocab} {of_text}"
         n_training, n_held_back = len(dataset.training_ids), len(dataset.validation_ids)
         self.split_text = (
-            f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a share of {recipe.held_back}) "
-            f"are held back, the {n_training:,} before\nthem are trained on."
+            f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a fraction of "
+            f"{recipe.held_back}) are held back, and the\n{n_training:,} before them are training data."
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:

@@ -63,7 +63,7 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model_wit
     n_held_back = len(TEXT) - int(0.9 * len(TEXT))
     for said in (
         "A song.",
-        f"{len(set(TEXT))} different characters of the text",
+        f"{len(set(TEXT))} different characters in the text",
         f"{len(TEXT):,} characters. Split: the last {n_held_back:,}",
         f"| {n_held_back - 1:,} | {n_held_back - 1:,} |",
         "python -m gpt.training --characters tea.txt --out teas --every 3 --block-size 32",
