@@ -1,6 +1,6 @@
-"""A GPT written from scratch in PyTorch, and everything that computes with it, independent of any user interface."""
+"""A GPT written from scratch in PyTorch, with tools to run, train and analyse it. Independent of any user interface."""
 
-import gpt.inference.zero_gpu  # noqa: F401  on ZeroGPU it must come before torch
+import gpt.inference.zero_gpu  # noqa: F401  on ZeroGPU this import must precede torch
 from gpt.analysis.lens import logit_lens
 from gpt.analysis.tracing import trace_text
 from gpt.cache import KVCache

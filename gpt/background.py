@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 
 Progress = Callable[[int, int], None]  # (done, total), in parts or bytes
-REPORT_SECONDS = 0.3  # interval between reports, also before the first
+REPORT_SECONDS = 0.3  # interval between reports, and before the first one
 NICENESS = 10  # set by `lower_priority`; the maximum is 19
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ Shown = TypeVar("Shown")
 
 
 class Cancelled(Exception):
-    """Raised by `progress` once the generator that waits for the result has been closed."""
+    """Raised by `progress` after the generator that waits for the result has been closed."""
 
 
 def run_with_progress(
@@ -56,12 +56,12 @@ def run_with_progress(
 
 
 def lower_priority() -> None:
-    """Limit the calling thread to one core and, on Linux, to a lower scheduling priority, until it ends.
+    """Limit the calling thread to one core until it ends and, on Linux, lower its scheduling priority.
 
-    torch.set_num_threads also sets the default of all threads that have not computed yet, so another thread restores
-    it.
+    torch.set_num_threads also changes the default for threads that have not computed anything yet, so another thread
+    restores that default.
     """
-    before = torch.get_num_threads()  # also initialises this thread's setting, which happens only once
+    before = torch.get_num_threads()  # also initialises the setting of this thread, which happens only once
     torch.set_num_threads(1)
     restoring = threading.Thread(target=torch.set_num_threads, args=(before,))
     restoring.start()

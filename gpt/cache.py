@@ -1,4 +1,4 @@
-"""Key-value cache: stores the keys and values of the tokens read so far, so that a new token takes only one step."""
+"""Key-value cache: stores the keys and values of earlier tokens, so that each new token needs only one step."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class KVCache:
         self.config = config
         heads = 2 * config.kv_heads + (config.n_head if keep_queries else 0)  # per layer: queries, keys, values
         shape = (config.n_layer, batch_size, heads, self.max_length, config.head_size)
-        self._stored = torch.empty(shape, dtype=dtype, device=device)  # a CPU allocates a page on its first write
+        self._stored = torch.empty(shape, dtype=dtype, device=device)  # on a CPU, pages are allocated on first write
         self.length = 0
-        self.n_crops = 0  # number of times positions were dropped
+        self.n_crops = 0  # number of times that positions were dropped
         self._keeps_queries = keep_queries
 
     @property
@@ -75,15 +75,15 @@ class KVCache:
         if len(rows) > self._stored.shape[1]:
             self._stored = self._stored[:, rows]
             return
-        for layer in self._stored:  # in place, to avoid a second cache in memory
+        for layer in self._stored:  # in place, so that memory never holds two caches
             layer[: len(rows), :, : self.length] = layer[rows, :, : self.length]
         self._stored = self._stored[:, : len(rows)]
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new positions of one layer: q (B, nh, T, hs), k and v (B, kv_heads, T, hs).
 
-        Returns all keys and values so far, each (B, kv_heads, S, hs). `length` stays the same until `advance` is
-        called, after every layer has stored its part.
+        Returns all keys and values so far, each (B, kv_heads, S, hs). `length` does not change until `advance` is
+        called, after every layer has stored its positions.
         """
         self.check_room(k.shape[2])
         end, kv = self.length + k.shape[2], self.config.kv_heads
@@ -107,7 +107,7 @@ class KVCache:
             )
 
     def advance(self, count: int) -> None:
-        """Add to the length `count` positions that every layer has stored."""
+        """Increase the length by `count` positions that every layer has stored."""
         self.length += count
 
     def crop(self, length: int) -> None:
@@ -117,7 +117,7 @@ class KVCache:
         self.length = length
 
     def fork(self, config: GPTConfig, batch_size: int, max_length: int, length: int | None = None) -> KVCache:
-        """Return a cache for a batch of texts that all start with the first `length` positions of this one."""
+        """Return a cache for a batch of texts that all start with the first `length` positions of this cache."""
         n = self.length if length is None else length
         other = KVCache(config, batch_size, max_length, dtype=self.k.dtype, device=self.k.device)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
@@ -132,8 +132,8 @@ class KVCache:
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
         """Compute the attention weights of one layer, softmax(q k^T / sqrt(hs) + mask), from the stored tensors.
 
-        Returns (B, nh, stop - start, stop), for the queries from position `start` up to but not including `stop`; all
-        by default. The cache must keep queries and must have been filled without a padding mask.
+        Returns (B, nh, stop - start, stop) for the queries at positions `start` to `stop` - 1; by default for all. The
+        cache must keep queries, and must have been filled without a padding mask.
         """
         if self.q is None:
             raise GPTError("cache.no_queries", "this cache keeps no queries: create it with keep_queries=True")

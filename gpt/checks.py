@@ -11,12 +11,12 @@ from gpt.errors import GPTError
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Return whether value is an integer; bool does not count."""
+    """Return whether value is an integer and not a bool."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether value is a finite real number within the range of a float; bool does not count."""
+    """Return whether value is a finite real number within the range of a float and not a bool."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:

@@ -29,10 +29,10 @@ class RotaryScaling:
     """Scaling of the rotary angles for longer texts, see `gpt.rotary.scale_frequencies`.
 
     Attributes:
-        kind: "linear" divides all angles by the factor, "llama3" only those of slow rotations.
+        kind: "linear" divides all angles by the factor, "llama3" divides only the angles of slow rotations.
         factor: Ratio of the new context length to the original one.
-        low_freq_factor: Angles with fewer turns within original_context are fully scaled; "llama3" only.
-        high_freq_factor: Angles with more turns within original_context are not scaled; "llama3" only.
+        low_freq_factor: Rotations with fewer turns within original_context are fully scaled; "llama3" only.
+        high_freq_factor: Rotations with more turns within original_context are not scaled; "llama3" only.
         original_context: Context length before scaling, in tokens.
     """
 
@@ -80,29 +80,30 @@ class GPTConfig:
         qkv_bias: Overrides bias for the query, key and value projections.
         head_bias: Whether the output head has a bias; GPT-2 has none.
         tie_weights: Whether the output head shares the token embedding's matrix.
-        activation: Function between the two feed-forward layers; "gelu_tanh" in GPT-2.
+        activation: Activation function between the two feed-forward layers; "gelu_tanh" in GPT-2.
         position: "learned" for one vector per position, as in GPT-2, or "rotary", see `gpt.rotary`.
         norm: "layer", or "rms", which has no mean and no bias.
-        norm_eps: Added to the variance or the mean square.
+        norm_eps: Small constant added to the variance or the mean square.
         proj_bias: Overrides bias for attention's output projection.
         mlp_bias: Overrides bias for the feed-forward layers.
         n_kv_head: Number of key and value heads, each shared by n_head / n_kv_head query heads; defaults to n_head.
         head_dim: Width of one head; defaults to n_embd / n_head.
         qk_norm: Whether RMSNorm is applied to queries and keys before the rotation. True normalises each head
             separately, "full" all heads together.
-        attn_scale: Factor on the product of query and key; defaults to 1 / sqrt(head width).
+        attn_scale: Factor that multiplies q k^T; defaults to 1 / sqrt(head width).
         gated: Whether the neurons are multiplied by the activation of another linear layer (GLU, arXiv 2002.05202).
-        parallel: Whether attention and feed-forward read the same input.
+        parallel: Whether attention and feed-forward read the same input instead of running one after the other.
         post_norm: Whether the outputs of attention and feed-forward are normalised before they are added.
-        embedding_scale: Factor on the token embeddings.
+        embedding_scale: Factor that multiplies the token embeddings.
         rotary_base: Base of the rotary angles.
         rotary_share: Fraction of each head that is rotated.
         rotary_scaling: Scaling of the angles for longer texts.
-        window: Number of tokens that a layer attends to, including the newest; defaults to all.
+        window: Number of most recent tokens that a token attends to, including itself; defaults to all.
         full_layers: Layers without the window.
-        window_rotary_base: Base of the angles in layers with a window, which are not scaled; defaults to the rotation
-            of the other layers.
-        attn_softcap: Cap on the scores after scaling and before the mask, cap * tanh(x / cap); off by default.
+        window_rotary_base: Base of the rotary angles in layers with a window, without scaling. By default, these layers
+            use the angles of the other layers.
+        attn_softcap: Cap on the attention scores, cap * tanh(x / cap), after scaling and before the mask; off by
+            default.
         logit_softcap: Cap on the logits, with the same formula; off by default.
         pre_norm: Whether the inputs of attention and feed-forward are normalised.
         unrotated_layers: Layers without rotary positions.
@@ -189,7 +190,7 @@ class GPTConfig:
         object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
         for name in ("qkv_bias", "proj_bias", "mlp_bias"):
             if getattr(self, name) == self.bias:
-                object.__setattr__(self, name, None)  # so that equal models have equal configurations
+                object.__setattr__(self, name, None)  # equal models have equal configurations
         for name in ("full_layers", "unrotated_layers"):
             layers = getattr(self, name)
             if not isinstance(layers, tuple | list):
@@ -227,12 +228,12 @@ class GPTConfig:
 
     @property
     def score_scale(self) -> float:
-        """Factor on the product of query and key."""
+        """Factor that multiplies q k^T."""
         return self.head_size**-0.5 if self.attn_scale is None else self.attn_scale
 
     @property
     def rotary_size(self) -> int:
-        """Number of dimensions of each head that are rotated."""
+        """Number of rotated dimensions per head."""
         return int(self.head_size * self.rotary_share)
 
     @property
@@ -241,7 +242,7 @@ class GPTConfig:
         return 4 * self.n_embd if self.n_ff is None else self.n_ff
 
     def window_of(self, layer: int) -> int | None:
-        """Return the number of tokens a layer attends to, or None for all."""
+        """Return the window of a layer in tokens, or None if it attends to all tokens."""
         return None if layer in self.full_layers else self.window
 
     def is_rotated(self, layer: int) -> bool:
@@ -249,7 +250,7 @@ class GPTConfig:
         return self.position == "rotary" and layer not in self.unrotated_layers
 
     def with_layers(self, n_layer: int) -> GPTConfig:
-        """Return the configuration with n_layer layers; lists of layers keep only those that remain."""
+        """Return the configuration with n_layer layers. Layers beyond that also disappear from the lists of layers."""
 
         def kept(layers: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(layer for layer in layers if layer < n_layer)

@@ -23,7 +23,7 @@ class Patch:
     """Replace an activation of one layer at one absolute position.
 
     name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts of the batch, or (B, C).
-    ids: the text that has this value at the same place; None if it comes from elsewhere.
+    ids: the text in which the model computed this value, at the same position; None if it comes from elsewhere.
     """
 
     name: str
@@ -53,10 +53,11 @@ class Patch:
 class Steering:
     """Add a vector to the residual stream after one layer, at every position.
 
-    value: (C,). concept: the feature and strength that the vector was made from, see `gpt.analysis.concepts`; None if
-        it comes from elsewhere.
-    activity: of that feature, a function of the stream, (..., C) -> (...). The vector is multiplied by it at every
-        position but the first, which has none; None adds the vector as it is. It is not compared.
+    value: (C,). concept: the feature and strength behind the vector, see `gpt.analysis.concepts`; None if it comes from
+        elsewhere.
+    activity: function that computes the feature's activity from the stream, (..., C) -> (...). It scales the vector at
+        each position; at the first position the activity counts as 0. None adds the vector unscaled. Ignored in
+        comparisons.
     """
 
     layer: int
@@ -104,7 +105,7 @@ def check_patchable(name: str) -> None:
 
 
 def same_tensor(left: Tensor, right: Tensor) -> bool:
-    """Return whether two tensors have the same dtype, shape and values, on any device; a tensor equals itself."""
+    """Return whether two tensors have the same dtype, shape and values, even on different devices."""
     return left is right or (left.dtype == right.dtype and torch.equal(left, right.to(left.device)))
 
 
@@ -124,7 +125,7 @@ def check_head_name(value: object) -> None:
 class Hook:
     """Replace an activation with the result of a function.
 
-    Add a vector to the residual stream after layer 5, and switch off neuron 300 of layer 2:
+    For example, add a vector to the residual stream after layer 5, and switch off neuron 300 of layer 2:
 
         Hook("resid_post", 5, lambda x: x + vector)
         Hook("mlp_post", 2, lambda x: x.index_fill(-1, torch.tensor(300), 0.0))
@@ -132,7 +133,7 @@ class Hook:
     name: One of HOOKABLE, as in `LayerTrace`, or one of HOOKABLE_OUTSIDE, as in `Trace`.
     layer: The layer's number; None for one of HOOKABLE_OUTSIDE.
     function: Receives a copy of the activation, which it may modify, and returns a tensor of the same shape. The copy
-        covers all tokens of the pass, in the shape documented in `LayerTrace`. With a KV cache a pass has only the
+        contains all tokens of the pass, in the shape documented in `LayerTrace`. With a KV cache, these are only the
         new tokens; a function that treats each token independently has the same effect either way.
     position: Absolute position in the text. The function then receives the activation of that token alone, without
         the token dimension: (B, C), (B, nh, hs) or (B, nh, S).
@@ -210,17 +211,17 @@ class Hook:
 class Edits:
     """All interventions in one forward pass; Edits() changes nothing.
 
-    head_scale: {(layer, head): factor} for a head's output before c_proj; 0 disables the head.
-    attn_scale, mlp_scale: {layer: factor} for the output of attention or feed-forward.
+    head_scale: {(layer, head): factor} that scales a head's output before c_proj; 0 disables the head.
+    attn_scale, mlp_scale: {layer: factor} that scales the output of attention or of the feed-forward network.
     activation: replaces the feed-forward activation of every layer.
-    drop_positions: omits the position embedding or the rotary rotation.
+    drop_positions: whether to omit the position embedding or the rotary rotation.
     patches: activations to replace.
-    steering: vectors to add to the residual stream, after factors and patches; those that depend on an activity
-        come last.
-    hooks: functions applied to activations in this order, after all other edits, see `Hook`. They work only in this
-        process: documents, links and other processes refuse them.
+    steering: vectors to add to the residual stream, after factors and patches. Vectors with an activity come last.
+    hooks: functions to apply to activations, in this order and after all other edits, see `Hook`. They work only in
+        this process: documents, links and other processes reject them.
 
-    Raises ValueError for an unknown activation, a factor that is not a finite number, and keys of the wrong type.
+    Raises ValueError for an unknown activation function, a factor that is not a finite number, or a key of the wrong
+    type.
     """
 
     head_scale: Mapping[tuple[int, int], float] = field(default_factory=dict)
@@ -250,7 +251,7 @@ class Edits:
                 )
 
     def check(self, config: GPTConfig) -> None:
-        """Raise ValueError for a layer, head, position, activation or vector that does not fit the model."""
+        """Raise ValueError if a layer, head, position, activation or vector does not fit the model."""
         heads = list(self.head_scale)
         layers = [*self.attn_scale, *self.mlp_scale, *(h[0] for h in heads), *(p.layer for p in self.patches)]
         layers += [each.layer for each in self.steering]
@@ -296,7 +297,7 @@ class Edits:
                 )
 
     def check_text(self, n: int) -> None:
-        """Raise ValueError for a patch or hook beyond the end of a text of n tokens."""
+        """Raise ValueError if a patch or hook lies beyond the end of a text of n tokens."""
         for position in (*(patch.position for patch in self.patches), *(hook.position for hook in self.hooks)):
             if position is not None:
                 check_position(position, n)
@@ -322,7 +323,7 @@ class Edits:
         )
 
     def for_any_text(self) -> Edits:
-        """Return the edits without patches and hooks at a position, which belong to one text."""
+        """Return the edits that apply to any text: without patches and without hooks at a position."""
         return replace(self, patches=(), hooks=tuple(hook for hook in self.hooks if hook.position is None))
 
     @property
@@ -335,7 +336,7 @@ class Edits:
         return any((hook.layer, hook.name) == (layer, name) for hook in self.hooks)
 
     def check_portable(self) -> None:
-        """Raise ValueError for hooks, which cannot be saved or sent to another process."""
+        """Raise ValueError if there are hooks, which cannot be saved or sent to another process."""
         if self.hooks:
             raise GPTError(
                 "edits.hooks_stay",

@@ -11,7 +11,7 @@ MAX_QUOTED_CHARS = 40
 class GPTError(ValueError):
     """An error whose message can be translated.
 
-    Values other than numbers, strings, None and errors are stored as strings, so that every error can be pickled.
+    Values other than numbers, strings, None and errors are stored as strings, to keep every error picklable.
 
     Args:
         key: Key of the sentence in the translations.

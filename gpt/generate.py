@@ -35,13 +35,13 @@ def generate(
 ) -> Iterator[Step]:
     """Continue a prompt, yielding one Step per token.
 
-    model: a loaded model, a model name, a path (loaded on every call), or a GPT, whose tokens are written as numbers.
+    model: a loaded model, a model name, a path (loaded on every call), or a GPT, whose tokens are decoded as numbers.
     prompt: text, token ids, or, for a model with a chat template, a list of messages {"role", "content"}.
     on_full: "stop" ends when the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
         "crop" continues from the last block_size tokens and accepts prompts of any length.
 
-    The last step has a finish_reason: end-of-text, max_new_tokens, or a full context. Invalid arguments raise
-    ValueError immediately, not at the first step.
+    The last step has a finish_reason: end of text, max_new_tokens, or a full context. Invalid arguments raise
+    ValueError immediately, not when the first step is requested.
     """
     check_integer("max_new_tokens", max_new_tokens, 1)
     check_choice("on_full", on_full, ("stop", "crop"))
@@ -62,8 +62,8 @@ def generate_batch(
 ) -> list[list[int]]:
     """Continue several prompts in shared forward passes and return the new token ids of each.
 
-    Nothing is padded: each prompt gets the same tokens as from `generate` with the same seed. The arguments are those
-    of `generate`; invalid ones raise ValueError before any token is generated.
+    There is no padding, so each prompt gets the same tokens as from `generate` with the same seed. The arguments are
+    the same as for `generate`; invalid ones raise ValueError before any token is generated.
     """
     if isinstance(prompts, str):
         raise GPTError("prompt.not_a_list", "prompts must be a list of texts or lists of token ids, not one text")
@@ -77,7 +77,7 @@ def generate_batch(
 def generate_greedy(model: GPT, idx: Tensor, max_new_tokens: int) -> Tensor:
     """Append the most likely next token max_new_tokens times: (B, T) ids -> (B, T + max_new_tokens).
 
-    Every step recomputes the last block_size tokens. `generate` gives the same tokens, but uses a key-value cache.
+    Every step recomputes the last block_size tokens. `generate` returns the same tokens, but uses a key-value cache.
     """
     for _ in range(max_new_tokens):
         context = idx[:, -model.config.block_size :]

@@ -26,11 +26,11 @@ class HasModel(Protocol):
 
 AnyModel = GPT | HasModel | str | Path  # str and Path: name or path of a model to load
 Text = str | Sequence[int] | Tensor  # a text or its token ids
-named: list[Callable[[str | Path], HasModel]] = []  # looks up a model by name; filled by `gpt.models.registry`
+named: list[Callable[[str | Path], HasModel]] = []  # look up a model by name; filled by `gpt.models.registry`
 
 
 class TokenNumbers(Vocabulary):
-    """Vocabulary for a model without a tokenizer: every token is written as its number."""
+    """Vocabulary for a model without a tokenizer: decodes every token as its number."""
 
     def __init__(self, n_vocab: int) -> None:
         self.n_vocab = n_vocab
@@ -50,7 +50,7 @@ class TokenNumbers(Vocabulary):
 
 
 def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
-    """Return a model and its tokenizer. Raises ValueError for an unknown name and anything that is not a model."""
+    """Return a model and its tokenizer. Raises ValueError for an unknown name or an object that is not a model."""
     if isinstance(model, GPT):
         return model, TokenNumbers(model.config.vocab_size)
     if isinstance(model, (str, Path)):
@@ -71,9 +71,10 @@ def gpt_of(model: AnyModel) -> GPT:
 
 
 def ids_of(model: AnyModel, text: Text) -> list[int]:
-    """Return the token ids of a text as the model expects them; ids are kept. An empty text becomes `start_ids`.
+    """Return the token ids of a text, with the prefix that the model expects. Token ids are returned unchanged.
 
-    Raises ValueError for a text without a tokenizer, for invalid or unknown ids, and if no token results.
+    An empty text becomes `start_ids`. Raises ValueError for a text if the model has no tokenizer, for invalid or
+    unknown ids, and if the result is empty.
     """
     network, tokenizer = with_tokenizer(model)
     ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)

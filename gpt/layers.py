@@ -1,4 +1,4 @@
-"""GPT layers that also exist in torch: `formula` spells out the definition, `forward` computes it in one kernel."""
+"""GPT layers that also exist in torch: `formula` spells out the definition, `forward` runs it in one kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpt.config import GPTConfig
 class LayerNorm(nn.Module):
     """Layer normalisation with an optional bias (arXiv 1607.06450).
 
-    `formula` is the definition, with the biased variance; `forward` computes the same in one kernel.
+    `formula` is the definition, which uses the biased variance; `forward` computes the same result in one kernel.
     """
 
     def __init__(self, width: int, bias: bool = True, eps: float = 1e-5) -> None:
@@ -36,9 +36,9 @@ class LayerNorm(nn.Module):
         return torch.sqrt(x.var(dim=-1, keepdim=True, unbiased=False) + self.eps)
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
-        """Return the contribution of a summand of x to the norm of x, treating the scale of x as a constant.
+        """Return how much one summand of x contributes to the norm of x, with the scale of x held constant.
 
-        The contributions of all summands and the bias add up to `formula(x)`.
+        The contributions of all summands, plus the bias, add up to `formula(x)`.
         """
         return (part - part.mean(dim=-1, keepdim=True)) / scale * self.weight
 
@@ -49,7 +49,7 @@ class LayerNorm(nn.Module):
 class RMSNorm(nn.Module):
     """Root mean square normalisation, without subtracting the mean and without a bias (arXiv 1910.07467).
 
-    `formula` is the definition; `forward` computes the same in one call.
+    `formula` is the definition; `forward` computes the same result in one call.
     """
 
     bias = None
@@ -69,7 +69,7 @@ class RMSNorm(nn.Module):
         return torch.sqrt(x.square().mean(dim=-1, keepdim=True) + self.eps)
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
-        """Return the contribution of a summand of x to the norm of x, treating the scale of x as a constant."""
+        """Return how much one summand of x contributes to the norm of x, with the scale of x held constant."""
         return part / scale * self.weight
 
     def forward(self, x: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ class RMSNorm(nn.Module):
 
 
 class HeadsNorm(RMSNorm):
-    """RMSNorm over all heads together: (..., nh, T, hs), with a weight of nh * hs numbers."""
+    """RMSNorm applied jointly to all heads, (..., nh, T, hs); its weight has nh * hs elements."""
 
     def forward(self, x: Tensor) -> Tensor:
         y = super().forward(x.transpose(-3, -2).flatten(-2))  # (..., T, nh * hs)
@@ -85,7 +85,7 @@ class HeadsNorm(RMSNorm):
 
 
 class NoNorm(nn.Identity):
-    """Stand-in for a missing norm: returns its input, like a norm that divides by 1."""
+    """Placeholder for a missing norm: returns its input unchanged, like a norm with scale 1."""
 
     bias = None
 
@@ -105,7 +105,7 @@ class NoNorm(nn.Identity):
 class GELU(nn.Module):
     """Gaussian error linear unit: x times the standard normal distribution function of x (arXiv 1606.08415).
 
-    GPT-2 uses the tanh approximation. `formula` is the definition; `forward` computes the same in one kernel.
+    GPT-2 uses the tanh approximation. `formula` is the definition; `forward` computes the same result in one kernel.
     """
 
     def __init__(self, approximate: str = "tanh") -> None:
@@ -134,12 +134,12 @@ ACTIVATIONS: dict[str, nn.Module] = {
 class Dropout(nn.Dropout):
     """Set each element to 0 with probability p in training mode and divide the others by 1 - p (arXiv 1207.0580).
 
-    The division keeps the mean, so evaluation mode changes nothing. `formula` is the definition; `forward` computes
-    the same. Both draw from torch's global generator.
+    The division preserves the mean; in evaluation mode, dropout does nothing. `formula` is the definition; `forward`
+    computes the same result. Both draw from torch's global generator.
     """
 
     def formula(self, x: Tensor) -> Tensor:
-        """Drop elements of x, of any shape; return x itself in evaluation mode."""
+        """Drop random elements of x, a tensor of any shape. In evaluation mode, return x itself."""
         if not self.training:
             return x
         kept = torch.empty_like(x).bernoulli_(1 - self.p)
@@ -150,7 +150,7 @@ class Dropout(nn.Dropout):
 
 
 class Linear(nn.Linear):
-    """nn.Linear that draws no weights on the meta device, which would needlessly import a large part of torch."""
+    """nn.Linear that skips initialisation on the meta device, which would import a large part of torch for nothing."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
@@ -158,7 +158,7 @@ class Linear(nn.Linear):
 
 
 class Embedding(nn.Embedding):
-    """nn.Embedding that draws no weights on the meta device, like `Linear`."""
+    """nn.Embedding that skips initialisation on the meta device, like `Linear`."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
@@ -166,7 +166,7 @@ class Embedding(nn.Embedding):
 
 
 def softcap(x: Tensor, cap: float | None) -> Tensor:
-    """Limit each element smoothly to -cap..cap: cap * tanh(x / cap). Without a cap, return x itself."""
+    """Smoothly limit each element to the range -cap to cap: cap * tanh(x / cap). Without a cap, return x itself."""
     return x if cap is None else cap * torch.tanh(x / cap)
 
 
@@ -176,7 +176,7 @@ def attention_scores(q: Tensor, k: Tensor, scale: float, cap: float | None) -> T
 
 
 def make_norm(config: GPTConfig, width: int) -> LayerNorm | RMSNorm:
-    """Create the norm of a configuration, for vectors of this width."""
+    """Create the norm that a configuration specifies, for vectors of this width."""
     return LayerNorm(width, config.bias, config.norm_eps) if config.norm == "layer" else RMSNorm(width, config.norm_eps)
 
 

@@ -37,12 +37,12 @@ class ForwardContext:
 
     start: number of positions already in the cache.
     attn_mask: (T, S) or (B, 1, T, S), True where attention is allowed; None if `is_causal` is the only mask.
-    is_causal: whether each of the T tokens attends to itself and earlier ones; only without a mask.
-    has_padding: whether rows of the mask may be entirely False.
+    is_causal: whether each of the T tokens attends to itself and to all earlier tokens; used only without a mask.
+    has_padding: whether a row of the mask can be entirely False.
     rotary: cosine and sine of the rotary angles, see `rotary_angles`; None without rotary positions.
-    windowed: the context for layers with a window; None if the model has no window.
-    attention: replaces `CausalSelfAttention.attend`, see `gpt.inference.batched_decode`. Called with the module, q
-        (nh, T, hs), k and v (kv, T, hs); returns (nh, T, hs).
+    windowed: context for the layers with a sliding window; None if the model has none.
+    attention: function called instead of `CausalSelfAttention.attend`, see `gpt.inference.batched_decode`. It takes the
+        module, q (nh, T, hs), k and v (kv, T, hs), and returns (nh, T, hs).
     """
 
     start: int = 0
@@ -63,7 +63,7 @@ class ForwardContext:
         return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device))
 
     def with_positions(self, config: GPTConfig, positions: Tensor) -> ForwardContext:
-        """Add the rotary angles of positions, (T,) or (B, T), and the context for layers with a window."""
+        """Add the rotary angles for positions (T,) or (B, T), and the context for layers with a window."""
         ctx = self.with_window(config, positions.shape[-1], positions.device)
         if config.position != "rotary" or (self.edits is not None and self.edits.drop_positions):
             return ctx
@@ -90,12 +90,12 @@ class ForwardContext:
         return self if self.windowed is None or config.window_of(layer) is None else self.windowed
 
     def opens_attention(self, layer: int) -> bool:
-        """Return whether a trace or a hook needs the attention weights of a layer."""
+        """Return whether a trace or hook needs this layer's attention weights."""
         is_hooked = self.edits is not None and self.edits.has_hook(layer, "attn_weights")
         return is_hooked or (self.trace is not None and self.trace.attention)
 
     def hook(self, layer: int | None, name: str, value: Tensor) -> Tensor:
-        """Apply the edits to an activation, record it in the trace, and return it."""
+        """Apply the edits to an activation, record the result in the trace, and return it."""
         if self.edits is not None:
             value = self.edits.apply(layer, name, value, self.start)
         return self.record(layer, name, value)
@@ -111,7 +111,7 @@ NO_CONTEXT = ForwardContext()
 
 
 class CausalSelfAttention(nn.Module):
-    """Multi-head attention of each token to itself and earlier tokens: (B, T, C) -> (B, T, C).
+    """Multi-head attention in which each token attends to itself and to earlier tokens: (B, T, C) -> (B, T, C).
 
     ctx: defaults to `ForwardContext.of_text`.
     """
@@ -140,12 +140,12 @@ class CausalSelfAttention(nn.Module):
         return self.resid_dropout(self.c_proj(y))
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """Attend to the cache and to the keys and values of this call, (B, kv, T, hs); returns (B, nh, T, hs)."""
+        """Attend to the cached tokens and to this call's k and v, each (B, kv, T, hs). Returns (B, nh, T, hs)."""
         q, k, v = (ctx.hook(self.layer, name, x) for name, x in (("attn_q", q), ("attn_k", k), ("attn_v", v)))
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
             k, v = ctx.record(self.layer, "attn_k", k), ctx.record(self.layer, "attn_v", v)
-        is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # the kernel has no cap
+        is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # kernel: no softcap
         y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
         y = y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
         return ctx.record(self.layer, "head_out", y)
@@ -168,7 +168,7 @@ class CausalSelfAttention(nn.Module):
     def attention_chunks(self, q: Tensor, k: Tensor, ctx: ForwardContext) -> Iterator[tuple[slice, slice, Tensor]]:
         """Yield each chunk of queries with its keys and the attention weights between them, (B, nh, chunk, keys).
 
-        Keys after the last query of a chunk have weight 0 and are omitted.
+        Omits the keys after the last query of a chunk, whose weights are 0.
         """
         nh, T, S = q.shape[1], q.shape[2], k.shape[2]
         mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
@@ -184,7 +184,7 @@ class CausalSelfAttention(nn.Module):
             yield queries, keys, weights
 
     def sdpa_attention(self, q: Tensor, k: Tensor, v: Tensor, ctx: ForwardContext) -> Tensor:
-        """Compute the same as `eager_attention` in one kernel, without storing the attention weights."""
+        """Compute the result of `eager_attention` in one kernel, without storing the attention weights."""
         dropout = self.attn_dropout.p if self.training else 0.0
         y = F.scaled_dot_product_attention(
             q,
@@ -202,9 +202,10 @@ class CausalSelfAttention(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers with an activation in between, applied to each token separately: (..., C) -> (..., C).
+    """Feed-forward network: two linear layers with an activation in between. (..., C) -> (..., C).
 
-    If gated, the output of the first layer is multiplied by the activation of a third.
+    It processes each token separately. If gated, the output of the first layer is multiplied by the activation of a
+    third.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
@@ -229,10 +230,12 @@ class FeedForward(nn.Module):
 
 
 class TransformerBlock(nn.Module):
-    """Attention, then feed-forward; each reads a normalised copy of the residual stream and adds its output to it.
+    """Attention and a feed-forward network, each of which adds its output to the residual stream.
 
-    With parallel, both read the same copy. Without pre_norm the copy is not normalised; with post_norm the outputs are.
-    (B, T, C) -> (B, T, C). ctx: defaults to `ForwardContext.of_text`.
+    (B, T, C) -> (B, T, C). With pre_norm, each reads a normalised copy of the residual stream. With parallel, both read
+    the same copy. With post_norm, their outputs are normalised before they are added.
+
+    ctx: defaults to `ForwardContext.of_text`.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
@@ -261,7 +264,8 @@ class TransformerBlock(nn.Module):
 class GPT(nn.Module):
     """Embeddings, n_layer blocks, a final norm and the output head. GPT(config)(idx) returns the logits.
 
-    generator: draws the initial weights, unless the model is on the meta device; defaults to torch's global generator.
+    generator: source of random numbers for the initial weights; defaults to torch's global generator. Unused on the
+        meta device.
     """
 
     def __init__(self, config: GPTConfig, *, generator: torch.Generator | None = None) -> None:
@@ -291,7 +295,7 @@ class GPT(nn.Module):
                 nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
 
     def train(self, mode: bool = True) -> GPT:
-        """Set the mode. Raises ValueError if packed weights are to be trained, see `gpt.inference.packed_linear`."""
+        """Switch to training or evaluation mode. Raises ValueError if training is requested for packed weights."""
         if mode and not isinstance(self.lm_head, nn.Linear):
             raise GPTError(
                 "model.packed_train",
@@ -311,7 +315,7 @@ class GPT(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Device of the weights, on which idx must be."""
+        """Device of the weights. idx must be on the same device."""
         return next(self.parameters()).device
 
     @property
@@ -320,7 +324,7 @@ class GPT(nn.Module):
         return next(self.parameters()).dtype
 
     def new_cache(self, batch_size: int = 1, max_length: int | None = None, *, keep_queries: bool = False) -> KVCache:
-        """Create an empty cache for this model; arguments as for `KVCache`."""
+        """Create an empty cache for this model. Takes the same arguments as `KVCache`."""
         return KVCache(
             self.config, batch_size, max_length, dtype=self.dtype, device=self.device, keep_queries=keep_queries
         )
@@ -356,12 +360,12 @@ class GPT(nn.Module):
     ) -> Tensor:
         """Return the states after the final norm, before the output head: (B, T) ids -> (B, T, C).
 
-        attention_mask: (B, S), 1 for real tokens and 0 for padding, including the tokens in the cache. Positions
-            count real tokens only, so padding on the left does not affect the result.
+        attention_mask: (B, S), 1 for real tokens and 0 for padding, including the tokens in the cache. Positions count
+            only real tokens, so left padding does not affect the result.
         cache: holds the tokens before idx; idx is appended to it.
         trace: records the activations of this pass.
         edits: interventions for this pass.
-        Raises ValueError if idx has another shape or the text does not fit block_size.
+        Raises ValueError if idx has the wrong shape or the text is longer than block_size.
         """
         if idx.dim() != 2:
             raise GPTError(
@@ -406,7 +410,7 @@ class GPT(nn.Module):
         return states
 
     def hidden_states_in(self, ctx: ForwardContext, idx: Tensor, positions: Tensor) -> Tensor:
-        """Compute `hidden_states` in a given context, without checks and without advancing the cache.
+        """Compute `hidden_states` in a given context, without checking arguments or advancing the cache.
 
         idx (B, T) and positions (T,) or (B, T) -> (B, T, C).
         """
@@ -422,17 +426,17 @@ class GPT(nn.Module):
         return ctx.hook(None, "final_norm", self.ln_f(x))
 
     def loss(self, idx: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean cross-entropy, in nats, of targets (B, T), the ids that follow idx; -100 is ignored."""
+        """Return the mean cross-entropy in nats. targets: (B, T), the id after each token of idx; -100 is ignored."""
         logits = self(idx)
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-100)
 
 
 def causal_mask(T: int, S: int, device: torch.device | str = "cpu") -> Tensor:
-    """Return the causal mask of the last T of S positions: (T, S), True where attention is allowed."""
+    """Return the causal mask for the last T of S positions: (T, S), True where attention is allowed."""
     return torch.ones(T, S, dtype=torch.bool, device=device).tril(S - T)
 
 
 def meta_model(config: GPTConfig) -> GPT:
-    """Create a model on the meta device, with shapes but no memory."""
+    """Create a model on the meta device: its tensors have shapes but use no memory."""
     with torch.device("meta"):
         return GPT(config)

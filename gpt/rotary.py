@@ -28,10 +28,10 @@ def rotary_angles(
 
 
 def scale_frequencies(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
-    """Scale the frequencies for texts longer than those of the training.
+    """Scale the frequencies for texts longer than the training texts.
 
-    "linear" divides all frequencies by the factor (arXiv 2306.15595). "llama3" divides those that make fewer than
-    low_freq_factor turns in the original context, keeps those that make more than high_freq_factor, and interpolates
+    "linear" divides all frequencies by the factor (arXiv 2306.15595). "llama3" divides frequencies that make fewer than
+    low_freq_factor turns in the original context, keeps those with more than high_freq_factor turns, and interpolates
     in between (Llama 3.1's released code).
     """
     if scaling.kind == "linear":
@@ -43,7 +43,7 @@ def scale_frequencies(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
 
 
 def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate each pair (x[i], x[i + rd/2]) of the first rd numbers by its angle; x is (B, nh, T, hs)."""
+    """Rotate each pair (x[i], x[i + rd/2]) of the first rd dimensions by its angle; x is (B, nh, T, hs)."""
     rd = cos.shape[-1]
     if rd < x.shape[-1]:
         return torch.cat((apply_rotary(x[..., :rd], cos, sin), x[..., rd:]), dim=-1)

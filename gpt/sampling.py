@@ -22,7 +22,7 @@ from torch import Tensor
 from gpt.checks import check_above, check_below_one, check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
 
-LIKELY = 4096  # number of largest logits searched for the edge of top-p before the whole vocabulary is sorted
+LIKELY = 4096  # largest logits among which top-p looks for its edge before it sorts the whole vocabulary
 SUM_LANES = 4  # parallel float32 sums in the narrowest vector unit
 OTHER_ERRORS = 1e-6  # error of float32 exponentials, quotients and sums of probabilities
 
@@ -33,7 +33,8 @@ class SamplingParams:
 
     temperature: divides the logits; above 1 flattens the distribution, below 1 sharpens it, 0 is greedy.
     top_k: keeps the k most likely tokens; 0 becomes None.
-    top_p: keeps the smallest set of most likely tokens with at least this total probability (arXiv 1904.09751).
+    top_p: keeps the smallest set of the most likely tokens whose total probability reaches this value (arXiv
+        1904.09751).
     min_p: keeps tokens whose probability is at least this fraction of the largest (arXiv 2407.01082).
     repetition_penalty: above 1 lowers the logits of tokens that have occurred before (arXiv 1909.05858).
     seed: determines every draw; None chooses a random seed.
@@ -66,7 +67,7 @@ class SamplingParams:
 
 
 def with_seed(params: SamplingParams) -> SamplingParams:
-    """Return the settings, with a random seed if seed is None. Raises ValueError for another type."""
+    """Return the settings, with a random seed if seed is None. Raises ValueError if they are not SamplingParams."""
     if not isinstance(params, SamplingParams):
         raise GPTError("sampling.params", "params must be SamplingParams(...), not {type}", type=type(params))
     return params if params.seed is not None else replace(params, seed=secrets.randbelow(2**31))
@@ -77,9 +78,9 @@ StageName = Literal["repetition_penalty", "temperature", "top_k", "top_p", "min_
 
 @dataclass(frozen=True)
 class Stages:
-    """Next-token distribution after each stage: float32 on the CPU, (vocab_size,), with sum 1.
+    """Next-token distribution after each stage: float32 on the CPU, (vocab_size,), summing to 1.
 
-    A stage that is off equals the one before it; `final` equals the last stage.
+    A stage that is off equals the previous one, and `final` equals the last stage.
 
     Attributes:
         kept: (vocab_size,), True for tokens that no stage has removed.
@@ -128,7 +129,7 @@ def rank_of(logits: Tensor, ids: Tensor) -> Tensor:
 
 
 def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_ids: Sequence[int] = ()) -> int:
-    """Return `inverse_cdf(distribution(...).final, u)` without computing the earlier distributions."""
+    """Return `inverse_cdf(distribution(...).final, u)` without computing the other distributions."""
     if params.temperature == 0:
         return int(apply_repetition_penalty(check_logits(logits), params.repetition_penalty, previous_ids).argmax())
     return inverse_cdf(softmax(stage_logits(logits, params, previous_ids)[-1]), u)
@@ -137,7 +138,7 @@ def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_i
 def uniform_draw(seed: int, position: int) -> float:
     """Return a number in [0, 1) for a seed and a position: 53 bits of a hash, identical on every machine.
 
-    It depends neither on the order of the draws nor on whether they are batched.
+    The order of the draws and batching do not affect it.
     """
     digest = hashlib.blake2b(f"{seed:x}:{position:x}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / 2**53
@@ -152,7 +153,7 @@ def inverse_cdf(final: Tensor, u: float) -> int:
     check_below_one("u", u)
     probs = final.cpu().numpy()
     target = u * probs.sum(dtype=np.float64)
-    for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens nearly always suffice
+    for candidates in (probs >= probs.max() / 2**10, probs > 0):  # the most likely tokens are nearly always enough
         descending = np.sort(probs[candidates])[::-1].copy()  # faster than sorting ids by value
         sums = torch.from_numpy(descending).cumsum(dim=0, dtype=torch.float64).numpy()  # faster than numpy's
         if sums[-1] > target:
@@ -165,7 +166,7 @@ def inverse_cdf(final: Tensor, u: float) -> int:
 def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
     """Return the logits before and after each stage, (vocab_size,) float32; a stage that is off adds no copy.
 
-    Uses NumPy, whose overhead per call is a third of torch's.
+    This uses NumPy because its overhead per call is a third of torch's.
     """
     raw = check_logits(logits)
     rows = [raw, apply_repetition_penalty(raw, params.repetition_penalty, previous_ids)]
@@ -231,7 +232,7 @@ def keep_top_k(logits: np.ndarray, k: int | None) -> np.ndarray:
 
 
 def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
-    """Keep the smallest set of largest logits with total probability p, but at least one. Ties go to the lower id."""
+    """Keep the fewest largest logits whose total probability reaches p, but at least one. Ties go to the lower id."""
     if p is None or p == 1:
         return logits
     least, count = likely_edge(logits, p) or sorted_edge(logits, p)
@@ -239,7 +240,7 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
 
 
 def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
-    """Return the smallest logit that top-p keeps and the number kept, with the arithmetic of transformers."""
+    """Return the smallest logit that top-p keeps and the number of tokens kept, computed exactly like transformers."""
     ascending = np.full_like(logits, -math.inf)
     finite = np.sort(logits[logits > -math.inf])
     ascending[len(logits) - len(finite) :] = finite
@@ -249,11 +250,11 @@ def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
 
 
 def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
-    """Compute the result of `sorted_edge` from exact sums over only the LIKELY largest logits.
+    """Compute the result of `sorted_edge` from exact sums over the LIKELY largest logits only.
 
-    Returns None if the edge lies beyond them, or so close to p that it depends on rounding in `sorted_edge`, whose
-    softmax adds all tokens in float32, in ascending order and SUM_LANES sums. The error of an addition is at most 2^-24
-    of the sum so far.
+    Returns None if the edge lies beyond them, or if it is so close to p that rounding in `sorted_edge` decides. The
+    softmax there adds up all tokens in float32, in ascending order and in SUM_LANES partial sums; each addition has an
+    error of at most 2^-24 of the sum so far.
     """
     n_others = len(logits) - LIKELY
     if n_others < LIKELY:
@@ -268,14 +269,14 @@ def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
 
 
 def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
-    """Keep tokens whose probability is at least p times the largest."""
+    """Keep tokens with at least p times the probability of the most likely token."""
     if p is None or p == 0:
         return logits
     probs = softmax(logits).numpy()
     return np.where(probs < np.float32(p) * probs.max(), np.float32(-math.inf), logits)
 
 
-# Setting and function of each stage after the repetition penalty, the only stage that needs the previous ids.
+# # Setting and function of each stage. The repetition penalty is missing because it also needs the previous ids.
 STAGES = (
     ("temperature", apply_temperature),
     ("top_k", keep_top_k),
@@ -290,7 +291,7 @@ def keep_largest(logits: np.ndarray, count: int) -> np.ndarray:
 
 
 def keep_from(logits: np.ndarray, least: np.float32, count: int) -> np.ndarray:
-    """Keep the `count` largest logits, whose minimum is `least`. Ties go to the lower id."""
+    """Keep the `count` largest logits; `least` is the smallest of them. Ties go to the lower id."""
     kept = torch.threshold(torch.from_numpy(logits), float(least), -math.inf).numpy()  # values above `least`
     tied = np.flatnonzero(logits == least)[: count - np.count_nonzero(logits > least)]
     kept[tied] = logits[tied]
@@ -301,7 +302,7 @@ def top_ids(values: np.ndarray, count: int) -> np.ndarray:
     """Return the indices of the `count` largest values (n,), in descending order. Ties go to the lower index."""
     if count < len(values):
         least = torch.from_numpy(values).topk(count, sorted=False).values.min().item()
-        ids = np.flatnonzero(values >= least)  # more than count only with ties
+        ids = np.flatnonzero(values >= least)  # more than `count` if there are ties
     else:
         ids = np.arange(len(values))
     return ids[np.argsort(-values[ids], kind="stable")[:count]]

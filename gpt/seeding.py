@@ -23,5 +23,5 @@ def seeded(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
         if gpus:
             torch.manual_seed(seed)
         else:
-            torch.default_generator.manual_seed(seed)  # torch.manual_seed would seed the GPUs too
+            torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed the GPUs
         yield

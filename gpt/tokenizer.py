@@ -1,4 +1,4 @@
-"""Convert between text and token ids: the interface of all vocabularies, and byte-level BPE with tiktoken."""
+"""Conversion between text and token ids: the interface of all vocabularies, and byte-level BPE with tiktoken."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.errors import GPTError
 
 END_OF_TEXT = "<|endoftext|>"
 GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz"
-# Pre-tokenisation: splits a text into words; bytes merge only inside a word (GPT-2's encoder.py, in tiktoken syntax).
+# # Splits a text into words; BPE merges bytes only within a word. From GPT-2's encoder.py, in tiktoken's syntax.
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 NEVER_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 
@@ -55,7 +55,7 @@ class Vocabulary(ABC):
         """Return the token ids of a text, without `prefix_ids`."""
 
     def encode_continuation(self, text: str) -> list[int]:
-        """Return the token ids of a text that follows another one; unlike `encode`, adds no space."""
+        """Return the token ids of a text that follows another text. Unlike `encode`, it adds no space."""
         return self.encode(text)
 
     @property
@@ -76,24 +76,24 @@ class Vocabulary(ABC):
         raise no_chat_template()
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
-        """Return the text before and after a user's message, with the names of control tokens.
+        """Return the text that the template puts before and after a user's message, with the names of control tokens.
 
         Args:
             first: Whether the message opens the chat. For a later message, the text starts with the end of the
                 assistant's turn.
 
         Raises:
-            ValueError: As in `encode_chat`.
+            ValueError: In the same cases as `encode_chat`.
         """
         raise no_chat_template()
 
     def encode_message(self, text: str, *, first: bool = True) -> list[int]:
-        """Return the token ids of a user's message in its `chat_frame`."""
+        """Return the token ids of a user's message, including its `chat_frame`."""
         raise no_chat_template()
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:
-        """Return the text of token ids, with the names of control tokens; undecodable bytes become U+FFFD."""
+        """Return the text of token ids. Control tokens appear by name, undecodable bytes become U+FFFD."""
 
     @abstractmethod
     def token_bytes(self, token_id: int) -> bytes:
@@ -123,18 +123,18 @@ class Tokenizer(Vocabulary):
 
 
 class IncrementalDecoder:
-    """UTF-8 decoder for a stream of bytes: returns each character once it is complete."""
+    """UTF-8 decoder for a stream of bytes that returns each character as soon as it is complete."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, data: bytes, final: bool = False) -> str:
-        """Return the characters completed by these bytes. If final, a trailing incomplete one becomes U+FFFD."""
+        """Return the characters completed by these bytes. If final, an incomplete last character becomes U+FFFD."""
         return self._decoder.decode(data, final)
 
 
 class TextDecoder:
-    """Decoder for a stream of tokens: returns each character once it is complete. Control tokens have no text.
+    """Decoder for a stream of tokens that returns each character as soon as it is complete. Skips control tokens.
 
     strips_space: Whether to remove a leading space from the first token; defaults to the vocabulary's setting.
     """
@@ -163,7 +163,7 @@ def prompt_ids(tokenizer: Vocabulary, text: str) -> list[int]:
 
 
 def start_ids(tokenizer: Vocabulary) -> list[int]:
-    """Return the ids that replace an empty prompt: `prefix_ids`, else the end-of-text token if there is one."""
+    """Return the ids that replace an empty prompt: `prefix_ids`, or the end-of-text token if there are none."""
     if tokenizer.prefix_ids:
         return list(tokenizer.prefix_ids)
     return [] if tokenizer.eot_id is None else [tokenizer.eot_id]
@@ -172,7 +172,8 @@ def start_ids(tokenizer: Vocabulary) -> list[int]:
 def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
     """Return whether these ids begin like a chat.
 
-    After `start_ids`, a chat has a control token or, as for Llama 2, the text that the template puts before a message.
+    In a chat, `start_ids` are followed by a control token or, in Llama 2, by the text that the template puts before a
+    message.
     """
     if not tokenizer.is_chat:
         return False
@@ -182,14 +183,14 @@ def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
         return len(ids) > first
     try:
         before = tokenizer.chat_frame()[0].rstrip()
-    except ValueError:  # the template fails
+    except ValueError:  # the template failed
         return False
     begins = text_with_names(tokenizer, ids[: len(before) + 1]).startswith(before)
     return begins and len(before) > len(text_with_names(tokenizer, ids[:first]))
 
 
 def text_with_names(tokenizer: Vocabulary, ids: Sequence[int], *, strips_space: bool | None = None) -> str:
-    """Return the text of token ids with the names of control tokens. strips_space: as for `TextDecoder`."""
+    """Return the text of token ids with the names of control tokens. strips_space: see `TextDecoder`."""
     decoder = TextDecoder(tokenizer, strips_space=strips_space)
     special = tokenizer.special_ids
     return "".join(tokenizer.token_bytes(i).decode() if i in special else decoder.feed(i) for i in ids)
@@ -201,7 +202,7 @@ def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
 
 
 def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """Return the text with these `prompt_ids`, None if there is none."""
+    """Return the text whose `prompt_ids` are these, or None if there is none."""
     if list(ids) == start_ids(tokenizer):
         return ""
     try:
@@ -212,7 +213,7 @@ def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
 
 
 def continuation_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """Return the text that `encode_continuation` maps to these ids, None if there is none."""
+    """Return the text that `encode_continuation` maps to these ids, or None if there is none."""
     try:
         text = b"".join(map(tokenizer.token_bytes, ids)).decode()
         return text if tokenizer.encode_continuation(text) == list(ids) else None
@@ -241,10 +242,10 @@ def as_token_ids(ids: Any) -> list[int]:
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
-    """Read a vocabulary file in tiktoken's format, compressed if its name ends with .gz.
+    """Read a vocabulary file in tiktoken's format. A name that ends with .gz marks a compressed file.
 
-    Each line holds a token's bytes in base64 and its id. The end-of-text token gets the next free id. Raises
-    ValueError for any other file, and if a byte of UTF-8 has no token.
+    Each line holds a token's bytes in base64 and its id. The end-of-text token gets the next free id. Raises ValueError
+    for any other file, or if a byte used by UTF-8 has no token.
     """
     path = Path(path)
     data = path.read_bytes()
@@ -279,12 +280,12 @@ def parse_ranks(data: bytes, name: str) -> dict[bytes, int]:
 
 
 def missing_bytes(ranks: Mapping[bytes, int]) -> list[int]:
-    """Return the bytes without a token, except those that never occur in UTF-8."""
+    """Return the bytes that have no token, except those that never occur in UTF-8."""
     return [byte for byte in range(256) if bytes([byte]) not in ranks and byte not in NEVER_IN_UTF8]
 
 
 def tiktoken_tokenizer(ranks: dict[bytes, int]) -> Tokenizer:
-    """Return a tokenizer with GPT-2's pattern, whose end-of-text token gets the next free id."""
+    """Return a tokenizer with GPT-2's pattern. Its end-of-text token gets the next free id."""
     special = {END_OF_TEXT: len(ranks)}
     return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
 

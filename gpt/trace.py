@@ -1,4 +1,4 @@
-"""Activations of a forward pass, by name and layer."""
+"""Recorded activations of a forward pass, by name and layer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.layers import attention_scores
 NUMBERS = ("score_scale", "score_cap")  # shared by all layers
 ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_weights")
 FULL = ("ln_1", "ln_2", "head_out", "logits")
-NOT_RECORDED: Any = object()  # value of a field that no pass has filled
+NOT_RECORDED: Any = object()  # value of fields that have not been recorded
 
 
 class _Activations:
@@ -41,14 +41,15 @@ class LayerTrace(_Activations):
     resid_pre, resid_mid, resid_post: (B, T, C), the residual stream before attention, before the feed-forward network,
         and after it.
     attn_out, mlp_out: (B, T, C), the outputs that attention and feed-forward add to the residual stream.
-    attn_q: (B, nh, T, hs); attn_k, attn_v: (B, kv, S, hs), with kv key and value heads. Rotary positions are applied.
+    attn_q: (B, nh, T, hs); attn_k, attn_v: (B, kv, S, hs), with kv key and value heads. Rotary positions have already
+        been applied.
     attn_weights: (B, nh, T, S), after the softmax.
     mlp_pre, mlp_post: (B, T, n_ff), before and after the activation function.
     mlp_up: (B, T, n_ff), in gated models, where mlp_post = activation(mlp_pre) * mlp_up; else None.
     ln_1, ln_2: (B, T, C), the normalised inputs of attention and feed-forward; head_out: (B, nh, T, hs), the output of
-        each head before c_proj, scaled by edits. Only in full traces.
-    score_scale: factor on the product of query and key; defaults to 1 / sqrt(hs). score_cap: limit of the scores.
-    Reading an activation that was not recorded raises ValueError.
+        each head before c_proj, after edits have scaled it. Only in full traces.
+    score_scale: factor that multiplies q k^T; defaults to 1 / sqrt(hs). score_cap: softcap of the scores. Reading an
+    activation that was not recorded raises ValueError.
     """
 
     resid_pre: Tensor = NOT_RECORDED
@@ -71,7 +72,7 @@ class LayerTrace(_Activations):
 
     @property
     def attn_scores(self) -> Tensor:
-        """Scores before the mask, q k^T / sqrt(hs), capped: (B, nh, T, S). Computed on access."""
+        """Attention scores before the mask, q k^T / sqrt(hs), after the softcap: (B, nh, T, S). Computed on access."""
         scale = self.attn_q.shape[-1] ** -0.5 if self.score_scale is None else self.score_scale
         keys = for_query_heads(self.attn_k, self.attn_q.shape[1])  # (B, nh, S, hs)
         return attention_scores(self.attn_q, keys, scale, self.score_cap)
@@ -79,13 +80,13 @@ class LayerTrace(_Activations):
 
 @dataclass(repr=False, eq=False)
 class Trace(_Activations):
-    """Activations of one forward pass. Another pass replaces them.
+    """Activations of one forward pass. The next pass with the same trace replaces them.
 
     `trace["layers.3.attn_q"]` is `trace.layers[3].attn_q`; `keys()` lists the names.
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None if positions are rotary or dropped.
     layers: one LayerTrace per block. final_norm: (B, T, C), the input of the output head. logits: (B, T, vocab_size),
-    only in full traces of passes with the head. If the pass has edits, the tensors are recorded after them.
+    only in full traces of passes that apply the head. If the pass has edits, the tensors include their effect.
     attention: whether to record attn_q, attn_k, attn_v and attn_weights; False lets the pass use
         scaled_dot_product_attention.
     full: whether to record the logits, and ln_1, ln_2 and head_out of each layer.
@@ -110,7 +111,7 @@ class Trace(_Activations):
         self.layers = [LayerTrace(score_scale=score_scale, score_cap=score_cap) for _ in range(n_layer)]
 
     def record(self, layer: int | None, name: str, value: Tensor) -> None:
-        """Store an activation if the trace records it; layer None stands for the activations outside the blocks."""
+        """Store an activation if this trace records it. layer: None for activations outside the blocks."""
         if (name in ATTENTION and not self.attention) or (name in FULL and not self.full):
             return
         if not self.gradients:
@@ -157,9 +158,9 @@ class Trace(_Activations):
         return sum(value.nbytes for layer in self.layers for value in vars(layer).values() if isinstance(value, Tensor))
 
     def save(self, file: str | PathLike[str] | BinaryIO) -> None:
-        """Write every tensor to an .npz archive under its name; ".npz" is appended to a path without it.
+        """Write all tensors, by name, to an .npz archive. Appends ".npz" to a path without it.
 
-        bfloat16 tensors are written as float32, without loss.
+        Writes bfloat16 tensors as float32, which is lossless.
         """
         arrays: dict[str, Any] = {}
         for name, owner, attribute in self._tensors():
@@ -173,7 +174,7 @@ class Trace(_Activations):
 
     @classmethod
     def load(cls, file: str | PathLike[str] | BinaryIO) -> Trace:
-        """Read a file written by `save` onto the CPU. Raises ValueError for any other file."""
+        """Load a file written by `save`, onto the CPU. Raises ValueError for any other file."""
         trace = cls()
         try:
             with np.load(file) as archive:
@@ -200,5 +201,5 @@ class Trace(_Activations):
 
 
 def for_query_heads(x: Tensor, n_head: int) -> Tensor:
-    """Repeat keys or values (..., kv, S, hs) for each query head that they serve: (..., n_head, S, hs)."""
+    """Repeat keys or values (..., kv, S, hs) for each query head that shares them: (..., n_head, S, hs)."""
     return x.repeat_interleave(n_head // x.shape[-3], dim=-3)

@@ -1,1 +1,1 @@
-"""What the app must stand, each a function of a scale (1: the figures of docs/benchmarks.md) that returns a Result."""
+"""Load and failure tests. Each takes a scale; 1 runs the full test, as in docs/benchmarks.md."""

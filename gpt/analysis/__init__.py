@@ -1,6 +1,6 @@
-"""Pure functions of a trace, a model and token ids. Each takes one text and leaves the model unchanged.
+"""Analyses of one text: pure functions of a trace, a model and token ids. None of them changes the model.
 
-A model can be a loaded model, its name, or a GPT. A text can take the place of a trace.
+A model can be a loaded model, its name, or a GPT. Most functions accept a text instead of a trace.
 
     gpt.analysis.heads              attention weights, head roles, and the copying ability of a model
     gpt.analysis.rollout            attention rollout

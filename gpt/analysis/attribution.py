@@ -1,15 +1,15 @@
 """Direct logit attribution: the contribution of each component of the model to a logit.
 
-The final residual stream is the sum of the embeddings and the outputs of all heads and feed-forward networks. A logit
-is the product of that sum, after the final norm, with a row w of the output head. Apart from the division by the scale
-of its input, the norm is linear; if the scale is treated as a constant, the logit is a sum over components. In models
-that cap their logits, this decomposes the logit before the cap:
+The final residual stream is the sum of the embeddings and the outputs of all heads and feed-forward networks. To get a
+logit, the final norm is applied to this sum, and the result is multiplied by a row w of the output head. The norm is
+linear except for dividing by the scale of its input. With the scale held constant, the logit is a sum over components.
+In models that cap their logits, this decomposes the logit before the cap:
 
     logit = norm(component_1) . w + norm(component_2) . w + ... + bias . w
 
-If a block has a norm after attention, the outputs of its heads pass through that norm first, with its scale as another
-constant. Effects through later layers are not counted, hence "direct". The output of a feed-forward network is in turn
-a sum over its neurons, see `neuron_logit_attribution`.
+If a block has a norm after attention, the outputs of its heads first pass through that norm, whose scale is also held
+constant. The attribution is "direct" because it ignores effects through later layers. The output of a feed-forward
+network is itself a sum over its neurons, see `neuron_logit_attribution`.
 
 Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021).
 """
@@ -39,12 +39,13 @@ class Attribution:
     Attributes:
         embedding: Contribution of the token embedding.
         position: Contribution of the position embedding; 0 if positions are rotary or dropped.
-        heads: (n_layer, n_head), each head through its slice of c_proj.
-        attn_bias: (n_layer,), the biases of c_proj and of a norm after attention.
-        mlp: (n_layer,), the feed-forward networks, including biases.
-        norm_bias: Biases of the final norm and the output head.
-        scale: Divisor of the final norm.
-        logit: The logit before a cap, from the traced final state, which is rounded in half-precision and int8 models.
+        heads: (n_layer, n_head), contributions of the heads, each through its slice of c_proj.
+        attn_bias: (n_layer,), contributions of the biases of c_proj and of a norm after attention.
+        mlp: (n_layer,), contributions of the feed-forward networks, including their biases.
+        norm_bias: Contribution of the biases of the final norm and the output head.
+        scale: Scale by which the final norm divides its input.
+        logit: Logit before any cap, computed from the traced final state, which is rounded in half-precision and int8
+            models.
         hooks: Direct contribution of hooks, such as a vector added to the residual stream; 0 without hooks.
     """
 
@@ -70,8 +71,8 @@ class Attribution:
 class NeuronAttribution:
     """Contributions of a feed-forward network to a logit or a logit difference. They sum to `Attribution.mlp`.
 
-    neurons: (n_ff,), each neuron's activation times its column of c_proj. bias: of c_proj and of a norm after the
-    feed-forward network.
+    neurons: (n_ff,), contribution of each neuron: its activation times its column of c_proj. bias: contribution of the
+    biases of c_proj and of a norm after the feed-forward network.
     """
 
     neurons: Tensor
@@ -88,11 +89,11 @@ def direct_logit_attribution(
     against: int | None = None,
     edits: Edits | None = None,
 ) -> Attribution:
-    """Attribute the logit of `token` after a position, or its difference to the logit of `against`, before any cap.
+    """Attribute the logit of `token` after a position, before any cap, or its difference from the logit of `against`.
 
     trace: the trace of a pass, or a text. position: negative positions count from the end. token: defaults to the most
-    likely token. edits: those of the traced pass. Raises ValueError for a position or id that does not exist, and for a
-    patched position, whose logits are not the sum of the components.
+    likely token. edits: the edits of the traced pass. Raises ValueError for a position or id that does not exist, and
+    for a patched position, where the components do not sum to the logit.
     """
     model, trace = gpt_of(model), traced(model, trace)
     position = traced_position(trace, position)
@@ -118,7 +119,7 @@ def direct_logit_attribution(
         mlp.append(contribution(single_sequence(layer.mlp_out)[position]))
 
     wpe = trace.position_embedding
-    if wpe is not None and wpe.dim() == 3:  # with an attention_mask, each text has its own positions
+    if wpe is not None and wpe.dim() == 3:  # with an attention_mask, positions differ between texts
         wpe = wpe[0]
     norm_bias = w.new_zeros(()) if model.ln_f.bias is None else to_float32(model.ln_f.bias) @ w
     head_bias = w.new_zeros(()) if model.lm_head.bias is None else head_difference(model.lm_head.bias, token, against)
@@ -146,10 +147,11 @@ def neuron_logit_attribution(
     against: int | None = None,
     edits: Edits | None = None,
 ) -> NeuronAttribution:
-    """Attribute a logit to the neurons of one layer; arguments and constants as in `direct_logit_attribution`.
+    """Attribute a logit to the neurons of one layer.
 
-    edits: those of the traced pass. The effect of a hook on mlp_out is not counted.
-    Raises ValueError for a layer, position or id that does not exist.
+    Takes the same arguments, and holds the same values constant, as `direct_logit_attribution`. edits: the edits of the
+    traced pass. Ignores the effect of a hook on mlp_out. Raises ValueError for a layer, position or id that does not
+    exist.
     """
     model, trace = gpt_of(model), traced(model, trace)
     position = traced_position(trace, position)
@@ -164,7 +166,7 @@ def neuron_logit_attribution(
 def contribution_to_logit(
     model: GPT, trace: Trace, position: int, token: int, against: int | None
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-    """Return a function from summands of the final stream (..., C) to contributions (...), and the norm's scale.
+    """Return a function that maps summands of the final stream (..., C) to contributions (...), and the norm's scale.
 
     Raises ValueError for an id that does not exist.
     """
@@ -184,9 +186,9 @@ def head_difference(parameter: Tensor, token: int, against: int | None) -> Tenso
 def added_by_heads(
     block: TransformerBlock, weights: Tensor, v: Tensor, edits: Edits | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the output of each head at one position, (nh, C), and the output of the biases, (C,).
+    """Return what each head, (nh, C), and the biases, (C,), add to the residual stream at one position.
 
-    weights: (nh, S), of the position. v: (kv, S, hs). edits: only their head_scale is applied.
+    weights: (nh, S), attention weights of the position. v: (kv, S, hs). edits: only their head_scale is applied.
     """
     y = weights[:, None] @ for_query_heads(v, len(weights))  # (nh, 1, hs)
     y = y if edits is None else edits.scale_heads(block.layer, y[None])[0]
@@ -197,9 +199,9 @@ def added_by_heads(
 
 
 def written_by_neurons(block: TransformerBlock, post: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the output of each neuron per unit of activation, (n_ff, C), and the output of the biases, (C,).
+    """Return what each neuron, (n_ff, C) per unit of activation, and the biases, (C,), add to the residual stream.
 
-    post: (n_ff,), the activations at the position, which determine the scale of a norm after the feed-forward network.
+    post: (n_ff,), activations at the position. They determine the scale of a norm after the feed-forward network.
     """
     written, bias = to_float32(block.mlp.c_proj.weight).T, bias_of(block.mlp.c_proj)
     return through_norm(block.ln_2_post, written, bias, post @ written + bias)
@@ -212,7 +214,7 @@ def bias_of(linear: nn.Linear) -> Tensor:
 
 
 def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, total: Tensor) -> tuple[Tensor, Tensor]:
-    """Apply the norm after a branch to parts (n, C) and a bias (C,), with the scale of total (C,)."""
+    """Apply the norm after a branch to parts (n, C) and a bias (C,), using the scale of total (C,)."""
     if norm is None:
         return parts, bias
     scale = norm.scale(total)
@@ -221,5 +223,5 @@ def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, 
 
 
 def final_norm_scale(model: GPT, trace: Trace, position: int) -> Tensor:
-    """Return the divisor of the final norm at a position: (1,)."""
+    """Return the scale by which the final norm divides its input at a position: (1,)."""
     return model.ln_f.scale(single_sequence(trace.layers[-1].resid_post)[position])

@@ -1,4 +1,4 @@
-"""Find the words and heads that a prediction depends on, and predict without a selection of them."""
+"""Find the words and heads that a prediction depends on, and repeat the prediction without some of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ N_HEADS = 8  # number of heads to ablate, by direct contribution
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """A word or head and the prediction without it.
+    """A word or head, and the prediction without it.
 
     place: positions of the word, or (layer, head). logits: next-token logits without it, (vocab_size,).
     """
@@ -48,8 +48,8 @@ class Causes:
 class Ablation:
     """Tokens, heads and reads to ablate.
 
-    tokens: positions to leave out. heads: (layer, head) whose output is set to 0. reads: (layer, head, position), where
-    the head's output at the last position lacks the weighted value of that position.
+    tokens: positions to leave out. heads: (layer, head) pairs whose output is set to 0. reads: (layer, head, position)
+    triples; the weighted value at that position is missing from the head's output at the last position.
     """
 
     tokens: frozenset[int] = frozenset()
@@ -63,9 +63,9 @@ def measure_causes(
 ) -> Causes:
     """Predict the next token without each word, given by its positions, and without each of N_HEADS heads.
 
-    A word is left out as in `logits_without_each`; a head's output is set to 0. edits: those of the original pass,
-    without patches and hooks at a position, which belong to one text. Raises ValueError for an id or position that does
-    not exist.
+    Leaves words out like `logits_without_each`, and sets the outputs of heads to 0. edits: the edits of the original
+    pass. Patches and hooks at a position are ignored because they belong to one text. Raises ValueError for an id or
+    position that does not exist.
     """
     check_token_id(token, model.config.vocab_size)
     edits = (edits or Edits()).for_any_text()
@@ -88,8 +88,8 @@ def measure_causes(
 def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: Edits | None = None) -> Tensor:
     """Return the next-token logits, (vocab_size,), after ablating tokens, heads and reads.
 
-    A token is left out as in `logits_without_each`. Reads are ablated layer by layer from the bottom up. edits: as in
-    `measure_causes`. Raises ValueError for a position, layer or head that does not exist, and if no token is left.
+    Leaves tokens out like `logits_without_each`, and ablates reads layer by layer, starting with the lowest. edits: see
+    `measure_causes`. Raises ValueError for a position, layer or head that does not exist, or if no token is left.
     """
     for position in (*ablation.tokens, *(read[2] for read in ablation.reads)):
         check_position(position, len(ids))

@@ -1,10 +1,11 @@
 """Attribution graph: from the words of a text through the features of two layers to the logit of the next token.
 
-With attention weights, norm scales and activation slopes fixed to their values on the text, the model is linear. A
-logit is then the sum of the contributions of all features of a layer, of the dictionary's reconstruction error, and of
-biases. The activity of a feature is a sum of the same kind over an earlier layer.
+If attention weights, norm scales and activation slopes are fixed at their values on the text, the model is linear. A
+logit is then a sum of contributions: from all features of a layer, from the dictionary's reconstruction error, and from
+biases. In the same way, the activity of a feature is a sum over the features of an earlier layer.
 
-Source: Ameisen et al., "Circuit Tracing" (2025), here with dictionaries of the residual stream instead of transcoders.
+Source: Ameisen et al., "Circuit Tracing" (2025). They use transcoders; this module uses dictionaries of the residual
+    stream.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from gpt.layers import ACTIVATIONS, NoNorm
 from gpt.model import GPT, CausalSelfAttention, FeedForward, ForwardContext, TransformerBlock
 from gpt.trace import Trace, for_query_heads
 
-N_FEATURES = 3  # per layer
+N_FEATURES = 3  # features per layer
 N_WORDS = 3
-MAX_SHARE = 0.1  # features active on a larger share of all tokens are not shown as nodes
+MAX_SHARE = 0.1  # a feature that is active on a larger share of all tokens does not become a node
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,11 @@ class FeatureNode:
 class ConceptGraph:
     """The strongest contributions to a logit.
 
-    layers: the earlier and the later layer.
-    late, early: features of the later and the earlier layer, largest contribution first. words: positions of words.
-    to_late: (early, late), and to_early: (words, early), contributions of the first to the logit through the second.
-    others: contributions of biases and of unlisted features of the later layer. error: contribution of the later
-    dictionary's reconstruction error. The late features, others and error sum to the logit.
+    layers: the earlier and the later layer. late, early: features of the later and of the earlier layer, in descending
+    order of contribution. words: positions of words.
+    to_late: (early, late), and to_early: (words, early), contributions that the first make to the logit through the
+    second. others: contribution of the biases and of all other features of the later layer. error: contribution of the
+    later dictionary's reconstruction error. The contributions of the late features, others and error sum to the logit.
     """
 
     token: int
@@ -75,7 +76,7 @@ def concept_graph(
     name: Callable[[int, int], Hashable],
     edits: Edits | None = None,
 ) -> ConceptGraph:
-    """Build the graph of the logit of `token` after a text (T,), before any cap, from the first and last dictionary.
+    """Build the graph for the logit of `token` after a text (T,), before any cap, with the first and last dictionary.
 
     words: positions of each word of the text. name: called with a layer and a feature; features with equal names are
     one node. Raises ValueError for an id that does not exist.
@@ -120,7 +121,7 @@ def concept_graph(
 
 @dataclass(frozen=True)
 class Removed:
-    """Positions of words, nodes, and the error of the later dictionary, to leave out of a prediction."""
+    """Positions, nodes and possibly the later dictionary's error, to leave out of a prediction."""
 
     words: frozenset[int] = frozenset()
     nodes: frozenset[tuple[int, int, int]] = frozenset()  # layer, feature, position
@@ -133,7 +134,7 @@ def logits_without(
 ) -> Tensor:
     """Return the next-token logits, (vocab_size,), without some words, features or the reconstruction error.
 
-    When words are left out, later words move up.
+    When words are left out, the words after them move up.
     """
     trace, hooks = trace_text(model, ids, edits), []
     kept = [position for position in range(len(ids)) if position not in removed.words]
@@ -193,8 +194,9 @@ class _Linear:
         self.weights = [to_float32(layer.attn_weights).clone() for layer in trace.layers]
 
     def gradient(self, x: Tensor, start: int, stop: int, read: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the gradient of `read`, a function of the stream before layer `stop`, at the stream x (T, C) before
-        layer `start`."""
+        """Return the gradient of `read` at the stream x (T, C) before layer `start`.
+
+        read: a function of the stream before layer `stop`."""
         leaf = x.clone().requires_grad_()
         with torch.enable_grad():
             found = leaf[None]
@@ -210,7 +212,7 @@ class _Linear:
         return state @ to_float32(self.model.lm_head.weight[token])
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
-        """Apply a norm, if there is one, with its scale detached."""
+        """Apply a norm, if there is one. Its scale is detached."""
         if norm is None or isinstance(norm, NoNorm):
             return x
         y = norm.contribution(x, norm.scale(x).detach())

@@ -1,8 +1,8 @@
-"""Concepts: directions of the residual stream that are active on few tokens, found by sparse autoencoders.
+"""Concepts: directions of the residual stream that are active on few tokens. Sparse autoencoders find them.
 
-A dictionary approximates the stream after one layer by a sum of a few features. A feature is a direction of length 1,
-its activity the length it has in the sum, at least 0. Turning a concept up adds its direction at each position; turning
-it down takes away from its activity where it is active.
+A dictionary approximates the stream after one layer by a sum of a few features. A feature is a direction of length 1.
+Its activity is the factor by which it is multiplied in this sum, at least 0. Turning a concept up adds its direction at
+each position; turning it down reduces its activity at positions where it is active.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.
 """
@@ -26,19 +26,19 @@ from gpt.trace import Trace
 WINDOW, BEFORE = 20, 13  # tokens per snippet, and tokens before the strongest one
 NONE = -1  # padding in rows of ids and snippets
 MAX_STRENGTH = 10.0
-NO_ACTIVITY = -1.0  # strength that leaves a feature no activity
+NO_ACTIVITY = -1.0  # strength that reduces the activity of a feature to 0
 
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """The n features of one layer, with examples from a held-back text.
+    """The n features of one layer, with examples from a held-out text.
 
     encoder, decoder: (n, C); bias: (n,); center: (C,). A stream x is approximately activity @ decoder + center.
     active: maximum number of active features per token. share: (n,), fraction of tokens on which a feature is active.
-    tokens: (n, 8), ids of the tokens on which it is most often strong; promotes: (n, 8), ids of the next tokens whose
-    probability rises most when it is added. starts: (n, 12), start of each snippet in the text; peaks: (n, 12),
-    activity on the strongest token of each snippet, in descending order; tints: (n, 12, WINDOW), uint8, activity on
-    each token, scaled so that the highest peak is 255. Rows are padded with NONE or 0.
+    tokens: (n, 8), ids of the tokens on which the feature is most often strong; promotes: (n, 8), ids of the next
+    tokens whose probability rises most when the feature is added. starts: (n, 12), start of each snippet in the text;
+    peaks: (n, 12), highest activity in each snippet, in descending order; tints: (n, 12, WINDOW), uint8, activity on
+    each token of the snippets, scaled so that the highest peak is 255. Rows are padded with NONE or 0.
     """
 
     encoder: Tensor
@@ -59,7 +59,7 @@ class Dictionary:
         return torch.zeros(*x.shape[:-1], len(self.bias), device=x.device).scatter(-1, features, values.relu())
 
     def activity_of(self, feature: int, x: Tensor) -> Tensor:
-        """Activity of one feature: (..., C) -> (...)."""
+        """Compute the activity of one feature: (..., C) -> (...)."""
         return self.activity(x.to(self.encoder))[..., feature]
 
     def reconstruction(self, activity: Tensor) -> Tensor:
@@ -76,9 +76,9 @@ class Dictionary:
 class NamedConcept:
     """A feature with a name.
 
-    names: by language, such as {"en": "dog", "zh": "狗"}. strength: default for turning it up, as a multiple of its
-    natural strength; None if turning it up does not have the effect of its name. words: beginnings of words that
-    mention it.
+    names: by language, such as {"en": "dog", "zh": "狗"}.
+    strength: default for turning the feature up, as a multiple of its natural strength; None if turning it up does not
+        have the effect that its name suggests. words: beginnings of words that mention the concept.
     """
 
     layer: int
@@ -90,7 +90,7 @@ class NamedConcept:
 
 @dataclass(frozen=True, eq=False)
 class Snippet:
-    """Tokens around a strong token of the held-back text. tint: activity on each, as a fraction of the highest peak."""
+    """Tokens around a strong token of the held-out text. tint: activity on each, as a fraction of the highest peak."""
 
     ids: tuple[int, ...]
     tint: tuple[float, ...]
@@ -100,7 +100,7 @@ class Snippet:
 class Concepts:
     """The dictionaries of a model, by layer.
 
-    text: ids of the held-back text. named: named features, best first.
+    text: ids of the held-out text. named: named features, best first.
     """
 
     dictionaries: Mapping[int, Dictionary]
@@ -113,7 +113,7 @@ class Concepts:
 
     @property
     def offered(self) -> tuple[NamedConcept, ...]:
-        """Concepts that can be turned up with the effect of their name."""
+        """Concepts whose names describe the effect of turning them up."""
         return tuple(each for each in self.named if each.strength is not None)
 
     def of(self, layer: int, feature: int) -> NamedConcept | None:
@@ -121,11 +121,11 @@ class Concepts:
         return self._by_place.get((layer, feature))
 
     def steering(self, layer: int, feature: int, strength: float) -> Steering:
-        """Turn a feature up at every position by a multiple of its natural strength.
+        """Return the edit that turns a feature up at every position, by a multiple of its natural strength.
 
-        A negative strength turns it down: it takes that share of the activity away at each position, all of it at
-        NO_ACTIVITY and below. Positions where the feature is not active stay as they are.
-        Raises ValueError for a feature that does not exist, and for a strength beyond MAX_STRENGTH.
+        A negative strength turns the feature down: it removes that fraction of the activity at each position, and all
+        of it at NO_ACTIVITY or below. Positions where the feature is inactive do not change. Raises ValueError for a
+        feature that does not exist or a strength beyond MAX_STRENGTH.
         """
         check_choice("layer", layer, sorted(self.dictionaries))
         dictionary = self.dictionaries[layer]
@@ -134,12 +134,13 @@ class Concepts:
         strength, direction = max(float(strength), NO_ACTIVITY), dictionary.decoder[feature]
         if strength >= 0:
             return Steering(layer, strength * dictionary.strengths[feature] * direction, (feature, strength))
-        # Each step along the direction changes the activity by less than its length, as others share what they read.
+        # A step along the direction changes the activity by less than its length, because the encoder is another
+        # matrix.
         value = strength * direction / (dictionary.encoder[feature] @ direction)
         return Steering(layer, value, (feature, strength), partial(dictionary.activity_of, feature))
 
     def snippets(self, layer: int, feature: int, tokenizer: Vocabulary) -> list[Snippet]:
-        """Return the snippets on which a feature is strongest, at most one per story, strongest first."""
+        """Return the snippets on which a feature is strongest, in descending order and at most one per story."""
         dictionary, found = self.dictionaries[layer], []
         for start, tint in zip(dictionary.starts[feature].tolist(), dictionary.tints[feature].tolist(), strict=True):
             if start == NONE:
@@ -151,8 +152,10 @@ class Concepts:
         return found
 
     def search(self, tokenizer: Vocabulary, query: str, limit: int = 20) -> list[tuple[int, int]]:
-        """Find features (layer, feature) by word: matching names first, then features that are strong on the word,
-        then features that promote it, each by descending share."""
+        """Find features, as (layer, feature), by a word.
+
+        Features with a matching name come first, then those that are strong on the word, then those that promote it.
+        Each group is in descending order of share."""
         wanted = query.strip().lower()
         if not wanted:
             return []
@@ -178,8 +181,8 @@ class Concepts:
 def trace_activity(concepts: Concepts, trace: Trace, layer: int, *, first: int = 0) -> Tensor:
     """Return the activity of each feature of a layer at each token of a trace: (T, n).
 
-    first: position of the first traced token. The activity on the first token of a text is 0: its stream is unlike all
-    others, so dictionaries are not trained on it.
+    first: position of the first traced token. The activity on the first token of a text is 0. Dictionaries are not
+    trained on this token, whose stream differs from all others.
     """
     check_choice("layer", layer, sorted(concepts.dictionaries))
     dictionary = concepts.dictionaries[layer]

@@ -32,7 +32,7 @@ def mean_weights(trace: Trace, layer: int | None = None) -> Tensor:
 def value_weighted(model: AnyModel, trace: Trace | Text, layer: int) -> Tensor:
     """Return the norm of the vector that each head moves from each key to each query, |w_ts v_s W_h|: (nh, T, S).
 
-    W_h is the head's slice of c_proj. Unlike the weight, it is 0 where the value vector is 0.
+    W_h is the head's slice of c_proj. Unlike the attention weight, this norm is 0 where the value vector is 0.
     Kobayashi et al., "Attention is Not Only a Weight" (2020), arXiv 2004.10102.
     """
     model, trace = gpt_of(model), traced(model, trace)
@@ -46,7 +46,7 @@ def value_weighted(model: AnyModel, trace: Trace | Text, layer: int) -> Tensor:
 def without_first_token(weights: Tensor) -> Tensor:
     """Remove the first token, the attention sink, from weights (..., T, S) and renormalise the rows.
 
-    Rows without any other weight, such as the first token's own, become 0.
+    Rows without any other weight, such as the row of the first token, become 0.
     Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (2023), arXiv 2309.17453.
     """
     rest = weights.clone()
@@ -55,24 +55,24 @@ def without_first_token(weights: Tensor) -> Tensor:
 
 
 def normalize_rows(weights: Tensor) -> Tensor:
-    """Divide each row of weights (..., T, S) by its sum; rows of zeros stay zero."""
+    """Divide each row of weights (..., T, S) by its sum. Rows of zeros stay zero."""
     total = weights.sum(dim=-1, keepdim=True)
     return weights / total.where(total > 0, 1)
 
 
 @dataclass(frozen=True)
 class HeadRoles:
-    """Scores of all heads, (n_layer, n_head), between 0 and 1: the mean weight on the positions that define a role.
+    """Scores of all heads, (n_layer, n_head), between 0 and 1: mean attention to the positions that define a role.
 
-    A score is NaN if the text has no position where it can be measured.
+    A score is NaN if it cannot be measured at any position of the text.
 
     Attributes:
-        previous_token: Weight on the previous token; mean over all positions but the first.
-        first_token: Weight on the first token of the text; mean over all positions but the first.
+        previous_token: Weight on the previous token, averaged over all positions except the first.
+        first_token: Weight on the first token of the text, averaged over all positions except the first.
         same_token: Weight on earlier tokens with the same id ("duplicate token heads"; Wang et al. 2022, arXiv
-            2211.00593); mean over the positions whose token has occurred before.
+            2211.00593), averaged over the positions whose token has occurred before.
         induction: Weight on tokens right after an earlier token with the same id, other than the current token
-            (Olsson et al. 2022, arXiv 2209.11895); mean over the positions that have such a token.
+            (Olsson et al. 2022, arXiv 2209.11895), averaged over the positions that have such a token.
     """
 
     previous_token: Tensor
@@ -83,7 +83,7 @@ class HeadRoles:
 
 @torch.inference_mode()
 def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
-    """Score all heads on one text, from a trace of it or with a model.
+    """Score all heads on one text, given a trace of it or a model.
 
     Raises ValueError if the trace does not cover exactly these ids.
     """
@@ -122,10 +122,10 @@ def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
 def repeated_random_ids(
     config: GPTConfig, generator: torch.Generator, *, length: int = 50, start: int | None = None
 ) -> list[int]:
-    """Return a sequence of distinct random ids twice, so that only the repetition predicts the next token.
+    """Return a sequence of distinct random ids, twice. Only the repetition makes the next token predictable.
 
-    length: of one copy; shorter if the context or the vocabulary is too small. start: an id to put in front, such as
-    end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of Olsson et al.
+    length: tokens per copy; reduced if the context or the vocabulary is too small. start: an id to put in front, such
+    as end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of Olsson et al.
     (2022), arXiv 2209.11895, with two copies.
     """
     front = [] if start is None else [start]
@@ -139,8 +139,8 @@ def repeated_random_ids(
 class CopyCircuit:
     """The two heads, each (layer, head), that copy the token at `source` to the end of the text.
 
-    source: the position after the most recent earlier occurrence of the last token.
-    induction: the head with the largest weight from the last position on `source`.
+    source: the position after the most recent earlier occurrence of the last token. induction: the head that attends
+    most from the last position to `source`.
     previous_token: the head with the highest previous-token score in an earlier layer, or in layer 0.
     """
 
@@ -151,7 +151,7 @@ class CopyCircuit:
 
 @torch.inference_mode()
 def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
-    """Find the copying heads of a text (T,) whose last token has occurred before. Raises ValueError if it has not.
+    """Find the heads that copy in a text (T,) whose last token has occurred before. Raises ValueError if it has not.
 
     Source: Olsson et al., "In-context Learning and Induction Heads" (2022), arXiv 2209.11895.
     """
@@ -166,7 +166,7 @@ def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
 
 @dataclass(frozen=True)
 class HeadScore:
-    """A head and its mean attention weight, between 0 and 1, on the positions that define its role."""
+    """A head and its score: mean attention weight, between 0 and 1, on the positions that define its role."""
 
     layer: int
     head: int
@@ -178,7 +178,7 @@ class CopyingHeads:
     """The heads that copy best.
 
     induction: the head with the highest prefix-matching score. previous_token: the best previous-token head in an
-    earlier layer, or in layer 0. loss: mean loss on the second copy from its second token on, in nats.
+    earlier layer, or in layer 0. loss: mean loss on the second copy, starting with its second token, in nats.
     """
 
     induction: HeadScore
@@ -188,7 +188,7 @@ class CopyingHeads:
 
 @dataclass(frozen=True)
 class CopyingScores:
-    """Scores of all heads, each (n_layer, n_head). loss: as in `CopyingHeads`."""
+    """Scores of all heads, each (n_layer, n_head). loss: see `CopyingHeads`."""
 
     induction: Tensor
     previous_token: Tensor
@@ -217,7 +217,7 @@ def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, 
 
 
 def copying_heads(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingHeads:
-    """Find the heads that copy best, by `copying_scores`."""
+    """Find the heads that copy best according to `copying_scores`."""
     return best_heads(copying_scores(model, start, length, seed=seed))
 
 

@@ -1,4 +1,4 @@
-"""The logit lens: predictions of each layer, as if the model ended there.
+"""The logit lens: what each layer would predict if the model ended there.
 
 Source: nostalgebraist, "interpreting GPT: the logit lens" (2020).
 """
@@ -29,7 +29,8 @@ LENS_POINTS: tuple[LensPoint, ...] = ("resid_mid", "resid_post")
 class Lens:
     """Predictions of every layer at N positions.
 
-    Each tensor has shape (n_layer, 2, N); the second dimension is after attention and after the feed-forward network.
+    Each tensor has shape (n_layer, 2, N). The second dimension holds the prediction after attention and the one after
+    the feed-forward network.
 
     Attributes:
         token: The most likely next token.
@@ -67,7 +68,8 @@ def logit_lens(
     trace: The trace of a pass, or a text.
     positions: Defaults to all; negative positions count from the end.
     chosen: An id, or one id per position, such as the token that follows it.
-    The head is applied to 2 x n_layer x N states. Raises ValueError for a position or id that does not exist.
+
+    This applies the head to 2 x n_layer x N states. Raises ValueError for a position or id that does not exist.
     """
     model, trace = gpt_of(model), traced(model, trace)
     T, device = trace.final_norm.shape[1], trace.final_norm.device
@@ -101,7 +103,7 @@ def lens_top_tokens(
 
 
 def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[int] | None:
-    """Return one valid id for each of n positions."""
+    """Return one id for each of n positions. Raises ValueError for invalid ids."""
     if chosen is None:
         return None
     ids = [chosen] * n if isinstance(chosen, int) else list(chosen)
@@ -117,7 +119,7 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
 def _predictions(model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None) -> list[Tensor]:
     """Return the columns of `Lens` for states (N, C), each (N,); the last two only with chosen ids.
 
-    weight: that of the output head, in float32.
+    weight: weight of the output head, in float32.
     """
     chunks = []
     for rows, log_p in log_probabilities(model, model.ln_f.formula(states), weight):

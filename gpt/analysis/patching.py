@@ -40,7 +40,7 @@ class PatchSweep:
 
 
 def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int) -> Patch:
-    """Return the activation of a name, layer and position in a pass over a text, as a patch for the same place.
+    """Run a text and return the activation at a name, layer and position, as a patch for the same place.
 
     Raises ValueError for a name, token, layer or position that does not exist.
     """
@@ -62,7 +62,7 @@ def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int
 
 
 class _ActivationTrace(Trace):
-    """A trace that keeps a single activation, to save memory."""
+    """A trace that saves memory by keeping a single activation."""
 
     def __init__(self, layer: int, name: str) -> None:
         super().__init__(attention=False)
@@ -74,7 +74,7 @@ class _ActivationTrace(Trace):
 
 
 def is_patch_of_model(model: GPT, patch: Patch) -> bool:
-    """Return whether `patch_from` gives the same value for this model and the patch's ids, within 1e-3."""
+    """Return whether `patch_from` gives the same value for this model and the patch's ids, to within 1e-3."""
     try:
         value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position).value
     except ValueError:
@@ -93,12 +93,14 @@ def patch_sweep(
     name: str = "resid_pre",
     progress: Progress | None = None,
 ) -> PatchSweep:
-    """Patch an activation, one of PATCHABLE, at each layer and position in turn.
+    """Patch an activation at each layer and position in turn.
 
     clean, corrupted: two texts with the same number of tokens. answer: the token that follows the clean text; other:
-    the token that follows the corrupted text. Positions before the first difference recover nothing and are skipped.
-    progress: called with (passes done, passes in total).
-    Raises ValueError if the lengths differ or both texts give the same logit difference.
+    the token that follows the corrupted text. name: one of PATCHABLE. progress: called with (passes done, passes in
+    total).
+
+    Skips positions before the first difference between the texts, which recover nothing. Raises ValueError if the
+    lengths differ or both texts give the same logit difference.
     """
     check_patchable(name)
     model, clean, corrupted = gpt_of(model), ids_of(model, clean), ids_of(model, corrupted)
@@ -146,7 +148,7 @@ def patch_sweep(
 
 
 def batched_patches(name: str, layer: int, positions: range, good: Tensor, bad: Tensor) -> list[Patch]:
-    """Create the patches of a batch: text n gets the good value at the n-th position and bad values elsewhere."""
+    """Create patches for a batch in which text n has the good value at the n-th position and bad values elsewhere."""
     patches = []
     for row, position in enumerate(positions):
         value = bad[position].repeat(len(positions), 1)  # (n, C)

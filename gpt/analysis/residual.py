@@ -1,4 +1,4 @@
-"""Norms along the residual stream, and the feed-forward neurons that write most into it."""
+"""Norms along the residual stream, and the feed-forward neurons that write the most to it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class StreamNorms:
 
     resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of the activations with these names.
     added: norm of attn_out + mlp_out.
-    kept_share, attn_share, mlp_share: fractions of resid_post that come from resid_pre, attention and feed-forward:
-        their component along resid_post, divided by the norm of resid_post. They can be negative, and sum to 1 unless
-        patched.
+    kept_share, attn_share, mlp_share: fractions of resid_post that come from resid_pre, attention and feed-forward: the
+        component of each along resid_post, divided by the norm of resid_post. Fractions can be negative. Unless
+        activations are patched, they sum to 1.
     """
 
     resid_pre: Tensor
@@ -58,11 +58,12 @@ def stream_norms(trace: Trace) -> StreamNorms:
 class Neurons:
     """The k neurons of a layer that add the longest vectors to the stream at a position, in descending order.
 
-    index: (k,), numbers of the neurons. pre, post: (k,), before and after the activation function. mlp_up: (k,), the
-        factor in gated models, included in post; else None.
-    norm: (k,), length of the vector that the neuron adds, |post| x |its column of c_proj|, after any norm.
-    up, down: (k, n), ids of the tokens whose logits the neuron raises and lowers most, directly through the final norm
-        with a constant scale. up_logit, down_logit: (k, n), the changes of these logits, before any cap.
+    index: (k,), numbers of the neurons. pre, post: (k,), their values before and after the activation function. mlp_up:
+        (k,), factor in gated models, which post includes; else None.
+    norm: (k,), length of the vector that each neuron adds, |post| x |its column of c_proj|, after any norm.
+    up, down: (k, n), ids of the tokens whose logits each neuron raises and lowers most. This is the direct effect
+        through the final norm, with its scale held constant. up_logit, down_logit: (k, n), changes of these logits,
+        before any cap.
     """
 
     index: Tensor
@@ -80,7 +81,7 @@ class Neurons:
 def strongest_neurons(
     model: GPT, trace: Trace, layer: int, position: int, *, k: int = 10, n_tokens: int = 8
 ) -> Neurons:
-    """Find the strongest neurons of a feed-forward network at a position, before edits scale its output.
+    """Find the strongest neurons of a feed-forward network at a position. Edits that scale its output do not count.
 
     Geva et al., "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary Space"
     (2022), arXiv 2203.14680. Raises ValueError for a layer or position that was not traced.

@@ -16,16 +16,16 @@ from gpt.checks import check_layer
 from gpt.errors import GPTError
 from gpt.trace import Trace
 
-QUERY_CHUNK = 64  # queries per product; keeps the operands in the CPU cache
+QUERY_CHUNK = 64  # queries per product; small enough to keep the operands in the CPU cache
 
 
 @torch.inference_mode()
 def rollout_layers(n_layer: int, length: int, attn_weights: Callable[[int, int, int], Tensor]) -> Iterator[Tensor]:
     """Yield the share of each input token at each position after each layer: (T, T). Rows sum to 1.
 
-    This is the product of (W + I) / 2 over the layers so far, where W is the mean over a layer's heads and I the
-    residual connection. attn_weights(layer, start, stop): returns (n_head, stop - start, stop), the weights of the
-    queries from start up to but not including stop.
+    This is the product of (W + I) / 2 over the layers so far, where W is the mean over a layer's heads and I stands for
+    the residual connection. attn_weights(layer, start, stop): returns the weights of the queries start to stop - 1,
+    (n_head, stop - start, stop).
     """
     flow = torch.eye(length)
     for layer in range(n_layer):
@@ -40,9 +40,9 @@ def rollout_layers(n_layer: int, length: int, attn_weights: Callable[[int, int, 
 
 
 def rollout(trace: Trace, layer: int | None = None) -> Tensor:
-    """Return the rollout after one layer, by default the last: (T, T).
+    """Return the rollout after one layer, by default the last one: (T, T).
 
-    Raises ValueError for a trace of a pass with earlier tokens in a cache.
+    Raises ValueError if the traced pass had earlier tokens in a cache.
     """
     last = len(trace.layers) - 1 if layer is None else layer
     check_layer(last, len(trace.layers))

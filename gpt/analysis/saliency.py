@@ -1,4 +1,4 @@
-"""Measure how a prediction depends on each token of a text, by gradient or by leaving the token out."""
+"""Measure how much a prediction depends on each token of a text: by gradient, or by leaving the token out."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpt.model import GPT
 def input_x_gradient(model: AnyModel, text: Text, token: int) -> Tensor:
     """Return the dot product of each token embedding with the gradient of log p(next token = `token`): (T,) nats.
 
-    This is a first-order estimate of the decrease of log p if the embedding were 0.
+    This is a first-order estimate of how much log p would decrease if the embedding were 0.
     Shrikumar et al., "Not Just a Black Box" (2016), arXiv 1605.01713.
     """
     model, ids = gpt_of(model), ids_of(model, text)
@@ -33,18 +33,18 @@ def input_x_gradient(model: AnyModel, text: Text, token: int) -> Tensor:
     patches = tuple(Patch("resid_pre", 0, position, row) for position, row in enumerate(stream))
     idx = torch.tensor([list(ids)], device=stream.device)
     log_p = log_p_next(model, model.hidden_states(idx, edits=Edits(patches=patches)), token)
-    (gradient,) = torch.autograd.grad(log_p.sum(), stream)  # equals the gradient of the embedding, its summand
+    (gradient,) = torch.autograd.grad(log_p.sum(), stream)  # same as for the embedding, a summand of the stream
     return (single_sequence(trace.token_embedding) * to_float32(gradient)).sum(dim=-1)
 
 
 def leave_one_out(
     model: AnyModel, text: Text, token: int, positions: Sequence[int], edits: Edits | None = None
 ) -> Iterator[Tensor]:
-    """Measure the decrease of log p(next token = `token`) when the token at one position is left out.
+    """Measure how much log p(next token = `token`) decreases when the token at one position is left out.
 
-    Yields (n,) nats for the next n positions, see `logits_without_each`.
+    Yields (n,) nats for the next n positions; see `logits_without_each`.
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
-    Raises ValueError for a text of fewer than two tokens, and for a position that does not exist.
+    Raises ValueError for a text of fewer than two tokens or a position that does not exist.
     """
     model, ids = gpt_of(model), ids_of(model, text)
     check_token_id(token, model.config.vocab_size)
@@ -56,11 +56,11 @@ def leave_one_out(
 def logits_without_each(
     model: GPT, ids: Sequence[int], groups: Sequence[Collection[int]], edits: Edits | None = None
 ) -> Iterator[Tensor]:
-    """Compute the next-token logits when a group of positions is left out of the text.
+    """Compute the next-token logits after leaving each group of positions out of the text.
 
     Yields (n, vocab_size) for the next n groups, in batches of at most MAX_BATCH_TOKENS. Later tokens move up and are
-    recomputed; tokens before all gaps of a batch are computed once. edits: applied to all passes, without patches.
-    Raises ValueError for a position that does not exist, and for a group that leaves no token.
+    recomputed. Tokens before all gaps of a batch are computed once. edits: applied to all passes, except for patches.
+    Raises ValueError for a position that does not exist or a group that leaves no token.
     """
     T = len(ids)
     for group in groups:
@@ -77,7 +77,7 @@ def logits_without_each(
     whole = model.new_cache(max_length=T)
     logits(idx, whole)
     most = max(1, MAX_BATCH_TOKENS // T)
-    for size, same in groupby(map(frozenset, groups), key=len):  # equal sizes form a batch
+    for size, same in groupby(map(frozenset, groups), key=len):  # groups of equal size form a batch
         several = list(same)
         for start in range(0, len(several), most):
             batch = several[start : start + most]

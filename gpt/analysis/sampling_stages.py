@@ -1,4 +1,4 @@
-"""The effect of each sampling stage, and the place of the draw in the final distribution."""
+"""The effect of each sampling stage, and where the draw falls in the final distribution."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, r
 
 @dataclass(frozen=True)
 class SamplingStage:
-    """One stage; "final" combines all of them.
+    """One stage. The stage "final" combines all others.
 
-    logits, probabilities, log_probabilities: after the stage, float32 on the CPU, (vocab_size,); log-probabilities are
-        in nats, and -inf for removed tokens.
+    logits, probabilities, log_probabilities: values after the stage, float32 on the CPU, (vocab_size,).
+    Log-probabilities are in nats; for removed tokens they are -inf.
     active: whether the stage changed anything. n_kept: number of tokens that can still be drawn.
     n_removed, removed_mass: number of tokens removed, and their total probability before the stage.
     entropy_before, entropy_after: in bits; perplexity is 2^entropy.
@@ -48,7 +48,7 @@ class SamplingStage:
 
 
 def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
-    """Return each stage and "final" for logits (vocab_size,). Arguments and errors as in `distribution`."""
+    """Return each stage and "final" for logits (vocab_size,). Takes the arguments of `distribution`."""
     rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
     *names, final = get_args(StageName)
     stages = [_stage(name, *pair) for name, pair in zip(names, pairwise(rows), strict=True)]
@@ -75,7 +75,7 @@ def _stage(name: StageName, before: Tensor, after: Tensor) -> SamplingStage:
 
 @dataclass(frozen=True)
 class TokenAtStage:
-    """A token after one stage, or before the first ("raw"). rank: 1 for the most likely token.
+    """A token after one stage, or before the first stage ("raw"). rank: 1 for the most likely token.
 
     A removed token has logit and log_probability (nats) -inf, probability 0 and rank None.
     """
@@ -88,9 +88,10 @@ class TokenAtStage:
 
 
 def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: int) -> list[TokenAtStage]:
-    """Follow a token through the stages. logits, stages: argument and result of `sampling_stages`.
+    """Follow a token through the stages.
 
-    Raises ValueError for an id outside the vocabulary.
+    logits, stages: the argument and the result of `sampling_stages`. Raises ValueError for an id outside the
+    vocabulary.
     """
     check_token_id(token_id, len(logits))
     raw = logits.detach().to("cpu", torch.float32)
@@ -106,10 +107,10 @@ def _token(stage: StageName | Literal["raw"], logits: Tensor, log_p: Tensor, tok
 
 @dataclass(frozen=True)
 class CumulativeDraw:
-    """The cumulative distribution in descending order of probability, and the place of the draw in it.
+    """The cumulative distribution in descending order of probability, and where the draw falls in it.
 
     ids: (n,), tokens with nonzero probability, in the order of `inverse_cdf`. ends: (n,), float64, cumulative
-    probability up to and including each token; the last is 1. draw: the number in [0, 1). index: place of the drawn
+    probability up to and including each token; the last is 1. draw: the number in [0, 1). index: index of the drawn
     token in ids.
     """
 
@@ -120,7 +121,7 @@ class CumulativeDraw:
 
     @property
     def token_id(self) -> int:
-        """The token that was drawn."""
+        """Id of the drawn token."""
         return int(self.ids[self.index])
 
     @property
@@ -130,7 +131,7 @@ class CumulativeDraw:
 
 
 def cumulative_draw(final: Tensor, draw: float) -> CumulativeDraw:
-    """Locate a draw in [0, 1) in the probabilities (vocab_size,), like `inverse_cdf`."""
+    """Find where a draw in [0, 1) falls in the probabilities (vocab_size,), like `inverse_cdf`."""
     token_id = inverse_cdf(final, draw)
     probabilities = final.cpu().numpy()
     ids = top_ids(probabilities, int(np.count_nonzero(probabilities)))

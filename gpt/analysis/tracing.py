@@ -13,7 +13,7 @@ from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
 from gpt.trace import Trace
 
-MAX_BATCH_TOKENS = 2048  # per pass over several variants of a text
+MAX_BATCH_TOKENS = 2048  # tokens per pass over several variants of a text
 
 
 def trace_text(
@@ -21,8 +21,8 @@ def trace_text(
 ) -> Trace:
     """Trace a forward pass over a text.
 
-    full, gradients: as for `Trace`; if both are False, the pass ends before the output head.
-    Raises ValueError like `gpt.inputs.ids_of`, and for a text longer than the context.
+    full, gradients: see `Trace`. If both are False, the pass ends before the output head. Raises ValueError like
+    `gpt.inputs.ids_of`, and if the text is longer than the context.
     """
     network, trace = gpt_of(model), Trace(full=full, gradients=gradients)
     idx = torch.tensor([ids_of(model, text)], device=network.device)
@@ -32,13 +32,13 @@ def trace_text(
 
 
 def traced(model: AnyModel, source: Trace | Text) -> Trace:
-    """Return a trace as it is, or trace a text."""
+    """Return a trace unchanged, or trace a text."""
     return source if isinstance(source, Trace) else trace_text(model, source)
 
 
 @torch.inference_mode()
 def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: Edits | None = None) -> Trace:
-    """Trace the positions start to stop - 1, without the output head. Earlier tokens are read into a cache."""
+    """Trace positions start to stop - 1, without the output head. Reads earlier tokens into a cache."""
     idx = torch.tensor([list(ids[:stop])], device=model.device)
     cache = model.new_cache(max_length=stop)
     if start:
@@ -49,7 +49,7 @@ def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: E
 
 
 def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits | None = None) -> Tensor:
-    """Continue a pass from resid_pre (B, T, C) of a layer and return its hidden states (B, T, C).
+    """Continue a pass from a layer's resid_pre (B, T, C) and return its hidden states (B, T, C).
 
     edits: must not change lower layers.
     """
@@ -61,7 +61,7 @@ def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits |
 
 
 def to_float32(x: Tensor) -> Tensor:
-    """Convert x to float32; float64 stays as it is."""
+    """Convert x to float32. Keeps float64."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -73,7 +73,7 @@ def single_sequence(x: Tensor) -> Tensor:
 
 
 def traced_position(trace: Trace, position: int) -> int:
-    """Convert a position in a trace, which may be negative, to one that counts from 0.
+    """Convert a position in a trace, which can be negative, to one that counts from 0.
 
     Raises ValueError for a position outside the trace.
     """

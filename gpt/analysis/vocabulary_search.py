@@ -13,7 +13,7 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class VocabularyMatch:
-    """A matching token. text: decoded, with U+FFFD for undecodable bytes. probability, rank: in the softmax."""
+    """A matching token. text: its text, with U+FFFD for undecodable bytes. probability, rank: under the softmax."""
 
     token_id: int
     text: str
@@ -22,10 +22,10 @@ class VocabularyMatch:
 
 
 def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[VocabularyMatch]:
-    """Find tokens whose text contains the query, ignoring case; a number also finds the token with that id.
+    """Find tokens whose text contains the query, ignoring case. A number also finds the token with that id.
 
-    logits: (vocab_size,). Order: a matching id, the exact text, the text with spaces around it, then all others by
-    descending probability.
+    logits: (vocab_size,). Matches come in this order: the id, the exact text, the text with spaces around it, and all
+    others by descending probability.
     """
     texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]
     wanted = query.lower()

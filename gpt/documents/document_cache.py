@@ -1,4 +1,4 @@
-"""The activations of a document: key-value cache, final-norm states, and a cache for its other branches."""
+"""Activations of a document: key-value cache, final-norm states, and a cache for its other branches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DocumentCache:
         self._newest: tuple[int, NextTokenDistribution] | None = None  # latest position and its distribution
 
     def copy(self) -> DocumentCache:
-        """Return an independent copy. The activations are copied when either of the two is first extended."""
+        """Return an independent copy. The activations are copied only when one of the two is extended."""
         other = DocumentCache(self.engine, self.edits, self.branches.max_bytes)
         other.kv, other.states = copy(self.kv), self.states
         self._is_shared = other._is_shared = True
@@ -66,7 +66,7 @@ class DocumentCache:
     def n_bytes(self) -> int:
         """Bytes in use by this text and its other branches, not counting shared memory.
 
-        On a CPU, the text occupies the memory of the longest text so far; on a GPU, of the longest possible one.
+        On a CPU, a text takes as much memory as the longest text so far, on a GPU as much as the longest possible text.
         """
         if self._is_shared:
             return self.branches.n_bytes
@@ -144,7 +144,7 @@ class DocumentCache:
     def take(self, other: DocumentCache, length: int) -> None:
         """Take over the first `length` positions of another cache, which must not be used afterwards.
 
-        Its other branches are not taken: they belong to the nodes of another tree.
+        Its other branches stay behind, because they belong to the nodes of another tree.
         """
         self.kv, self.states, self._is_shared = other.kv, other.states, other._is_shared
         self.length, self._longest = other.length, other._longest
@@ -185,8 +185,8 @@ class CachedSpan:
 class BranchCache:
     """Activations of the nodes off the current path, each stored once.
 
-    max_bytes: size above which the oldest spans are evicted. evicted: nodes whose activations were evicted and have not
-    been recomputed.
+    max_bytes: size limit; beyond it, the oldest spans are evicted. evicted: nodes whose activations were evicted and
+    have not been recomputed.
     """
 
     def __init__(self, max_bytes: int) -> None:

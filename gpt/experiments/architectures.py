@@ -1,4 +1,4 @@
-"""Measure on one text what each of five changes from GPT-2 to Llama does."""
+"""Measure the effects of five changes from GPT-2 to Llama, each on one text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from gpt.experiments.text_loss import check_has_targets
 from gpt.layers import LayerNorm
 from gpt.model import GPT, ForwardContext
 
-ACTIVE = 0.1  # A neuron counts as active above this magnitude
+ACTIVE = 0.1  # magnitude above which a neuron counts as active
 
 
 @dataclass(frozen=True)
 class NormEffect:
-    """A residual stream vector before and after a layer's first norm, ignoring the norm's weight and bias.
+    """A vector of the residual stream before and after the first norm of a layer, without its weight and bias.
 
-    before, after: The two vectors, (C,). The other fields are their means and root mean squares.
+    before, after: (C,), with the mean and the root mean square of each.
     """
 
     before: Tensor
@@ -41,9 +41,9 @@ class NormEffect:
 
 @torch.inference_mode()
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
-    """Return what the norm before a layer's attention does to the last token of a text.
+    """Measure what the norm before a layer's attention does to the last token of a text.
 
-    In a model without this norm, the vector stays the same. Raises ValueError for an unknown layer.
+    In a model without this norm, it does nothing. Raises ValueError for a layer that does not exist.
     """
     check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
@@ -55,10 +55,7 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
-    """Return the time that each model needs for a new token after a text, in seconds.
-
-    The models use a cache and take turns; the result is the median over all rounds.
-    """
+    """Time a new token after a text in each model, with a cache. Returns medians of interleaved rounds, in seconds."""
     times: list[list[float]] = [[] for _ in models]
     for _ in range(rounds):
         for model, seconds in zip(models, times, strict=True):
@@ -73,16 +70,16 @@ def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 
 
 
 def root_mean_square(x: Tensor) -> Tensor:
-    """Return sqrt(mean(x^2)) over all numbers."""
+    """Return sqrt(mean(x^2)) over all elements."""
     return x.square().mean().sqrt()
 
 
 @torch.inference_mode()
 def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tensor:
-    """Return how much the next-token prediction changes when all positions of a text are shifted.
+    """Measure how the next-token prediction changes when each shift is added to all positions of a text.
 
-    The tokens stay the same and only their position numbers increase. Returns the total variation distance for each
-    shift, (len(shifts),), from 0 to 1. Raises ValueError if a shift moves a position out of the context.
+    The tokens do not change. Returns total variation distances, (len(shifts),), from 0 to 1. Raises ValueError if a
+    shift moves a position out of the context.
     """
     idx = torch.tensor([list(ids)], device=model.device)
     logits = []
@@ -98,9 +95,8 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
 class NeuronCounts:
     """The feed-forward network of a layer at the last token of a text.
 
-    values: Input of its last matrix, (n_ff,).
-    active: Fraction of these values with a magnitude above ACTIVE.
-    n_matrices, n_weights: Number of matrices and weights in the network, without biases.
+    values: (n_ff,), inputs of its last matrix. active: fraction of the values with a magnitude above ACTIVE.
+    n_matrices, n_weights: number of its matrices and weights, without biases.
     """
 
     values: Tensor
@@ -111,7 +107,7 @@ class NeuronCounts:
 
 @torch.inference_mode()
 def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
-    """Count the active neurons of a layer at the last token. Raises ValueError for an unknown layer."""
+    """Return the neurons of a layer at the last token. Raises ValueError for a layer that does not exist."""
     check_layer(layer, model.config.n_layer)
     values = trace_text(model, ids).layers[layer].mlp_post[0, -1].float().cpu()
     n_matrices = 3 if model.config.gated else 2
@@ -126,11 +122,7 @@ def cache_bytes(config: GPTConfig, n_tokens: int, bytes_per_number: int = 4) -> 
 
 @dataclass(frozen=True)
 class BiasEffect:
-    """The effect of a model's biases on the loss of a text.
-
-    n_biases: Number of bias values, including those of the norms.
-    loss, loss_without: Loss with and without the biases, in nats per token.
-    """
+    """n_biases: number of biases, including norms. loss, loss_without: with and without biases, in nats per token."""
 
     n_biases: int
     loss: float
@@ -139,9 +131,9 @@ class BiasEffect:
 
 @torch.inference_mode()
 def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
-    """Return the loss of a text with all biases and with zeros in their place. The model itself is not changed.
+    """Measure the loss of a text with all biases, and with zeros instead of biases. Does not change the model.
 
-    Raises ValueError for a text with fewer than two tokens.
+    Raises ValueError for a text of fewer than two tokens.
     """
     check_has_targets(len(ids))
     biases = {name: value for name, value in model.named_parameters() if name.endswith(".bias")}

@@ -1,4 +1,4 @@
-"""Apply dropout to a text: predictions in training and evaluation mode, and the values dropped in each part."""
+"""Dropout on a text: predictions in training and evaluation mode, and the dropped numbers in each part."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @dataclass(frozen=True)
 class DroppedPart:
-    """The dropout of one module in one forward pass.
+    """Dropout of one module in one pass.
 
-    before, after: Its values for the last token, (n,). Attention weights include all heads.
-    """
+    before, after: (n,), numbers for the last token. Attention weights include all heads."""
 
     part: Part
     before: Tensor
@@ -30,17 +29,16 @@ class DroppedPart:
 
     @property
     def n_dropped(self) -> int:
-        """Number of the n values that became zero."""
+        """Number of elements that became zero."""
         return int(((self.after == 0) & (self.before != 0)).sum())
 
 
 @dataclass(frozen=True)
 class DropoutEffect:
-    """Predictions and dropped values of a text in two passes per mode.
+    """Predictions with dropout.
 
-    training, evaluation: Logits after the last token in each of the two passes, (2, vocab_size).
-    parts: Dropout of the embedding and the first block in the first training pass. Other blocks work the same way.
-    """
+    training, evaluation: logits after the last token in two passes each, (2, vocab_size). parts: the embedding and the
+    first block in the first pass in training mode; the other blocks work the same way."""
 
     training: Tensor
     evaluation: Tensor
@@ -49,7 +47,7 @@ class DropoutEffect:
 
 @torch.inference_mode()
 def dropout_effect(model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int = 0) -> DropoutEffect:
-    """Read a text twice in each mode with dropout probability p. The model itself is not changed.
+    """Read a text twice in each mode with dropout probability p. Does not change the model.
 
     Raises ValueError unless 0 <= p < 1.
     """

@@ -1,4 +1,4 @@
-"""Layer and RMS normalisation with intermediate results, and where they are placed in a block."""
+"""Layer and RMS normalisation with intermediate results, and the placement of norms in a block."""
 
 from __future__ import annotations
 
@@ -24,14 +24,11 @@ PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 
 @dataclass(frozen=True)
 class Normalised:
-    """Rows before, during and after a LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
+    """Steps of normalising rows with LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
 
-    before: The rows, (n, C).
-    mean: Mean of each row, (n,).
-    variance: Variance of each row, (n,). It divides by C, as LayerNorm does.
-    unbiased_variance: Variance of each row, (n,), which divides by C - 1 instead.
-    standard: Normalised rows, (n, C). Apart from eps they have mean 0 and variance 1, or a mean square of 1.
-    after: standard x scale + shift, (n, C).
+    before: (n, C). mean, variance, unbiased_variance: (n,), per row; variance divides by C, as in LayerNorm, and
+    unbiased_variance by C - 1. standard: (n, C), with mean 0 and variance 1, or with mean square 1, apart from the
+    effect of eps. after: (n, C), standard x scale + shift.
     """
 
     before: Tensor
@@ -44,7 +41,7 @@ class Normalised:
 
 @dataclass(frozen=True)
 class NormInput:
-    """The input of a model's normalisation, (T, C), and the learned parameters, (C,)."""
+    """Input (T, C) of a norm in a model, and the norm's learned parameters (C,)."""
 
     kind: Norm
     rows: Tensor
@@ -57,7 +54,7 @@ class NormInput:
 def normalise(
     rows: Tensor, *, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0, eps: float = 1e-5, kind: Norm = "layer"
 ) -> Normalised:
-    """Normalise each row of a tensor, (n, C). Raises ValueError unless C >= 2 and eps > 0."""
+    """Normalise each row of (n, C). Raises ValueError for C below 2, or for eps of 0 or less."""
     if rows.dim() != 2 or rows.shape[1] < 2:
         raise GPTError(
             "experiment.rows", "rows must have shape (n, C) with C of at least 2, not {shape}", shape=tuple(rows.shape)
@@ -79,17 +76,14 @@ def normalise(
 
 @torch.inference_mode()
 def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: int = 123) -> Tensor:
-    """Return example rows to normalise, (n_rows, n_out).
-
-    They are standard normal rows, passed through an untrained linear layer and ReLU.
-    """
+    """Return example rows to normalise, (n_rows, n_out): normal random numbers after a random linear layer and ReLU."""
     generator = torch.Generator().manual_seed(seed)
     batch = torch.randn(n_rows, n_in, generator=generator)
     return linear(n_in, n_out, generator)(batch).relu()
 
 
 def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
-    """List a model's normalisations: those before and after the branches of each block, and ln_f."""
+    """Return the norms of a model: those before and after the branches of each block, and ln_f."""
     before, after = config.pre_norm, config.post_norm
     exists = {"ln_1": before, "ln_1_post": after, "ln_2": before, "ln_2_post": after, "ln_f": True}
     return tuple(norm for norm in NORM_NAMES if exists[norm])
@@ -97,10 +91,10 @@ def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
 
 @torch.inference_mode()
 def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
-    """Return the input of a normalisation for a text. norm is ln_f or another of `norms_of`, in the given layer.
+    """Return the input of a norm for a text: one of `norms_of` in a layer, or ln_f.
 
-    Without biases, shift is 0. Parallel branches both read the stream before the layer. Raises ValueError for a layer
-    or normalisation that the model does not have.
+    shift is 0 for a model without biases. Parallel branches both read the stream before the layer. Raises ValueError
+    for a layer or norm that the model lacks.
     """
     check_layer(layer, model.config.n_layer)
     check_choice("norm", norm, norms_of(model.config))
@@ -122,12 +116,12 @@ def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -
 
 @dataclass(frozen=True)
 class DepthProfile:
-    """Measurements from one forward and one backward pass of an untrained model on random tokens.
+    """Results of a forward and a backward pass of an untrained model on random tokens.
 
-    lengths: Mean norm of a token's vector before the first block and after each block, n_layer + 1 numbers.
-    weight_gradients: Gradient norm of each block's feed-forward output matrix, n_layer numbers.
-    straight_gradients: Norm of the gradient that flows only through additions and norms, not through the branches,
-        before the first block and after each block. Relative to the last one; n_layer + 1 numbers.
+    lengths: mean norm of a token's vector before the first block and after each block; n_layer + 1 numbers.
+    weight_gradients: norm of the gradient of each block's feed-forward output matrix; n_layer numbers.
+    straight_gradients: norm of the part of the gradient that passes only through additions and norms, not through the
+    branches, before the first block and after each block, relative to that after the last block; n_layer + 1 numbers.
     """
 
     lengths: tuple[float, ...]
@@ -144,7 +138,7 @@ class PostNormBlock(TransformerBlock):
 
 
 class DetachedInput(nn.Module):
-    """A branch of a block that passes no gradient back to its input."""
+    """A branch of a block that passes no gradient to its input."""
 
     def __init__(self, branch: nn.Module) -> None:
         super().__init__()
@@ -156,7 +150,7 @@ class DetachedInput(nn.Module):
 
 
 def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0) -> DepthProfile:
-    """Profile a model with Xavier-initialised weights, as in Xiong et al. (arXiv 2002.04745).
+    """Measure the profile of a model with Xavier initialisation, as in Xiong et al. (arXiv 2002.04745).
 
     Raises ValueError for an unknown placement or an invalid shape.
     """
@@ -177,7 +171,7 @@ def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, 
 
 
 def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
-    """Return a GPT with pre-norm blocks, or with post-norm blocks and no final norm, using the same random weights."""
+    """Return a GPT with pre-norm blocks, or with post-norm blocks and no final norm. Both have the same weights."""
     generator = torch.Generator().manual_seed(seed)
     model = GPT(config, generator=generator)
     nn.init.normal_(model.wte.weight, generator=generator)
@@ -187,7 +181,7 @@ def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
                 nn.init.xavier_normal_(each, generator=generator)
     if placement == "post":
         for layer, block in enumerate(model.blocks):
-            with torch.device("meta"):  # The weights come from the block
+            with torch.device("meta"):  # the weights come from the original block
                 model.h[layer] = PostNormBlock(config, layer)
             model.h[layer].load_state_dict(block.state_dict(), assign=True)
         model.ln_f = nn.Identity()  # type: ignore[assignment]
@@ -195,11 +189,9 @@ def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
 
 
 def backward(model: GPT, ids: Tensor) -> list[Tensor]:
-    """Backpropagate the loss of ids, (1, T + 1).
+    """Compute the loss of ids (1, T + 1) and its gradients.
 
-    Returns the vectors before the first block and after each block with their gradients: n_layer + 1 tensors,
-    (1, T, C) each.
-    """
+    Returns the vectors before the first block and after each block: n_layer + 1 tensors (1, T, C) with gradients."""
     streams: list[Tensor] = []
 
     def keep(stream: Tensor) -> None:
@@ -216,6 +208,6 @@ def backward(model: GPT, ids: Tensor) -> list[Tensor]:
 
 
 def gradient_norm(tensor: Tensor) -> float:
-    """Return the norm of the gradient of a tensor."""
+    """Return the norm of a tensor's gradient."""
     assert tensor.grad is not None
     return tensor.grad.norm().item()

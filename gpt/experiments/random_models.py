@@ -1,4 +1,4 @@
-"""Create models with random weights of any shape within a memory budget, and skeletons: models without their blocks."""
+"""Models of any shape with random weights, within a memory budget, and skeletons of models without blocks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gpt.models.loading import LoadedModel
 from gpt.models.memory import format_bytes, free_memory
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
-MAX_MEMORY_BYTES = 2**30  # Limit for all random models in use at the same time
+MAX_MEMORY_BYTES = 2**30  # all random models in use at the same time
 
 
 class MemoryInUse(GPTError):
-    """Raised when a model fits the budget, but not together with the models already in use."""
+    """Raised when a model fits the budget, but not together with the models in use."""
 
     def __init__(self, n_bytes: int) -> None:
         super().__init__(
@@ -37,21 +37,21 @@ class MemoryInUse(GPTError):
 
 @dataclass(frozen=True)
 class ModuleShape:
-    """The name of a module and the shape of its output in one forward pass."""
+    """Name of a module and the shape of its output in one forward pass."""
 
     name: str
     shape: tuple[int, ...]
 
 
 class IdentityBlock(nn.Module):
-    """A replacement for a block that returns its input unchanged."""
+    """Replacement for a block that returns its input."""
 
     def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
         return x
 
 
 class PaddedVocabulary(Vocabulary):
-    """A vocabulary with extra ids, which encoding never produces. Id 4096, for example, decodes to "<4096>"."""
+    """A vocabulary with additional ids. No text encodes to them; id 4096 decodes to "<4096>"."""
 
     def __init__(self, inner: Vocabulary, n_vocab: int) -> None:
         self.inner, self.n_vocab, self.eot_id = inner, n_vocab, inner.eot_id
@@ -73,9 +73,9 @@ class PaddedVocabulary(Vocabulary):
 
 
 def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """Return the memory for a float32 model and one document that fills its context, in bytes.
+    """Return the memory of a float32 model and a full document: weights, KV cache with queries, and final states.
 
-    The total includes weights, the KV cache with queries, and final states. A skeleton has no cache.
+    A skeleton has no cache.
     """
     queries = config.n_layer * config.n_head * config.head_size
     cache = 0 if skeleton else cache_numbers(config) + queries
@@ -83,9 +83,9 @@ def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
 
 
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
-    """Return a GPT with random weights that replaces blocks and final norm with the identity.
+    """Return a GPT with random weights in which identities replace the blocks and the final norm.
 
-    Only the embedding and the head are left, with the same shapes as in the whole model. generator: See `GPT`.
+    Only embedding and head remain. All shapes are the same as in the complete model. generator: see `GPT`.
     """
     model = GPT(config.with_layers(1), generator=generator)
     model.config = config
@@ -95,18 +95,19 @@ def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> 
 
 
 def skeleton_of(model: GPT) -> GPT:
-    """Return the skeleton of a model. It shares the model's embeddings and head."""
-    with torch.device("meta"):  # Only modules without weights are kept
+    """Return the skeleton of a model. It shares the embeddings and the head with the model."""
+    with torch.device("meta"):  # only the modules without weights are used
         made = skeleton(model.config)
     made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
     return made.eval()
 
 
 def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
-    """Extend or truncate a vocabulary to exactly `size` tokens.
+    """Return a vocabulary with exactly `size` tokens, made from another one.
 
-    Extending it adds ids without text. Truncating it keeps the first tokens and end-of-text, which works because
-    byte-pair encoding builds each token from earlier ones. Raises ValueError if the result could not encode every text.
+    A larger vocabulary gets additional ids without text. A smaller one keeps the first tokens and end-of-text, which
+    works because byte-pair encoding merges each token from earlier ones. Raises ValueError if the smaller vocabulary
+    could not encode every text.
     """
     if size == vocabulary.n_vocab:
         return vocabulary
@@ -119,7 +120,7 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
     if len(ranks) < len(first) or any(bytes([byte]) not in ranks for byte in range(256)):
         raise GPTError(
             "experiment.vocabulary_not_bytes",
-            "a vocabulary of {n:,} tokens not made of bytes cannot be cut to {size:,}",
+            "a vocabulary of {n:,} tokens that are not made of bytes cannot be cut to {size:,}",
             n=vocabulary.n_vocab,
             size=size,
         )
@@ -136,9 +137,8 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
 def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
     """Return the output shapes of a forward pass in order.
 
-    They are those of the ids, embeddings, linear layers of the first block, all blocks, final norm and logits. The
-    model must not be shared, because it has hooks during the pass.
-    """
+    These are the ids, embeddings, linear layers of the first block, all blocks, final norm and logits. The model must
+    not be shared, because it has hooks during the pass."""
     idx = torch.tensor([list(ids)], device=model.device)
     found = [ModuleShape("idx", tuple(idx.shape))]
     inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_gate", "h.0.mlp.c_fc", "h.0.mlp.c_proj")
@@ -156,7 +156,7 @@ def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
 
 
 class RandomModels:
-    """Create models with random weights within a memory budget for all models in use at the same time."""
+    """Creates models with random weights, within a memory budget for all models in use at the same time."""
 
     def __init__(self, max_memory_bytes: int = MAX_MEMORY_BYTES) -> None:
         self.max_memory_bytes = max_memory_bytes
@@ -167,7 +167,7 @@ class RandomModels:
     def model(
         self, config: GPTConfig, vocabulary: Vocabulary, *, skeleton_only: bool = False, seed: int = 0
     ) -> Iterator[LoadedModel]:
-        """Create a model for use in a with statement: `with models.model(config, vocabulary) as loaded`.
+        """Create a model: `with models.model(config, vocabulary) as loaded: ...`.
 
         The same seed gives the same weights. Raises MemoryInUse if the model does not fit at the moment, and another
         ValueError if it exceeds the budget.

@@ -1,4 +1,4 @@
-"""Compute a GPT's parameters, KV cache size and operations from its configuration, and measure tied weights."""
+"""Parameters, KV cache size and operations of a GPT, computed from its configuration; the effect of weight tying."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from gpt.model import GPT, meta_model
 from gpt.presets import PRESETS
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
-NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # Bytes per number, excluding the scales of int8
+NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # bytes per number, without the scales of int8
 
-# GPT-2 "124M" as built in textbooks, without QKV bias and with an untied head: 163,009,536 parameters.
+# GPT-2 "124M" as in textbooks, without QKV biases and with an untied head: 163,009,536 parameters.
 UNTIED_124M = replace(PRESETS["gpt2"], qkv_bias=False, tie_weights=False)
 
 
 @dataclass(frozen=True)
 class Flops:
-    """Floating-point operations per token, in the weight matrices and in attention to earlier tokens."""
+    """Floating-point operations for one token: in the weight matrices, and in the attention to earlier tokens."""
 
     matrices: int
     attention: int
@@ -36,11 +36,10 @@ class Flops:
 
 @dataclass(frozen=True)
 class WeightShape:
-    """A weight that occurs once in a model or once in each block.
+    """A weight of a model, or of each of its blocks.
 
-    name: Name of the parameter, beginning with "h.N." if it occurs in each block.
-    shape: Shape of one copy.
-    copies: n_layer for weights of the blocks, otherwise 1.
+    name: name of the parameter; starts with "h.N." in the blocks. shape: shape of one copy. copies: n_layer in the
+    blocks, else 1.
     """
 
     name: str
@@ -54,10 +53,7 @@ class WeightShape:
 
 
 def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightShape, ...]:
-    """Return every weight in the order of the modules. A tied head is not listed separately.
-
-    skeleton: Leave out blocks and norms.
-    """
+    """Return every weight in the order of the modules; a tied head is not repeated. skeleton: omit blocks and norms."""
     model = meta_model(config.with_layers(1))
     return tuple(
         WeightShape(name.replace("h.0.", "h.N."), tuple(weight.shape), config.n_layer if name.startswith("h.") else 1)
@@ -67,14 +63,13 @@ def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightS
 
 
 def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:
-    """Return the number of parameters in each part, summed over the blocks. A tied head has none.
+    """Count the parameters of each part, summed over the blocks. A tied head has none.
 
-    In a GPT-2 block with C = n_embd, attention has 3 C^2 + C^2 weights and feed-forward has 2 C n_ff, plus one bias
-    per output. Each of the two norms has C scales and C shifts, and so does the final norm. Fewer key and value heads
-    reduce their share of the 3 C^2, a gate adds C n_ff, and norms of queries and keys have one scale per number of a
-    head or of all heads.
-
-    skeleton: Replace blocks and norms with the identity (`gpt.experiments.random_models.skeleton`).
+    In each block of GPT-2, with C = n_embd, attention has 3 C^2 + C^2 weights and feed-forward 2 C n_ff, plus one bias
+    per output. The two norms, and the final norm, have C scales and C shifts each. With fewer key and value heads,
+    their part of the 3 C^2 is smaller. A gate adds C n_ff weights. Norms of queries and keys have one scale per element
+    of a head, or of all heads.
+    skeleton: identities replace blocks and norms (`gpt.experiments.random_models.skeleton`).
     """
     width, n_ff, heads = config.n_embd, config.ff_size, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
@@ -94,27 +89,23 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
 
 
 def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """Return the total number of parameters. A matrix shared by embedding and head counts once."""
+    """Count all parameters. A matrix that embedding and head share counts once."""
     return sum(parameter_parts(config, skeleton=skeleton).values())
 
 
 def cache_numbers(config: GPTConfig) -> int:
-    """Return how many numbers a KV cache stores per token: the keys and values of all heads in every layer.
-
-    In GPT-2, keys and values have n_embd numbers each.
-    """
+    """Count the numbers per token in a KV cache: keys and values of all heads in every layer, n_embd each in GPT-2."""
     return 2 * config.n_layer * config.kv_heads * config.head_size
 
 
 def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
-    """Count the operations in a forward pass for the token at `position`, with all earlier tokens in the cache.
+    """Count the operations of a forward pass for the token at `position` (from 0), with earlier tokens in the cache.
 
-    Positions start at 0. A multiplication and an addition count as two operations. Matrices need 2 operations per
-    weight: 2 (4 C^2 + 2 C n_ff) in each GPT-2 block and 2 C vocab_size in the head, tied or not. Attention to
-    S = position + 1 tokens, including those outside a window, needs 2 H S for q k^T and 2 H S for weights v in each
-    block, where H is the combined width of all heads (C in GPT-2). As in the sources, the count excludes embedding
-    lookup, biases, norms, softmax, activation and additions to the residual stream.
-
+    A multiplication and an addition are two operations. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
+    each block, and 2 C vocab_size in the head, tied or not. Attention to S = position + 1 tokens, including those
+    outside a window, needs 2 H S for q k^T and 2 H S for weights v in each block, where H is the total width of all
+    heads (C in GPT-2). Like the sources, this does not count embedding lookup, biases, norms, softmax, activation, and
+    additions to the residual stream.
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
     appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
     """
@@ -131,23 +122,23 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """Number of parameters of a model with tied and with untied weights."""
+    """Number of parameters of one shape with tied and with untied weights."""
 
     tied: int
     untied: int
 
     @property
     def saved(self) -> int:
-        """Parameters saved by tying, vocab_size x n_embd."""
+        """Difference of both: vocab_size x n_embd."""
         return self.untied - self.tied
 
 
 @dataclass(frozen=True)
 class EmbeddingEffects:
-    """Embedding and head of an untrained model, as fractions of the vocabulary from 0 to 1.
+    """Embedding and head of an untrained model. Both numbers are fractions of the vocabulary, 0 to 1.
 
-    own_token_best: Tokens that get the highest logit when their own embedding is multiplied by the head.
-    rows_with_gradient: Embedding rows that get a gradient from a text: all if tied, otherwise only those of its tokens.
+    own_token_best: tokens that get the highest logit when their own embedding is multiplied by the head.
+    rows_with_gradient: rows of the embedding that get a gradient from a text: all if tied, else those of its tokens.
     """
 
     own_token_best: float
@@ -155,12 +146,12 @@ class EmbeddingEffects:
 
 
 def tied_and_untied(config: GPTConfig) -> ParameterCounts:
-    """Count the parameters of a model with tied and with untied weights."""
+    """Count the parameters of one shape, tied and untied."""
     return ParameterCounts(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
 
 
 def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> EmbeddingEffects:
-    """Measure the embedding and head of an untrained model, tied or untied as set in `config`. Use small models."""
+    """Measure an untrained model, tied or untied according to `config`. Suitable for small models."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed))
     embedding, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
     best = (embedding @ head.T).argmax(dim=1)  # (vocab_size,)

@@ -1,4 +1,4 @@
-"""Count and measure the cost of tokens with and without a KV cache, for each forward pass and each part of a model."""
+"""Cost of tokens with and without a KV cache, counted for each pass and measured for each part."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ KERNELS: tuple[Kernel, ...] = ("sdpa", "eager")
 
 
 def check_not_empty(ids: Sequence[int]) -> None:
-    """Raise ValueError if a text has no tokens."""
+    """Raise ValueError for a text without tokens."""
     if not ids:
         raise GPTError("experiment.nothing_to_measure", "the text is empty: there is nothing to measure")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of predicting the token after `length` others.
+    """Cost of predicting the token after `length` others.
 
-    multiplications: Multiplications in all matrix products, including those that the causal mask discards.
-    cache_bytes: Size of the keys and values. 0 without a cache.
-    weight_bytes: Size of one layer's attention weights. 0 with "sdpa", which does not store them.
+    multiplications: number in all matrix products, including those that the causal mask discards.
+    cache_bytes: size of keys and values; 0 without a cache.
+    weight_bytes: size of one layer's attention weights; 0 with "sdpa", which does not store them.
     """
 
     length: int
@@ -50,7 +50,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class SpeedRow:
-    """A cost and the median of the measured times in seconds."""
+    """A cost, and the median of the measured times in seconds."""
 
     cost: Cost
     seconds: float
@@ -66,13 +66,13 @@ def next_token_cost(
 ) -> Cost:
     """Count the cost of predicting the token after `length` others.
 
-    With a cache, the model reads one token, which attends to all others. Without a cache, it reads all tokens, each
-    attending to all others. The head runs only for the last token. Raises ValueError for a length outside the context.
+    With a cache, the pass reads one token, which attends to all tokens. Without a cache, it reads all tokens, and each
+    attends to all. The head runs only for the last token. Raises ValueError for a length outside the context.
     """
     check_length(config, length)
     n_read = 1 if cached else length
     head = config.n_embd * config.vocab_size
-    blocks = flops_per_token(config, length - 1).total // 2 - head  # One multiplication per addition
+    blocks = flops_per_token(config, length - 1).total // 2 - head  # one multiplication per addition
     return Cost(
         length=length,
         cached=cached,
@@ -85,12 +85,10 @@ def next_token_cost(
 
 @dataclass(frozen=True)
 class GenerationPass:
-    """One forward pass during generation.
+    """One forward pass of a generation.
 
-    n_computed: Number of tokens that pass through the layers.
-    n_cached: Number of earlier tokens, whose keys and values come from the cache.
-    cache_bytes: Size of those keys and values in all layers.
-    multiplications: See `Cost`.
+    n_computed: tokens that go through the layers. n_cached: earlier tokens, whose keys and values come from the cache.
+    cache_bytes: size of these keys and values in all layers. multiplications: see `Cost`.
     """
 
     n_computed: int
@@ -102,11 +100,11 @@ class GenerationPass:
 def generation_passes(
     config: GPTConfig, n_prompt: int, length: int, *, cached: bool, number_bytes: int = 4
 ) -> list[GenerationPass]:
-    """Count the forward passes that extend a prompt of n_prompt tokens to `length` tokens, and read the last one.
+    """Return the forward passes that continue a prompt of n_prompt tokens to `length` tokens and read the last token.
 
-    The first pass reads the prompt (prefill), and each later pass reads the token generated last (decode). Without a
-    cache, every pass reads the whole text so far. Raises ValueError for lengths outside the context and for a prompt
-    longer than the text.
+    The first pass reads the prompt (prefill), and every other pass reads the latest token (decode). Without a cache,
+    every pass reads the whole text so far. Raises ValueError for lengths outside the context, or a prompt longer than
+    the text.
     """
     check_length(config, length)
     check_integer("n_prompt", n_prompt, 1, length)
@@ -121,10 +119,10 @@ def generation_passes(
 
 @torch.inference_mode()
 def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, repeats: int = 3) -> Iterator[SpeedRow]:
-    """Measure the time for the next token at several lengths of a text, with and without a cache, for both kernels.
+    """Time the next token at several lengths of one text, with and without cache and with both kernels.
 
-    Yields four rows for each length, shortest first. If the text is too short, it is repeated. Raises ValueError for an
-    empty text and for a length outside the context.
+    Yields four rows for each length, shortest first. Repeats the text if it is too short.
+    Raises ValueError for an empty text or a length outside the context.
     """
     check_not_empty(ids)
     for length in lengths:
@@ -144,11 +142,10 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
 
 
 def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) -> tuple[Tensor, float]:
-    """Return the logits after a text of shape (1, S), (vocab_size,), and the time to compute them in seconds.
+    """Return the logits (vocab_size,) after a text (1, S), and the time in seconds.
 
-    A model that caps its scores computes attention explicitly with either kernel.
-
-    cache: Contains at least all tokens of the text except the last. Afterwards only its length has changed, to S - 1.
+    A model with a cap on the scores uses eager attention with either kernel. cache: contains at least all tokens of the
+    text except the last. Only its length changes, to S - 1.
     """
     trace = Trace() if kernel == "eager" else None
     synchronize(idx.device)
@@ -165,7 +162,7 @@ def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) 
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a GPU has finished its work. Other devices compute synchronously."""
+    """Wait until a GPU has finished its work; other devices compute synchronously."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -179,12 +176,11 @@ def check_length(config: GPTConfig, length: int) -> None:
 
 @dataclass(frozen=True)
 class LayerTimes:
-    """Time spent in each part of a forward pass, in seconds. The parts add up to the whole pass.
+    """Times of the parts of one forward pass, in seconds. Together they make up the whole pass.
 
-    embedding: Token and position embeddings.
-    attention, feed_forward: This part of each block, with the norm before it and the addition to the residual stream
-        after it, n_layer numbers.
-    head: Final norm and logits after the last token.
+    embedding: token and position embeddings. attention, feed_forward: per block, including the norm before and the
+    addition to the residual stream after it; n_layer numbers. head: the final norm, and the logits after the last
+    token.
     """
 
     embedding: float
@@ -200,7 +196,7 @@ class LayerTimes:
 
 @dataclass
 class Clock(Trace):
-    """Records when each block starts, finishes its attention, and ends. Stores no activations."""
+    """Trace that records when each block starts, finishes attention, and ends. Stores no activations."""
 
     attention: bool = False
     times: list[float] = field(default_factory=list)
@@ -213,10 +209,10 @@ class Clock(Trace):
 
 @torch.inference_mode()
 def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[LayerTimes]:
-    """Measure forward passes that read a whole text and predict the next token, after a warm-up pass.
+    """Time forward passes that read a whole text and predict the next token. A first pass is not counted.
 
-    The measurement waits for a GPU after each part, so there a pass takes longer than during generation. Raises
-    ValueError for an empty text and for one that exceeds block_size.
+    On a GPU, this waits after each part, so a pass takes longer than in generation. Raises ValueError for an empty
+    text, or a text longer than block_size.
     """
     check_not_empty(ids)
     idx = torch.tensor([list(ids)], device=model.device)  # (1, T)
@@ -226,7 +222,7 @@ def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[Lay
 
 
 def timed_pass(model: GPT, idx: Tensor) -> LayerTimes:
-    """Measure the parts of one forward pass over a text, (1, T)."""
+    """Return the times of one pass over a text (1, T)."""
     clock = Clock()
     synchronize(idx.device)
     began = perf_counter()

@@ -1,4 +1,4 @@
-"""Show byte-pair encoding step by step, and count the tokens of a text in a vocabulary."""
+"""Byte-pair encoding step by step, and the number of tokens that a vocabulary needs for a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import regex
 from gpt.errors import GPTError
 from gpt.tokenizer import Tokenizer, Vocabulary
 
-SAMPLES = {  # The same sentence in several languages
+SAMPLES = {  # the same sentence in several languages
     "en": "The little dog wanted to play in the garden.",
     "de": "Der kleine Hund wollte im Garten spielen.",
     "fr": "Le petit chien voulait jouer dans le jardin.",
@@ -31,12 +31,9 @@ SAMPLES = {  # The same sentence in several languages
 class MergeStep:
     """One step in the encoding of a word.
 
-    parts: The word's bytes, as merged so far.
-    at: Index of the first of the two parts to merge next.
-    merged: Concatenation of these two parts.
-    rank: Token id of `merged`, the lowest among all pairs of neighbours.
-
-    In the last step no two neighbours form a token, and the last three fields are None.
+    parts: the bytes of the word, merged so far. at: index of the first of the two parts to merge next. merged:
+    concatenation of these two parts. rank: token id of merged, the lowest among all neighbouring pairs. All three are
+    None in the last step, when no two neighbours form a token.
     """
 
     parts: tuple[bytes, ...]
@@ -52,7 +49,7 @@ class MergeStep:
 
 @dataclass(frozen=True)
 class TextCost:
-    """Length of a text in characters (Unicode code points), UTF-8 bytes and tokens of a vocabulary."""
+    """Length of a text in characters (Unicode code points), UTF-8 bytes and tokens."""
 
     characters: int
     n_bytes: int
@@ -60,26 +57,26 @@ class TextCost:
 
     @property
     def tokens_per_character(self) -> float:
-        """Tokens per character. Below 1 if the average token has more than one character."""
+        """Tokens per character; below 1 if tokens have several characters."""
         return self.tokens / self.characters
 
 
 def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
-    """Split a text into words (pre-tokenisation). Bytes are only merged within a word."""
+    """Split a text into words (pre-tokenisation). Bytes are merged only within a word."""
     text = text.encode("utf-8", "replace_surrogate").decode()
     return [match.group() for match in regex.finditer(tokenizer.encoding._pat_str, text)]
 
 
 def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
-    """Return the steps that merge a word's bytes. Each step merges the leftmost pair with the lowest rank.
+    """Return the merges of a word's bytes. The pair with the lowest rank is merged first; ties go from left to right.
 
-    The parts in the last step are the word's tokens. Raises ValueError for a text that is not exactly one word.
-    Source: Sennrich et al., arXiv 1508.07909, applied to bytes as in GPT-2.
+    The parts of the last step are the word's tokens. Raises ValueError for a text that is not exactly one word.
+    Source: Sennrich et al., arXiv 1508.07909, on bytes as in GPT-2.
     """
     if len(found := split_words(tokenizer, word)) != 1:
         raise GPTError(
             "experiment.several_words",
-            "{text!r} is cut into {n} words before any merge: give one of them",
+            "{text!r} is split into {n} words before any merge: give one of them",
             text=word,
             n=len(found),
         )
@@ -95,12 +92,12 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 
 
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
-    """Return the length of a text in a vocabulary. Raises ValueError for an empty text."""
+    """Measure the length of a text in a vocabulary. Raises ValueError for an empty text."""
     if not text:
         raise GPTError("experiment.nothing_to_count", "the text is empty: there is nothing to count")
     return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))
 
 
 def language_costs(vocabulary: Vocabulary) -> dict[str, TextCost]:
-    """Return the length of each sentence in SAMPLES, by language."""
+    """Measure the length of each of SAMPLES."""
     return {language: text_cost(vocabulary, text) for language, text in SAMPLES.items()}

@@ -1,1 +1,1 @@
-"""Concurrent inference: engine, admission queue, packed weights, CPU threads."""
+"""Inference for many users at once: engine, admission queue, packed weights and CPU threads."""

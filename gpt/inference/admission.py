@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from gpt.errors import GPTError
 
 REPORT_SECONDS = 0.5  # interval between reports to a waiting caller
-TURN_TOKENS = 16  # tokens per turn, after which a caller lets waiting callers go first
+TURN_TOKENS = 16  # tokens per turn; then waiting callers go first
 
 
 class AdmissionQueue:
@@ -18,7 +18,7 @@ class AdmissionQueue:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.closed = False
-        self._places: list[Place] = []  # admitted callers, then waiting ones
+        self._places: list[Place] = []  # admitted callers, followed by waiting callers
         self._lock = threading.Lock()
 
     @property
@@ -35,8 +35,8 @@ class AdmissionQueue:
     def enter(self) -> Iterator[Place]:
         """Join the queue: `with queue.enter() as place: for ahead in place: ...`.
 
-        Iteration yields the number of callers ahead at least every REPORT_SECONDS and ends on admission. Leaving the
-        block leaves the queue, whether admitted or not. Raises GPTError if the queue is closed.
+        Iteration yields the number of callers ahead, at least every REPORT_SECONDS, and ends on admission. When the
+        block ends, the caller leaves the queue, even if it was never admitted. Raises GPTError if the queue is closed.
         """
         place = Place(self)
         self.check_open()
@@ -47,7 +47,7 @@ class AdmissionQueue:
             self.leave(place)
 
     def close(self) -> None:
-        """Admit no new callers: arriving callers, and those waiting for their first turn, get a GPTError."""
+        """Admit no more callers. New callers, and callers that still wait for their first turn, get a GPTError."""
         with self._lock:
             self.closed = True
             for place in self._places:
@@ -60,14 +60,14 @@ class AdmissionQueue:
             raise GPTError("admission.closed", "the server is about to restart: try again in a minute")
 
     def join(self, place: Place) -> None:
-        """Append a place to the queue unless it is already there."""
+        """Append a place to the queue, unless the queue already contains it."""
         with self._lock:
             if place not in self._places:
                 self._places.append(place)
                 self._admit()
 
     def leave(self, place: Place) -> None:
-        """Remove a place from the queue if it is there."""
+        """Remove a place if it is in the queue."""
         with self._lock:
             if place in self._places:
                 self._places.remove(place)
@@ -75,7 +75,7 @@ class AdmissionQueue:
                 self._admit()
 
     def n_ahead(self, place: Place) -> int:
-        """Return the number of callers that must leave before this one is admitted, at most 0 if it is."""
+        """Return how many callers must leave before this one is admitted; 0 or less if it already is."""
         with self._lock:
             return self._places.index(place) - self.limit + 1
 
@@ -109,14 +109,16 @@ class Place:
         self.was_admitted = True
 
     def after_token(self) -> Iterator[int]:
-        """Call and iterate after each token, as over the place: every TURN_TOKENS, waiting callers go first."""
+        """Let waiting callers go first after every TURN_TOKENS tokens.
+
+        Call this after each token and iterate over the result, as over the place."""
         self._n_tokens += 1
         if self._rests or (self._n_tokens % TURN_TOKENS == 0 and self._queue.requeue(self)):
             self._rests = False
             yield from self
 
     def rest(self) -> None:
-        """Leave the queue until `after_token` if others are waiting, when no token is needed yet."""
+        """Give up the slot while no token is needed, if others are waiting. `after_token` joins the queue again."""
         if self._queue.n_waiting > 0:
             self._rests = True
             self._queue.leave(self)

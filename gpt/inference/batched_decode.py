@@ -1,8 +1,8 @@
-"""One forward pass over several texts of different lengths, each with its own key-value cache.
+"""A forward pass over several texts of different lengths, each with its own key-value cache.
 
-The linear layers run once over the tokens of all texts. Attention runs once for all texts that read a single token, and
-separately for each prompt. The results equal those of `GPT.hidden_states` for each text. Each text may have its own
-steering. Traces, other edits, padding and dropout are not supported.
+The linear layers run once over the tokens of all texts. Attention runs once for all texts with a single new token, and
+separately for each prompt. For each text, the result is the same as from `GPT.hidden_states`. Each text may have its
+own steering. Traces, other edits, padding and dropout are not supported.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gpt.model import GPT, CausalSelfAttention, ForwardContext, TransformerBlock
 
 
 def can_batch(model: GPT) -> bool:
-    """Return whether `batched_hidden_states` supports a model: unmodified and in evaluation mode."""
+    """Return whether `batched_hidden_states` supports a model, which must be unmodified and in evaluation mode."""
     return type(model) is GPT and not model.training and all(type(block) is TransformerBlock for block in model.h)
 
 
 class PromptPart:
-    """The next tokens of one text, which attend to its own cache."""
+    """The next tokens of one text. They attend to the text's own cache."""
 
     def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
         self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
@@ -36,7 +36,7 @@ class PromptPart:
         self.rows = [range(T)]  # of its text, as in `StepPart`
         mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
-        self.context = ctx.with_window(model.config, T, model.device)  # queries and keys are already rotated
+        self.context = ctx.with_window(model.config, T, model.device)  # queries and keys have already been rotated
 
     def attend(self, module: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attend to the cache: q (nh, T, hs), k and v (kv, T, hs) -> (nh, T, hs)."""
@@ -49,7 +49,7 @@ class PromptPart:
 
 
 class StepPart:
-    """One token of each of R texts, which attend to the rows of a block of the `DecodeCache`."""
+    """The next token of each of R texts. Each token attends to its text's row in a block of the `DecodeCache`."""
 
     def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], block: Block) -> None:
         n_rows = len(ids)
@@ -68,7 +68,7 @@ class StepPart:
         self.new: list[Tensor] = []  # per layer
 
     def _mask(self, window: int | None) -> Tensor:
-        """Return the mask to add to the scores, -inf at hidden positions: (R, 1, 1, S)."""
+        """Return a mask to add to the scores, with -inf at hidden positions: (R, 1, 1, S)."""
         positions = torch.arange(max(self.positions) + 1, device=self.ends.device)  # (S,)
         hidden = positions > self.ends[:, None]
         if window is not None:

@@ -1,7 +1,7 @@
 """Connect this process to a cluster that runs the models, see `gpt.serving`.
 
-Ray terminates a process that has lost its cluster for a minute. It therefore runs in a separate process, the driver,
-which is restarted until it finds the cluster. Nothing in this process is lost meanwhile.
+Ray terminates a process that has been without its cluster for a minute. Ray therefore runs in a separate process, the
+driver, which is restarted until it finds the cluster. This process keeps all of its data meanwhile.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 
 from gpt.errors import GPTError
 
-BEAT_SECONDS = 2.0  # interval between heartbeats of the cluster
+BEAT_SECONDS = 2.0  # interval between the cluster's heartbeats
 AWAY_SECONDS = 10.0  # the cluster counts as unreachable after this time without a heartbeat
 START_SECONDS = 180.0  # time limit for the first heartbeat before the driver is restarted
 RESTART_SECONDS = 60.0  # time limit for later heartbeats
@@ -35,14 +35,15 @@ RETRY_SECONDS = 3.0  # delay before restarting the driver
 
 
 class ConnectionLost(Exception):
-    """The replica has failed or the cluster is unreachable. The request can be sent again."""
+    """Raised when the replica has failed or the cluster is unreachable. The request can be sent again."""
 
 
 @dataclass(frozen=True)
 class ModelSpec:
     """Arguments of `gpt.models.sources.load_model` for a replica.
 
-    location: a name, a path or a repository. hints: (name, value) pairs for facts that the checkpoint does not state.
+    location: a name, a path or a repository. hints: (name, value) pairs for settings that the checkpoint does not
+        contain.
     """
 
     name: str
@@ -55,8 +56,8 @@ class ModelSpec:
 class ClusterOptions:
     """Address and size of a cluster.
 
-    address: "local" starts a cluster on this computer that ends with this process, "auto" joins the cluster of this
-    computer, "host:port" that of a node, and "ray://host:port" connects from outside.
+    address: "local" starts a cluster on this computer that ends with this process; "auto" joins the cluster that runs
+    on this computer; "host:port" joins the cluster of that node; "ray://host:port" connects from outside.
     min_replicas, max_replicas: per model. With a minimum of 0, the last replica stops after an hour without requests.
     """
 
@@ -75,7 +76,8 @@ class Stream:
     def next(self, seconds: float) -> Any:
         """Return the next reply, or None if none arrives within this time.
 
-        Raises StopIteration after the last reply, ConnectionLost, and the exceptions of the replica.
+        Raises StopIteration after the last reply, ConnectionLost if the connection breaks, and any exception of the
+        replica.
         """
         try:
             kind, value = self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait()
@@ -83,7 +85,7 @@ class Stream:
             return None
         if kind == "reply":
             return value
-        self.messages.put((kind, value))  # later calls get the last message again
+        self.messages.put((kind, value))  # repeat the last message in later calls
         if kind == "lost":
             raise ConnectionLost
         if kind == "failed":
@@ -96,7 +98,7 @@ class Stream:
 
 
 class Cluster:
-    """A cluster, connected through a driver process from `start` until `close`."""
+    """A cluster. From `start` until `close`, a driver process connects to it."""
 
     def __init__(self, options: ClusterOptions) -> None:
         self.options = options
@@ -108,7 +110,7 @@ class Cluster:
         self._closed = threading.Event()
         self._lock = threading.Lock()  # guards the attributes above
         self._outbox: SimpleQueue[tuple[Connection, bytes]] = SimpleQueue()  # messages to write
-        self._send_lock = threading.Lock()  # held while the outbox is written; acquired without blocking
+        self._send_lock = threading.Lock()  # held while sending the outbox; acquired without blocking
 
     def start(self) -> None:
         """Connect in a thread, and reconnect whenever the connection is lost. Raises ValueError without Ray."""
@@ -122,14 +124,14 @@ class Cluster:
         return self._connection is not None and time.monotonic() - self._last_beat < AWAY_SECONDS
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most this long for the cluster and return whether it is reachable."""
+        """Wait for the cluster for at most this time. Returns whether it is reachable."""
         deadline = time.monotonic() + seconds
         while not self.is_there and time.monotonic() < deadline:
             self._closed.wait(0.1)
         return self.is_there
 
     def model(self, spec: ModelSpec) -> DeployedModel:
-        """Return a model of the cluster, which is deployed as soon as the cluster is reachable."""
+        """Return a model of the cluster. It is deployed as soon as the cluster is reachable."""
         with self._lock:
             if spec not in self._specs:
                 self._specs.append(spec)
@@ -152,7 +154,7 @@ class Cluster:
         return stream
 
     def cancel(self, number: int) -> None:
-        """Cancel a request, unless it has ended."""
+        """Cancel a request unless it has ended."""
         if self._streams.pop(number, None) is not None:
             with suppress(ConnectionLost):
                 self._send(("cancel", number))
@@ -166,10 +168,10 @@ class Cluster:
                 self._send(("close",))
 
     def _send(self, message: tuple[Any, ...]) -> None:
-        """Write a message, or leave it to a thread that is already writing. Raises ConnectionLost without a connection.
+        """Send a message, or leave it to a thread that is already sending. Raises ConnectionLost without a connection.
 
-        Blocking on the lock could deadlock: the garbage collector may close a stream, and thus call this method, in the
-        thread that holds the lock.
+        Waiting for the lock could deadlock: in the thread that holds it, the garbage collector may close a stream,
+        which calls this method.
         """
         connection = self._connection
         if connection is None:
@@ -185,7 +187,7 @@ class Cluster:
             raise ConnectionLost
 
     def _write_outbox(self) -> list[Connection]:
-        """Write all pending messages and return the connections that were lost."""
+        """Send all pending messages and return the connections that were lost."""
         lost = []
         with suppress(Empty):
             while True:
@@ -212,7 +214,7 @@ class Cluster:
             self._closed.wait(RETRY_SECONDS)
 
     def _receive(self, connection: Connection) -> None:
-        """Forward the messages of the driver until it ends or is silent for too long."""
+        """Forward the driver's messages until it ends or stays silent for too long."""
         deadline = time.monotonic() + START_SECONDS
         with suppress(EOFError, OSError):
             while connection.poll(max(0.0, deadline - time.monotonic())):
@@ -255,7 +257,7 @@ def driver_environment() -> dict[str, str]:
     """Return the environment of the driver: no usage statistics, and token authentication if there is a token."""
     environment = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     has_token = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() or RAY_TOKEN.is_file()
-    if has_token and "RAY_AUTH_MODE" not in os.environ:  # Ray does the same, but not for "ray://"
+    if has_token and "RAY_AUTH_MODE" not in os.environ:  # Ray does this itself, but not for "ray://"
         environment["RAY_AUTH_MODE"] = "token"
     return os.environ | environment
 

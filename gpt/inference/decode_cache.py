@@ -1,4 +1,4 @@
-"""Contiguous keys and values of texts that are generated together."""
+"""Contiguous copies of the keys and values of texts that are generated together."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FILL_POSITIONS = 64  # growth step of a row's memory
 
 @dataclass
 class Row:
-    """A row of a block: the first `length` positions of a cache after `n_crops` crops.
+    """Contents of a block's row: the first `length` positions of a cache that has been cropped `n_crops` times.
 
-    filled: number of positions ever written, whose memory is therefore allocated.
+    filled: number of positions that have ever been written and therefore occupy memory.
     """
 
     cache: ReferenceType[KVCache] | None = None
@@ -29,10 +29,10 @@ class Row:
 
 
 class Block:
-    """Copies of the keys and values of texts of similar length, one per row, so that one kernel attends for all.
+    """Copies of the keys and values of similarly long texts, one text per row, so that one kernel attends for all.
 
-    kv: (rows, n_layer, 2 kv_heads, length, head_size), keys, then values. A CPU allocates memory on the first write:
-    for the rows in use, up to the longest text. row_bytes: size of a full row.
+    kv: (rows, n_layer, 2 kv_heads, length, head_size), keys followed by values. On a CPU, memory is allocated on first
+    write, so only the rows in use take any, up to the longest text. row_bytes: size of a full row.
     """
 
     def __init__(self, cache: KVCache, length: int) -> None:
@@ -40,7 +40,7 @@ class Block:
         self.kv = cache.kv.new_empty(0, n_layer, heads, length, head_size)
         self.row_bytes = n_layer * heads * length * head_size * self.kv.itemsize
         self._rows: list[Row] = []
-        self._n_needed = 0  # largest number of positions in a pass since the last `trim`
+        self._n_needed = 0  # maximum number of positions in a pass since the last `trim`
 
     @property
     def n_bytes(self) -> int:
@@ -54,9 +54,9 @@ class Block:
         return any(row.cache is not None and row.cache() is cache for row in self._rows)
 
     def place(self, caches: Sequence[KVCache]) -> list[int]:
-        """Assign each of n caches to one of the first n rows, with its content and room for one more position.
+        """Copy each of n caches into one of the first n rows, with room for one more position.
 
-        Only positions that a row does not hold yet are copied. Returns the row of each cache.
+        Copies only the positions that are missing in the row. Returns the row of each cache.
         """
         n_rows, longest = len(caches), max(cache.length for cache in caches) + 1
         filled = min(math.ceil(longest / FILL_POSITIONS) * FILL_POSITIONS, self.kv.shape[-2])
@@ -80,7 +80,7 @@ class Block:
         return places
 
     def advance(self, places: Sequence[int]) -> None:
-        """Count one more position in each of these rows, which every layer has stored."""
+        """Increase the length of these rows by one position, which every layer has stored."""
         for i in places:
             self._rows[i].length += 1
 
@@ -100,8 +100,8 @@ class Block:
 class DecodeCache:
     """The blocks of one model. A text moves to a block of twice the length when its block is full.
 
-    A long text therefore costs no memory or time in the rows of short ones. free_bytes: returns how many more bytes the
-    blocks may use; texts without room attend to their own caches one by one.
+    Long texts therefore add no memory or time to the rows of short texts. free_bytes: returns how many more bytes the
+    blocks may use; without room, a text attends to its own cache, separately from the others.
     """
 
     def __init__(self) -> None:
@@ -131,6 +131,6 @@ class DecodeCache:
         return found
 
     def trim(self) -> None:
-        """Free memory that has not been needed since the last call."""
+        """Free the memory that no pass has needed since the last call."""
         for block in self._blocks.values():
             block.trim()

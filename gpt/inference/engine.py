@@ -1,7 +1,7 @@
-"""Continuous batching: texts that a model generates at the same time share forward passes.
+"""Continuous batching: texts that are generated at the same time share forward passes.
 
-A round reads the next token of each text and the next chunk of each prompt. A caller that finds the engine idle runs
-its own request; requests that arrive meanwhile run in a worker thread, which all models of the process share.
+Each round reads the next token of each text and the next chunk of each prompt. If the engine is idle, a caller runs its
+own request. Requests that arrive meanwhile run in a worker thread, which all models in the process share.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from gpt.sampling import entropy_bits
 
 MAX_TEXTS = MAX_ROWS  # maximum number of concurrent texts
 CHUNK_TOKENS = 32  # prompt tokens per round and request if there are several requests
-ROUND_MULTIPLICATIONS = 2**34  # limit for prompts per round: 0.5 s on two cores
-BATCH_TOKENS = 128  # maximum tokens per forward pass, unless a single request has more
+ROUND_MULTIPLICATIONS = 2**34  # limit on the prompts of a round: 0.5 s on two cores
+BATCH_TOKENS = 128  # maximum tokens per forward pass; a single request may have more
 GATHER_SHARE = 0.5  # longest wait for stragglers, as a fraction of the last round's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
-WORKER = 0  # leader number of the worker; no thread has this number
-LARGE_MODEL = 2**25  # linear weights that exceed every CPU cache, so that two threads read them faster
+WORKER = 0  # stands for the worker in `_leader`; no thread has this number
+LARGE_MODEL = 2**25  # linear weights; such models exceed every CPU cache, so two threads read them faster
 
 
 @dataclass(frozen=True)
 class NextTokenDistribution:
-    """The prediction after a text. logits: (vocab_size,), float32. log_sum: their logsumexp. entropy: in bits."""
+    """Prediction after a text. logits: (vocab_size,), float32. log_sum: logsumexp of the logits. entropy: in bits."""
 
     logits: Tensor
     log_sum: float
@@ -50,18 +50,18 @@ class NextTokenDistribution:
 
 @dataclass(eq=False)
 class ReadRequest:
-    """A request to read ids into the cache of one text, with a callback for the result."""
+    """A request to read ids into one text's cache, with a callback that receives the result."""
 
     ids: Sequence[int]
     cache: KVCache
     edits: Edits | None
     on_read: Callable[[Tensor, NextTokenDistribution], Any]
-    states: list[Tensor] = field(default_factory=list)  # of the chunks read so far
+    states: list[Tensor] = field(default_factory=list)  # states of the chunks read so far
     result: Any = None
     error: BaseException | None = None
-    called: bool = False  # whether `on_read` is being or has been called: the cache then keeps the tokens
+    called: bool = False  # whether `on_read` has been called, at least begun: the cache then keeps the tokens
     done: threading.Event = field(default_factory=threading.Event)
-    thread: int = field(default_factory=threading.get_ident)  # of the caller
+    thread: int = field(default_factory=threading.get_ident)  # thread of the caller
 
     def __post_init__(self) -> None:
         self.start = self.cache.length
@@ -92,8 +92,8 @@ class ReadRequest:
 class Engine:
     """Runs the forward passes for all texts of one model in this process.
 
-    max_texts: maximum number of concurrent texts. n_tokens: number of tokens read so far. stopped: whether generation
-    stops before the next token.
+    max_texts: maximum number of concurrent texts. n_tokens: number of tokens read so far. stopped: whether to stop
+    generation before the next token.
     """
 
     def __init__(self, model: GPT, max_texts: int = MAX_TEXTS) -> None:
@@ -107,8 +107,8 @@ class Engine:
         self._decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
         self._requests: list[ReadRequest] = []  # one per caller of `read`
-        self._leader: int | None = None  # thread that runs the rounds: a caller's, or WORKER
-        self._n_expected = 0  # number of texts that are likely to share the next round
+        self._leader: int | None = None  # thread that runs the rounds: that of a caller, or WORKER
+        self._n_expected = 0  # number of texts likely to share the next round
         self._last_seconds = 0.0  # duration of the last round
         self._changed = threading.Condition()  # guards the attributes above
         self._round_lock = threading.Lock()  # held while caches are written
@@ -119,7 +119,7 @@ class Engine:
         return self._decode_cache.n_bytes
 
     def limit_copies(self, free_bytes: Callable[[], int]) -> None:
-        """Limit the growth of `copied_bytes`. Texts without room attend one by one."""
+        """Limit the growth of `copied_bytes`. Without room for its copy, a text attends separately."""
         self._decode_cache.free_bytes = free_bytes
 
     def trim(self) -> None:
@@ -136,11 +136,11 @@ class Engine:
     ) -> Any:
         """Read tokens into a cache and return the result of `on_read`.
 
-        cache: with batch size 1 and room for all ids; must not be used elsewhere meanwhile.
+        cache: has batch size 1 and room for all ids; must not be used elsewhere meanwhile.
         on_read: called with the states (T, C) after the final norm and the distribution after the last token, in the
             thread that runs the rounds. Calls never overlap.
-        Exceptions of the model and of `on_read` propagate. The cache is then restored, unless `on_read` was called,
-        even if a KeyboardInterrupt arrives at any point.
+        Exceptions from the model and from `on_read` propagate. In that case the cache is restored, unless `on_read` was
+        called. This also holds for a KeyboardInterrupt at any point.
         """
         request = ReadRequest(ids, cache, edits, on_read)
         try:
@@ -172,7 +172,7 @@ class Engine:
 
     def _join(self, request: ReadRequest) -> None:
         with self._changed:
-            # An interrupted call of this thread may have left its request.
+            # # An interrupted call of this thread may have left its request behind.
             self._requests = [other for other in self._requests if other.thread != request.thread] + [request]
             if self._leader in (None, request.thread):
                 self._leader = request.thread
@@ -183,7 +183,7 @@ class Engine:
             self._requests = [other for other in self._requests if other is not request]
             if self._leader == request.thread:
                 self._continue()
-        if not request.done.is_set():  # interrupted; a round may be reading it
+        if not request.done.is_set():  # interrupted, and a round may be reading it
             with self._round_lock:
                 if not request.called and not request.done.is_set():
                     request.cache.crop(request.start)
@@ -201,7 +201,7 @@ class Engine:
         self._continue()
 
     def _run_round(self) -> None:
-        """Read one token of each text, and a chunk of each prompt as far as time allows."""
+        """Read one token of each text and, as far as time allows, a chunk of each prompt."""
         began = time.perf_counter()
         with self._round_lock:
             requests = self._unfinished()
@@ -217,15 +217,15 @@ class Engine:
             return [request for request in self._requests if not request.done.is_set()]
 
     def _gather(self) -> None:
-        """Wait briefly for the next requests of the texts of the last round."""
+        """Wait briefly until the texts of the last round have sent their next requests."""
         with self._changed:
             timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
             self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)
 
     def _of_round(self, requests: Sequence[ReadRequest], chunk: int) -> list[ReadRequest]:
-        """Return all requests with one token left, and chunks of prompts up to `_round_tokens` tokens.
+        """Return all requests with one token left, and as many prompts as fit into `_round_tokens` tokens.
 
-        The prompts with the fewest tokens read come first, so that all take turns.
+        Prompts of which the fewest tokens have been read come first, so that all prompts take turns.
         """
         chosen, n_prompt_tokens = [], 0
         for request in sorted(requests, key=lambda request: request.n_read):
@@ -261,7 +261,7 @@ class Engine:
         is_last = [request.n_read + len(part) == len(request.ids) for request, part in zip(batch, parts, strict=True)]
         try:
             for request in batch:
-                request.cache.crop(request.start + request.n_read)  # drop positions of an interrupted pass
+                request.cache.crop(request.start + request.n_read)  # drop the positions of an interrupted pass
             with self._threads(sum(map(len, parts))):
                 states = self._hidden_states(batch, parts)
                 ends = [state[-1] for state, last in zip(states, is_last, strict=True) if last]
@@ -303,5 +303,5 @@ class Engine:
 
 @cache
 def worker(process: int) -> ThreadPoolExecutor:
-    """Return the worker thread of a process; a forked process needs its own."""
+    """Return the worker thread of a process. A forked process needs its own."""
     return ThreadPoolExecutor(1, thread_name_prefix="forward passes")

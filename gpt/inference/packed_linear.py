@@ -1,9 +1,9 @@
 """Linear layers for CPU inference with packed weights.
 
-Reading the weights dominates the time of a decoding step. oneDNN's packed format is about twice as fast to read as
-row-major weights; 16-bit formats halve the bytes, and int8 halves them again. 16-bit weights are bfloat16 if oneDNN
-supports it, and float16 on other x86 CPUs. Inputs and outputs are always float32, so norms, residuals, attention and
-the cache are not quantised.
+A decoding step spends most of its time reading weights. oneDNN's packed format is about twice as fast to read as
+row-major weights; 16-bit formats halve the number of bytes, and int8 halves it again. 16-bit weights are bfloat16 if
+oneDNN supports it, and float16 on other x86 CPUs. Inputs and outputs are always float32, so norms, residuals, attention
+and the cache are not quantised.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from gpt.errors import GPTError
 
 Packing = Literal["fp32", "half", "int8"]
 EXPECTED_ROWS = 512  # batch rows for which oneDNN optimises the format; no slower for fewer rows
-MAX_BFLOAT16_ROWS = 32  # torch's bfloat16 product is slower than float32 for more batch rows
-SMALL_WEIGHT = 2**18  # elements (1 MB) up to which F.linear is faster than oneDNN for a single row
+MAX_BFLOAT16_ROWS = 32  # for more batch rows, torch's bfloat16 product is slower than float32
+SMALL_WEIGHT = 2**18  # elements (1 MB); up to this size F.linear is faster than oneDNN for a single row
 
 
 class PackedWeight(Tensor):
-    """The weight of a packed layer as a parameter: it has a shape and a dtype, and every computation unpacks it.
+    """Parameter that stands for the weight of a packed layer.
 
-    It takes no memory of its own and cannot be changed in place.
+    It has a shape and a dtype, but takes no memory: every computation unpacks the weight. It cannot be changed in
+    place.
     """
 
     unpack: Callable[[], Tensor]
@@ -64,7 +65,7 @@ class PackedWeight(Tensor):
 
 
 class PackedLayer(nn.Module, ABC):
-    """A layer with a packed weight, which ignores conversions of device and dtype."""
+    """A layer with a packed weight. It ignores conversions to another device or dtype."""
 
     @abstractmethod
     def unpack(self) -> Tensor:
@@ -72,7 +73,7 @@ class PackedLayer(nn.Module, ABC):
 
     @property
     def weight(self) -> Tensor:
-        """The weight (out, in) in float32, unpacked on every access."""
+        """Weight (out, in) in float32, unpacked on every access."""
         return self.unpack()
 
     @property
@@ -81,8 +82,8 @@ class PackedLayer(nn.Module, ABC):
         """Shape of the weight, (out, in), without unpacking it."""
 
     def list_weight(self) -> None:
-        """List the weight in `parameters()`."""
-        holder = object.__new__(type(self))  # a copy for unpack without a reference back to the parameter
+        """Make the weight appear in `parameters()`."""
+        holder = object.__new__(type(self))  # copy without a reference back to the parameter
         holder.__dict__.update(self.__dict__, _parameters={})
         self._parameters["weight"] = PackedWeight(holder.unpack, self.weight_shape)  # type: ignore[assignment]
 
@@ -96,7 +97,7 @@ class PackedLayer(nn.Module, ABC):
 
 
 class PackedLinear(PackedLayer):
-    """nn.Linear with a packed weight, for inference. Only gradients of the input are supported.
+    """nn.Linear with a packed weight, for inference. Computes gradients only for its input.
 
     embedding: the embedding that shares its weight with this layer (a tied head), or None.
     """
@@ -112,12 +113,12 @@ class PackedLinear(PackedLayer):
 
     @property
     def weight(self) -> Tensor:
-        """The weight (out, in) in float32, unpacked on every access unless the layer is tied."""
+        """Weight (out, in) in float32, unpacked on every access unless the layer is tied."""
         (embedding,) = self._embedding
         return self.unpack() if embedding is None else embedding.weight
 
     def list_weight(self) -> None:
-        if self._embedding == (None,):  # a tied weight is listed by the embedding
+        if self._embedding == (None,):  # the embedding lists a tied weight
             super().list_weight()
 
     @property
@@ -136,7 +137,7 @@ class PackedLinear(PackedLayer):
 
 
 class PackedLinearFunction(torch.autograd.Function):
-    """The product with a gradient for its input. The weight is unpacked only in the backward pass."""
+    """Matrix product with a gradient for its input. Unpacks the weight only in the backward pass."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, linear: PackedLinear) -> Tensor:
@@ -149,7 +150,7 @@ class PackedLinearFunction(torch.autograd.Function):
 
 
 class OneDNNLinear(PackedLinear):
-    """A layer with float32 or bfloat16 weights in oneDNN's format. Sums are float32."""
+    """A layer with float32 or bfloat16 weights in oneDNN's format. Accumulates in float32."""
 
     def __init__(
         self, linear: nn.Linear, dtype: torch.dtype, embedding: nn.Embedding | PackedEmbedding | None = None
@@ -178,7 +179,7 @@ class OneDNNLinear(PackedLinear):
 class Float16Linear(PackedLinear):
     """A layer with float16 weights in fbgemm's format, for x86 CPUs without AVX-512, where oneDNN lacks bfloat16.
 
-    Inputs and sums are float32.
+    Takes float32 inputs and accumulates in float32.
     """
 
     def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
@@ -217,7 +218,7 @@ class BFloat16Linear(PackedLinear):
 
 
 class Int8Linear(PackedLinear):
-    """A layer with int8 weights and a scale per output; inputs are quantised to 8 bits with a scale per row.
+    """A layer with int8 weights and one scale per output. Quantises inputs to 8 bits with one scale per row.
 
     torch's dynamic kernel uses one scale for all rows of a call, so a row's result would depend on the other rows.
     Here, each row is divided by its largest magnitude, and the kernel expects the range -1 to 1.
@@ -244,7 +245,7 @@ class Int8Linear(PackedLinear):
 
 
 class PackedEmbedding(PackedLayer):
-    """nn.Embedding with 16-bit rows, or int8 rows with a scale each. Returns float32."""
+    """nn.Embedding with 16-bit rows, or with int8 rows that each have a scale. Returns float32."""
 
     rows: Tensor  # (n, C)
     scale: Tensor | None  # (n, 1)
@@ -271,15 +272,15 @@ class PackedEmbedding(PackedLayer):
 
 
 def pack(model: nn.Module, packing: Packing) -> None:
-    """Replace each nn.Linear and nn.Embedding in a module by its packed form.
+    """Replace each nn.Linear and nn.Embedding in a module with its packed form.
 
-    Packed layers do not change. Raises ValueError if this computer has no kernels for the packing.
+    Leaves packed layers unchanged. Raises ValueError if this computer has no kernels for the packing.
     """
     check_packing(packing)
     kinds = (nn.Embedding, nn.Linear)
     children = [(m, name) for m in model.modules() for name, child in m.named_children() if isinstance(child, kinds)]
     embeddings: dict[Tensor, nn.Embedding | PackedEmbedding] = {}
-    for module, name in children:  # a list of layers would keep them all in memory
+    for module, name in children:  # a list would keep all layers in memory
         layer = getattr(module, name)
         if isinstance(layer, nn.Linear):
             setattr(module, name, pack_linear(layer, packing, embeddings.get(layer.weight)))
@@ -289,7 +290,7 @@ def pack(model: nn.Module, packing: Packing) -> None:
 
 
 def freeze(model: nn.Module) -> None:
-    """Disable gradients for the parameters of a packed model, and list the packed weights among them."""
+    """Disable gradients for the parameters of a packed model, and add the packed weights to them."""
     model.requires_grad_(False)
     for module in model.modules():
         if isinstance(module, PackedLayer):
@@ -332,9 +333,10 @@ def has_float32() -> bool:
 
 @lru_cache
 def works(kind: type[PackedLinear], *arguments: Any) -> bool:
-    """Test a kind of layer once: its operators are private, and other versions of torch may lack or change them.
+    """Test once whether a kind of layer works.
 
-    Warns if the layer does not work, because the fallback is slower.
+    Its operators are private, and other versions of torch may lack or change them. Warns if the layer does not work,
+    because the fallback is slower.
     """
     try:
         layer = _rebuild(kind, torch.eye(8), torch.ones(8), *arguments)
@@ -348,15 +350,15 @@ def works(kind: type[PackedLinear], *arguments: Any) -> bool:
 
 
 def multiplications_per_token(model: nn.Module) -> int:
-    """Count the multiplications per token in all linear layers of a model, packed or not, without attention."""
+    """Count the multiplications per token in all linear layers of a model, packed or not. Attention does not count."""
     layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear | PackedLinear))
     return sum(layer.in_features * layer.out_features for layer in layers)
 
 
 def quantize_rows(weight: Tensor) -> Tensor:
-    """Quantise float32 rows (n, in) to int8, with a scale per row that maps its largest magnitude to 127."""
+    """Quantise float32 rows (n, in) to int8. The scale of each row maps its largest magnitude to 127."""
     scale = torch.linalg.vector_norm(weight, math.inf, dim=1).clamp(min=1e-12) / 127  # abs() would copy the weight
-    with warnings.catch_warnings():  # deprecation of torch.ao.quantization
+    with warnings.catch_warnings():  # torch.ao.quantization is deprecated
         warnings.simplefilter("ignore")
         return torch.quantize_per_channel(weight, scale.double(), torch.zeros(len(weight)).long(), 0, torch.qint8)
 
@@ -375,7 +377,7 @@ def has_bfloat16() -> bool:
 
 
 def has_vnni() -> bool:
-    """Return whether this CPU has VNNI, which sums products of bytes in 32 bits."""
+    """Return whether this CPU has VNNI, which adds products of bytes in 32 bits."""
     known = getattr(torch.cpu, "_is_vnni_supported", None)
     return bool(known()) if known else False
 

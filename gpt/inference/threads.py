@@ -1,7 +1,7 @@
 """Choose the number of CPU threads: one for small workloads, torch's default otherwise.
 
-For small matrix products, synchronising threads costs more than it saves. `torch.set_num_threads` affects the whole
-process, OpenMP's own setting only the calling thread.
+For small matrix products, synchronising threads costs more time than it saves. `torch.set_num_threads` affects the
+whole process, so this module uses OpenMP's own setting, which affects only the calling thread.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from functools import cache
 import torch
 from threadpoolctl import ThreadpoolController
 
-SMALL_WORK = 2**28  # multiplications below which one thread is as fast when others need the CPU
+SMALL_WORK = 2**28  # multiplications; below this, one thread is as fast if other work needs the CPU
 _OMP_PAUSE_SOFT = 1  # argument of omp_pause_resource_all: threads are recreated when needed
 
 
 @contextmanager
 def threads_for(multiplications: float) -> Iterator[None]:
-    """Limit the block to one thread if it does fewer than SMALL_WORK multiplications.
+    """Use one thread inside the block if it performs fewer than SMALL_WORK multiplications.
 
-    Has no effect if torch has no OpenMP library.
+    Does nothing if torch has no OpenMP library.
     """
-    torch.get_num_threads()  # the first call in a thread sets its number and would undo the limit
+    torch.get_num_threads()  # the first call in a thread sets its number of threads, which would undo the limit
     if multiplications < SMALL_WORK:
         with _openmp().limit(limits=1):
             yield
@@ -37,8 +37,8 @@ def threads_for(multiplications: float) -> Iterator[None]:
 def release_threads() -> None:
     """End the OpenMP threads that belong to the calling thread.
 
-    If a process has more OpenMP threads than CPU cores, the threads sleep between parallel regions instead of spinning,
-    and waking them takes longer than a small matrix product.
+    If a process has more OpenMP threads than the CPU has cores, threads sleep between parallel regions instead of
+    spinning, and waking them up takes longer than a small matrix product.
     """
     for library in _openmp().lib_controllers:
         pause = getattr(library.dynlib, "omp_pause_resource_all", None)  # since OpenMP 5.0

@@ -1,6 +1,6 @@
-"""Support for ZeroGPU: Hugging Face Spaces that lend a GPU to single function calls in a separate process.
+"""Support for ZeroGPU: Hugging Face Spaces that lend a GPU to individual function calls in a separate process.
 
-Import this module before torch, as the `spaces` package requires. It has no effect outside ZeroGPU.
+Import this module before torch, as the `spaces` package requires. Outside ZeroGPU it does nothing.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if on_zero_gpu():
 def on_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a function or generator function to run with a GPU on ZeroGPU, and in this process elsewhere.
 
-    On ZeroGPU, arguments and results are pickled, shared models by name. Tensors in the results always become NumPy
-    arrays.
+    On ZeroGPU, arguments and results are pickled; shared models are pickled by name. Tensors in the results become
+    NumPy arrays everywhere.
     """
 
     @functools.wraps(function)

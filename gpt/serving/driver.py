@@ -1,7 +1,7 @@
 """The driver: connects to a cluster, deploys models, and forwards requests and replies.
 
 `gpt.inference.cluster` starts `python -m gpt.serving.driver DESCRIPTOR ADDRESS MIN_REPLICAS MAX_REPLICAS` with the
-file descriptor of a connection. The driver ends with this connection.
+file descriptor of a connection. The driver exits when this connection closes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from gpt.inference.cluster import BEAT_SECONDS, RETRY_SECONDS, ModelSpec
 from gpt.inference.engine import MAX_TEXTS
 from gpt.serving.replica import Replica
 
-TARGET_TEXTS = 16  # texts per replica above which Ray starts another one
+TARGET_TEXTS = 16  # texts per replica; with more, Ray starts another replica
 IDLE_SECONDS = 3600.0  # idle time after which the last replica of a model stops
 HEALTH_CHECK_SECONDS = 10.0  # interval between health checks of a replica
 HEALTH_TIMEOUT_SECONDS = 30.0
-GPU_SHARE = 0.5  # per replica, if the cluster has GPUs: two replicas share one
+GPU_SHARE = 0.5  # GPUs per replica, if the cluster has any: two replicas share one
 POLL_SECONDS = 1.0  # longest wait for messages of a `Relay`
 
 Message = tuple[Any, ...]
@@ -45,10 +45,10 @@ Range = tuple[int, int]  # minimum and maximum number of replicas per model
 
 
 class Driver:
-    """Sends requests to replicas, in the event loop that creates it.
+    """Sends requests to replicas. Runs in the event loop that creates it.
 
-    send: called with ("beat",), ("reply", number, reply), ("end", number, None), ("lost", number, None) and
-    ("failed", number, error).
+    send: called with ("beat",), ("reply", number, reply), ("end", number, None), ("lost", number, None) and ("failed",
+    number, error).
     """
 
     def __init__(self, send: Callable[[Message], None], replicas: Range) -> None:
@@ -82,7 +82,7 @@ class Driver:
     async def _deploy_early(self, spec: ModelSpec) -> None:
         try:
             await self._handle(spec)
-        except Exception as problem:  # requests will report it again
+        except Exception as problem:  # requests will report this error again
             print(f"{spec.name} could not be deployed: {problem}", file=sys.stderr)
 
     async def _handle(self, spec: ModelSpec) -> DeploymentHandle:
@@ -114,7 +114,7 @@ class Driver:
             self._send(("failed", number, error))
         except Exception as error:
             if is_loss(error):
-                self._handles.pop(spec, None)  # the next request deploys it again if its deployment has failed
+                self._handles.pop(spec, None)  # if the deployment has failed, the next request repeats it
                 self._send(("lost", number, None))
             else:
                 reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
@@ -133,12 +133,12 @@ class Driver:
 
 
 def is_loss(error: Exception) -> bool:
-    """Return whether a replica has failed or is unreachable, so that another one may succeed."""
+    """Return whether the error means that a replica failed or is unreachable, so that another replica may succeed."""
     return isinstance(error, RayError | RayServeException) and not isinstance(error, RayTaskError)
 
 
 def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
-    """Return the handle of a model's deployment, deploying the model if it is not deployed or has failed."""
+    """Return the handle of a model's deployment. Deploys the model if it is not deployed or if that has failed."""
     digest = hashlib.sha256(repr((spec, gpt_version())).encode()).hexdigest()[:8]
     name = f"glassbox-{re.sub('[^a-zA-Z0-9]+', '-', spec.name).strip('-')}-{digest}"
     application = serve.status().applications.get(name)
@@ -163,7 +163,7 @@ def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
 
 
 def gpt_version() -> str:
-    """Return a digest of this package's code, so that deployments of other versions are not used."""
+    """Return a digest of this package's code, which keeps deployments of other versions from being used."""
     digest = hashlib.sha256()
     folder = Path(gpt.__file__).parent
     for file in sorted(folder.rglob("*.py")):
@@ -176,14 +176,14 @@ def connect(address: str) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "warning"}
     if address == "local":
         options |= {"num_cpus": max(2, os.cpu_count() or 1), "include_dashboard": False}
-    else:  # the nodes may not have this package
+    else:  # the nodes may lack this package
         options["runtime_env"] = {"py_modules": [str(Path(gpt.__file__).parent)]}
     ray.init(address=address, namespace="glassbox", **options)
     serve.start(proxy_location="Disabled")
 
 
 class Relay:
-    """A driver inside the cluster, because Ray's client for "ray://" addresses does not support streams."""
+    """A driver that runs inside the cluster, because Ray's client for "ray://" addresses does not support streams."""
 
     def __init__(self, replicas: Range) -> None:
         self._replicas = replicas
@@ -222,7 +222,7 @@ def run_relay(inbox: SimpleQueue[Message], send: Callable[[Message], None], repl
             relay.receive.remote([inbox.get()])
 
     threading.Thread(target=forward, daemon=True).start()
-    with suppress(ConnectionError):  # the connection has ended
+    with suppress(ConnectionError):  # the connection was closed
         while True:
             for message in ray.get(relay.poll.remote()):
                 send(message)
@@ -245,7 +245,7 @@ def read_messages(connection: Connection, inbox: SimpleQueue[Message]) -> None:
 
 
 def main() -> None:
-    """Connect to the cluster, retrying until it is reachable, and run."""
+    """Run the driver. Retries until the cluster is reachable."""
     connection, address, replicas = Connection(int(sys.argv[1])), sys.argv[2], (int(sys.argv[3]), int(sys.argv[4]))
     inbox: SimpleQueue[Message] = SimpleQueue()
     threading.Thread(target=read_messages, args=(connection, inbox), daemon=True).start()

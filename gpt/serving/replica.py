@@ -20,12 +20,12 @@ from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 
 MAX_KEPT_BYTES = 2**29  # limit for the activations of finished texts
-REPLY_SECONDS = 0.003  # interval between replies, per concurrent text: the cost of sending a reply
-HEALTH_SECONDS = 20.0  # time limit for a forward pass, including those queued before it
+REPLY_SECONDS = 0.003  # interval between replies per concurrent text; sending a reply takes this long
+HEALTH_SECONDS = 20.0  # time limit for a forward pass, including the passes queued before it
 
 
 class KeptTexts:
-    """Activations of recently finished texts, for requests that continue them."""
+    """Activations of recently finished texts, kept for requests that continue these texts."""
 
     def __init__(self, max_bytes: int = MAX_KEPT_BYTES) -> None:
         self.max_bytes = max_bytes
@@ -33,14 +33,14 @@ class KeptTexts:
         self._numbers, self._lock = count(), threading.Lock()
 
     def put(self, document: Generation) -> None:
-        """Keep a text and drop the oldest ones if they exceed max_bytes."""
+        """Keep a text. Drops the oldest texts if all of them together exceed max_bytes."""
         with self._lock:
             self._documents[next(self._numbers)] = document
             while sum(each.n_bytes for each in self._documents.values()) > self.max_bytes:
                 self._documents.popitem(last=False)
 
     def take(self, ids: list[int]) -> Generation | None:
-        """Remove and return the text with the longest common beginning, or None.
+        """Remove and return the text that shares the longest prefix with the ids, or None.
 
         Either the text or the ids must be a prefix of the other.
         """
@@ -70,7 +70,7 @@ class Replica:
         self._n_running = 0
 
     async def stream(self, request: StreamRequest) -> AsyncIterator[StreamReply | GPTError]:
-        """Stream the replies to a request, see `gpt.documents.backends.replies`; the last may be a GPTError."""
+        """Stream the replies to a request, see `gpt.documents.backends.replies`. The last reply may be a GPTError."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
         made: asyncio.Queue[StreamReply | Exception | None] = asyncio.Queue()
 
@@ -117,7 +117,7 @@ class Replica:
         return REPLY_SECONDS * (self._n_running - 1)
 
     async def check_health(self) -> None:
-        """Read one token. Raises TimeoutError after HEALTH_SECONDS, so that Ray replaces the replica.
+        """Read one token. Raises TimeoutError after HEALTH_SECONDS, which makes Ray replace the replica.
 
         Also frees memory that has not been needed since the last check.
         """

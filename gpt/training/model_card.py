@@ -28,10 +28,10 @@ SNAPSHOT_SAMPLE_TOKENS = 50
 
 @dataclass(frozen=True)
 class CardText:
-    """The parts of the card that are not in the run's folder.
+    """Parts of the card that cannot be read from the run's folder.
 
-    data: description of the text in Markdown. language: of the text, a code such as "en"; None is left out. dataset:
-    the text's id on the hub. license: of the weights, in the hub's spelling.
+    data: description of the text, in Markdown. language: code of the text's language, such as "en"; None omits it.
+    dataset: id of the text on the hub. license: licence of the weights, in the hub's spelling.
     """
 
     data: str = "Not described."
@@ -44,12 +44,12 @@ class CardText:
 def write_card(
     folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpus, text: CardText, begun_with: str | None = None
 ) -> Score:
-    """Write README.md and curve.png beside the best weights of a run; returns their score on the held-back text.
+    """Write README.md and curve.png next to the best weights of a run, and return their score on the held-back text.
 
-    begun_with: the name of the model whose weights the run began with; None: random weights.
+    begun_with: name of the model whose weights the run started from; None for random weights.
 
-    The score is of the saved weights: half precision, computed in float32.
-    Raises ValueError before the first evaluation.
+    The score is that of the saved weights: stored in half precision, computed in float32. Raises ValueError before the
+    first evaluation.
     """
     if not folder.log():
         raise GPTError(
@@ -74,7 +74,7 @@ def write_card(
 
 
 def front_matter(text: CardText, recipe: Recipe) -> str:
-    """Return the card's metadata, as the hub reads them."""
+    """Return the card's metadata in the hub's format."""
     lines = [
         f"license: {json.dumps(text.license)}",
         *([f"language: {text.language}"] if text.language else []),
@@ -140,14 +140,14 @@ training loss before it was {best.train_loss:.4f} nats per token. Training time:
 
 
 def _measure(loaded: LoadedModel, score: Score, score_text: str) -> str:
-    """What the figures are, in bits per character as well where a token is one."""
+    """Explain the figures. Adds bits per character if a token is a character."""
     if not isinstance(loaded.tokenizer, Characters):
         return score_text
     return f"That is {score.loss / math.log(2):.3f} bits per character. {score_text}"
 
 
 def _circuits(loaded: LoadedModel) -> str:
-    """Return the section on repeated random tokens, of a model that was trained on them."""
+    """Return the section about repeated random tokens, for a model that was trained on them."""
     rows = []
     for length in CIRCUIT_LENGTHS:
         found = copying_heads(loaded.model, loaded.tokenizer.eot_id, length)
@@ -173,7 +173,7 @@ The scores are mean attention weights from 0 to 1, see `gpt.analysis.heads`.
 
 
 def recipe_section(recipe: Recipe, command: str, *, vocab_size: bool = True) -> str:
-    """The section of the card with the command and a row for each hyperparameter in use. vocab_size: whether it is."""
+    """Return the section with the command and all hyperparameters in use. vocab_size: whether to include it."""
     unused = set() if recipe.optimizer == "muon" else {"muon_lr", "muon_weight_decay"}
     unused |= set() if vocab_size else {"vocabulary", "vocab_size"}
     unused |= {"n_kv_head"} if recipe.architecture == "gpt2" else set()
@@ -223,9 +223,9 @@ def _limits(loaded: LoadedModel) -> str:
 def write_snapshot_card(
     folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpus, text: CardText, process: Process
 ) -> None:
-    """Measure every snapshot of a run; write figures.json and README.md beside them.
+    """Measure every snapshot of a run, and write figures.json and README.md next to the snapshots.
 
-    Everything is measured with the weights as saved, computed in float32.
+    All measurements use the weights as saved, computed in float32.
     """
     snapshots = Snapshots(folder.snapshots)
     figures = [_measured(snapshots, step, recipe, corpus, process) for step in snapshots.steps]

@@ -1,4 +1,4 @@
-"""The hyperparameters of a training, and the optimizers made from them."""
+"""Hyperparameters of a training run, and the optimizers created from them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from gpt.training.muon import Muon
 
 
 def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
-    """Return a field of Recipe with its description and valid values: low <= value <= high, or one of `choices`."""
+    """Create a field of Recipe with a description and valid values: low <= value <= high, or one of `choices`."""
     return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All hyperparameters of a training; the defaults are those of the bundled model.
+    """All hyperparameters of a training run. The defaults are those of the bundled model.
 
     Each field's description is in its metadata, for the command line and the model card.
-    Raises ValueError, naming the value and the limit, for a value out of range and for an invalid shape.
+    Raises ValueError, with the value and the limit, for a value out of range or an invalid shape.
     """
 
     vocabulary: Literal["bpe", "characters"] = setting(
@@ -85,7 +85,7 @@ class Recipe:
         self.model_config(self.vocab_size)
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
-        """Return the model's configuration, for a trained vocabulary of n_vocab tokens. position: of gpt2."""
+        """Return the model's configuration for a trained vocabulary of n_vocab tokens. position: used by gpt2 only."""
         config = GPTConfig(
             vocab_size=n_vocab,
             block_size=self.block_size,
@@ -104,18 +104,18 @@ class Recipe:
             norm="rms",
             activation="silu",
             gated=True,
-            n_ff=3 * self.n_embd,  # three matrices of the feed-forward part have about as many weights as GPT-2's two
+            n_ff=3 * self.n_embd,  # three matrices with about as many weights as GPT-2's two
             n_kv_head=self.n_kv_head,
         )
 
     def new_model(self, n_vocab: int, position: Position = "learned") -> GPT:
-        """Return a model of that configuration with the initial weights of the seed."""
+        """Create a model of that configuration. The seed determines the initial weights."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
     def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Recipe:
-        """Return the recipe for a model of this configuration. Raises ValueError for one that no recipe makes.
+        """Return the recipe for a model of this configuration. Raises ValueError if no recipe can create it.
 
-        characters: Whether its vocabulary is of characters, whose number no recipe states.
+        characters: Whether the vocabulary consists of characters. Recipes do not contain their number.
         """
         shape = {name: getattr(config, name) for name in ("block_size", "n_layer", "n_head", "n_embd", "bias")}
         if not characters:
@@ -128,7 +128,7 @@ class Recipe:
             if getattr(made, each.name) != getattr(config, each.name):
                 raise GPTError(
                     "training.other_shape",
-                    "no recipe makes a model with {name} {value}, so that none can continue its training",
+                    "no recipe creates a model with {name} {value}, so its training cannot be continued",
                     name=each.name,
                     value=getattr(config, each.name),
                 )
@@ -136,29 +136,29 @@ class Recipe:
 
     @property
     def learning_rate(self) -> float:
-        """The highest learning rate: Muon's where it is used, else AdamW's."""
+        """Highest learning rate: Muon's if Muon is used, else AdamW's."""
         return self.muon_lr if self.optimizer == "muon" else self.adamw_lr
 
     def with_learning_rate(self, rate: float) -> Recipe:
-        """Return the recipe with another `learning_rate`; those of both optimizers are scaled."""
+        """Return the recipe with another `learning_rate`. Scales the rates of both optimizers."""
         factor = rate / self.learning_rate
         return replace(self, muon_lr=self.muon_lr * factor, adamw_lr=self.adamw_lr * factor)
 
     def lr_factor(self, step: int) -> float:
-        """Factor on the learning rates of update `step`, from 0: linear warm-up, constant, linear decay to zero."""
+        """Return the factor of the learning rates at update `step`: linear warm-up, constant, linear decay to zero."""
         warm = min(1.0, (step + 1) / max(1, self.warmup))
         left = (self.steps - step) / max(1.0, self.steps * (1 - self.decay_from))
         return min(warm, 1.0, left)
 
     def repeats(self, step: int) -> float:
-        """Share of the rows of update `step`, from 0, that are random sequences, repeated."""
+        """Return the share of the rows of update `step`, from 0, that are repeated random sequences."""
         done = step / max(1, self.steps - 1)
         return self.repeats_first + (self.repeats_last - self.repeats_first) * done
 
     def check_continues(self, begun: Recipe, step: int) -> None:
-        """Raise ValueError unless a run of the recipe `begun` may continue with this recipe after `step` updates.
+        """Raise ValueError unless a run with the recipe `begun` may continue with this recipe after `step` updates.
 
-        Only `steps` may differ, and only if that changes no learning rate of the updates made.
+        Only `steps` may differ, and only if that does not change the learning rates of the updates already made.
         """
         for each in fields(self):
             old, new = getattr(begun, each.name), getattr(self, each.name)
@@ -175,15 +175,15 @@ class Recipe:
             if step > new or any(begun.lr_factor(i) != self.lr_factor(i) for i in range(step)):
                 raise GPTError(
                     "training.steps_fixed",
-                    "steps {new} instead of {old} would have changed learning rates of the {step} updates made",
+                    "steps {new} instead of {old} would have changed the learning rates of the first {step} updates",
                     old=old,
                     new=new,
                     step=step,
                 )
 
 
-# nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting that its README gives
-# for a CPU. Here the learning rate falls to zero in a line; there, to a tenth along a cosine.
+# nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting for a CPU in its
+# README. Here the learning rate decreases linearly to zero, there along a cosine to a tenth.
 _SHAKESPEARE = Recipe(
     n_layer=6,
     n_head=6,
@@ -226,7 +226,7 @@ _LIVE = Recipe(
     warmup=20,
     decay_from=0.0,
 )
-LIVE_RECIPES: dict[str, Recipe] = {  # of live runs, for each task, Shakespeare's text and other texts
+LIVE_RECIPES: dict[str, Recipe] = {  # for live runs: tasks, Shakespeare's text and other texts
     "sort": replace(_LIVE, steps=1000),
     "reverse": replace(_LIVE, steps=400),
     "add": replace(_LIVE, steps=1000),
@@ -237,9 +237,9 @@ LIVE_RECIPES: dict[str, Recipe] = {  # of live runs, for each task, Shakespeare'
 
 
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
+    """Create Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
 
-    "full_lr" of each group is its highest rate, for `set_lr_factor`.
+    "full_lr" of each group is its highest learning rate, for `set_lr_factor`.
     """
     matrices = [p for p in model.h.parameters() if p.dim() == 2]
     chosen = set(map(id, matrices)) if recipe.optimizer == "muon" else set()
@@ -260,7 +260,7 @@ def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
 
 
 def set_lr_factor(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
-    """Set every group's learning rate to `factor` times its highest."""
+    """Set the learning rate of every group to `factor` times its highest rate."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group["full_lr"] * factor

@@ -1,4 +1,4 @@
-"""The Lessons tab in a browser: a link opens it, a picture obeys its controls, progress is kept, a button leads on."""
+"""The Lessons tab in a browser: links open it, controls change the picture, progress is kept, a button leads on."""
 
 import re
 from functools import partial
@@ -11,7 +11,7 @@ from tests.browser.playground_page import open_tab, tab
 
 @pytest.fixture
 def follow(stay, site):
-    """follow(anew=True) opens the lesson on attention by an old link; else it may be as the test before left it."""
+    """`follow(anew=True)` opens the lesson on attention by an old link. Otherwise the last test's page is reused."""
 
     def begin(page):
         page.goto(f"{site}?lesson=4")

@@ -1,1 +1,1 @@
-"""The Activations tab: activation functions, and the pre-activations of the model."""
+"""The Activations tab: activation functions and the model's pre-activations."""

@@ -1,4 +1,4 @@
-"""The event handlers of the Activations tab, and its analysis."""
+"""Event handlers and analysis of the Activations tab."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ BINS = 60
 
 
 def set_x(session: Session, x: object) -> None:
-    """Set the point of evaluation."""
+    """Set the point at which the functions are evaluated."""
     session.change(ActivationsState, x=float(checked_number("x", x, -SPAN, SPAN)))
 
 
 def choose_layer(session: Session, layer: object) -> None:
-    """Select the layer of the histogram in every tab."""
+    """Select the layer of the histogram, in every tab."""
     session.select(layer=layer)
 
 
@@ -42,7 +42,7 @@ def choose_activation(session: Session, activation: object) -> None:
 
 
 def wanted(s: Snapshot) -> Any:
-    """What is missing for the text and the selected position; None during generation."""
+    """Return the results still missing for the text and the selected position; None during generation."""
     if s.text is None or s.text.n_read == 0 or s.generating:
         return None
     state = s.state(ActivationsState)
@@ -66,7 +66,7 @@ def swap_is_current(state: ActivationsState, text: Text, position: int | None) -
 
 
 def analyse(session: Session) -> Iterator[None]:
-    """Compute the missing results one after the other."""
+    """Compute the missing results one by one."""
     with session.lock.reading():
         s = session.snapshot()
     text, state = s.text, s.state(ActivationsState)
@@ -86,7 +86,7 @@ def analyse(session: Session) -> Iterator[None]:
 
 
 def count_pre_activations(text: Text, layer: int) -> Histogram:
-    """A histogram of the pre-activations of one layer, over all positions that the model has read."""
+    """Count the pre-activations of one layer over all positions that the model has read."""
     ids = list(text.ids[: text.n_read])
     values = pre_activations(text.loaded.model, ids, layer).float().cpu().numpy().ravel()
     counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))
@@ -105,7 +105,7 @@ def count_pre_activations(text: Text, layer: int) -> Histogram:
 
 @torch.inference_mode()
 def swap_activation(text: Text, position: int, activation: Activation) -> Swap:
-    """The predictions after a position with the model's own activation function and with another one."""
+    """Predict the token after a position with the model's own activation function and with a replacement."""
     model = text.loaded.model
     idx = torch.tensor([text.ids[: position + 1]], device=model.device)
     usual, changed = model(idx)[0, -1], model(idx, edits=Edits(activation=activation))[0, -1]

@@ -13,9 +13,13 @@ from gpt.config import Activation
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """The pre-activations of one layer over all positions of a text, (n_read, n_ff) values.
+    """Histogram of one layer's pre-activations over all positions of a text: n_read x n_ff values.
 
-    shares: (BINS,), of all values; edges: (BINS + 1,). n: number of values; negative, outside: shares of them.
+    Attributes:
+        shares: Share of the values in each bin, shape (BINS,).
+        edges: Bin edges, shape (BINS + 1,).
+        n: Number of values.
+        negative, outside: Shares of values below zero and beyond the edges.
     """
 
     text: Text
@@ -31,8 +35,10 @@ class Histogram:
 
 @dataclass(frozen=True, eq=False)
 class Swap:
-    """Predictions after a position with the model's own activation function and with another, (vocab_size,) each.
-    moved: their total variation distance."""
+    """Predictions after a position with the model's own activation function and with a replacement, (vocab_size,) each.
+
+    `moved` is their total variation distance.
+    """
 
     text: Text
     position: int
@@ -44,7 +50,7 @@ class Swap:
 
 @dataclass(frozen=True, eq=False)
 class ActivationsState:
-    """x: the point of evaluation; activation: the replacement. histogram, swap: the newest results."""
+    """The point of evaluation x, the replacement activation function, and the latest results."""
 
     x: float = 1.0
     activation: Activation = "relu"

@@ -1,4 +1,4 @@
-"""The Activations tab: activation functions with their slopes, a histogram of pre-activations, and a replacement."""
+"""The Activations tab: activation functions with their slopes, a histogram of pre-activations, and a function swap."""
 
 from __future__ import annotations
 

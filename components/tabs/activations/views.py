@@ -1,4 +1,4 @@
-"""The views of the Activations tab."""
+"""Views of the Activations tab."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BARS = 8
 
 
 def exact_chart(x: float, language: Language) -> dict[str, Any]:
-    """The difference between GPT-2's GELU and the exact one, and its value at x."""
+    """Plot the difference between GPT-2's GELU and the exact GELU, with its value at x."""
     grid = torch.linspace(-SPAN, SPAN, POINTS)
     difference = gelu_difference(grid)
     figure = lines(
@@ -40,7 +40,7 @@ def exact_chart(x: float, language: Language) -> dict[str, Any]:
 
 
 def histogram_chart(found: Histogram, language: Language) -> dict[str, Any]:
-    """A histogram of the pre-activations of one layer."""
+    """Plot the pre-activations of one layer as a histogram."""
     figure = bars.histogram(
         found.shares,
         found.edges,
@@ -62,7 +62,7 @@ def histogram_chart(found: Histogram, language: Language) -> dict[str, Any]:
 
 
 def swap_chart(found: Swap, language: Language) -> dict[str, Any]:
-    """The next token with the model's own activation function and with another one."""
+    """Compare the next-token predictions of the model's own activation function and the replacement."""
     tokenizer, trained = found.text.tokenizer, found.text.config.activation
     before, after = found.before, found.after
     shown = best_of_both(before, after, BARS)
@@ -91,14 +91,16 @@ def exact(s: Snapshot) -> dict[str, Any]:
 
 
 def histogram(s: Snapshot) -> dict[str, Any]:
-    """The histogram of the current text; that of the previous layer until the chosen one is computed."""
+    """Show the histogram of the current text. The previous layer stays visible until the chosen one is computed."""
     found = s.state(ActivationsState).histogram
     return chart_data(None, "") if found is None or found.text != s.text else histogram_chart(found, s.language)
 
 
 def swap(s: Snapshot) -> dict[str, Any]:
-    """The predictions at the selected position; those of the previous activation function until the chosen one is
-    computed."""
+    """Show the predictions at the selected position.
+
+    The previous activation function stays visible until the chosen one is computed.
+    """
     found = s.state(ActivationsState).swap
     if found is None or (found.text, found.position) != (s.text, s.position):
         return chart_data(None, "")

@@ -1,1 +1,1 @@
-"""The Challenges tab: a hunt for the heads that copy, and goals that the app checks on the visitor's own model."""
+"""The Challenges tab: goals that visitors reach by editing a text or the model, each checked by running the model."""

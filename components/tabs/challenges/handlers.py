@@ -1,4 +1,4 @@
-"""The event handlers of the Challenges tab, and the analysis that judges an answer."""
+"""Event handlers of the Challenges tab, and the analysis that judges an answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_CHARS = 2_000
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked challenge, or begin the open one anew. sent: from the browser, may be anything."""
+    """Open the clicked challenge, or restart the open one. `sent` is an unvalidated browser payload."""
     if sent.get("again") is True:
         _begin(session, session.state(ChallengesState).challenge)
     elif sent.get("challenge") != session.state(ChallengesState).challenge:
@@ -28,7 +28,7 @@ def choose(session: Session, sent: dict[str, Any]) -> None:
 
 
 def open_challenge(session: Session, key: object) -> bool:
-    """Open a challenge; returns False if there is none of that name."""
+    """Open a challenge. Returns False if there is no challenge with this key."""
     if not isinstance(key, str) or key not in BY_KEY:
         return False
     _begin(session, key)
@@ -36,7 +36,7 @@ def open_challenge(session: Session, key: object) -> bool:
 
 
 def challenge_key(s: Snapshot) -> str | None:
-    """The key of the open challenge."""
+    """Return the key of the open challenge."""
     return s.state(ChallengesState).challenge or None
 
 
@@ -46,9 +46,9 @@ def _begin(session: Session, key: str) -> None:
 
 
 def type_text(session: Session, sent: dict[str, Any]) -> None:
-    """Take the text of the box, unless a newer one was taken or another challenge was opened in the meantime.
+    """Accept the text of the box, unless a newer text has arrived or another challenge was opened in the meantime.
 
-    sent: as of `components.widgets.composer`; its document is the challenge.
+    `sent` is a payload of `components.widgets.composer`; its document is the challenge.
     """
     state, text, edited = session.state(ChallengesState), sent.get("text"), sent.get("edited")
     if sent.get("document") != state.challenge or _tool(state) != "text":
@@ -59,7 +59,7 @@ def type_text(session: Session, sent: dict[str, Any]) -> None:
 
 
 def append_token(session: Session, sent: dict[str, Any]) -> None:
-    """Write the token of the clicked bar into the text."""
+    """Append the token of the clicked bar to the text."""
     state, token = session.state(ChallengesState), sent.get("token")
     judged = latest(state)
     if judged is None or _tool(state) != "text" or type(token) is not int or not 0 <= token < len(judged.after):
@@ -84,7 +84,7 @@ def pick_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def turn_concept(session: Session, sent: dict[str, Any]) -> None:
-    """Turn a concept up, on or off. sent: as of `components.widgets.steer`."""
+    """Turn a concept up or off. `sent` is a payload of `components.widgets.steer`."""
     state, judged = session.state(ChallengesState), latest(session.state(ChallengesState))
     concepts = None if judged is None else judged.reading.loaded.concepts
     if concepts is None or _tool(state) != "concepts":
@@ -98,14 +98,16 @@ def turn_concept(session: Session, sent: dict[str, Any]) -> None:
             strength = sent.get("strength")
             if not isinstance(strength, int | float):
                 strength = 0.0 if strengths.get(place) else 1.0
-            concepts.steering(*place, on_slider(strength))  # raises for what does not exist
+            concepts.steering(*place, on_slider(strength))  # raises if the feature does not exist
             strengths.pop(place, None)
             strengths[place] = on_slider(strength)
     _try(session, replace(state.answer, turned=tuple(strengths.items())))
 
 
 def pick_feature(session: Session, sent: dict[str, Any]) -> None:
-    """Pick a token, whose features are listed, or one of these. sent: as of `components.widgets.features`."""
+    """Pick a token to list its features, or pick a listed feature. `sent` is a payload of
+    `components.widgets.features`.
+    """
     state, judged = session.state(ChallengesState), latest(session.state(ChallengesState))
     concepts = None if judged is None else judged.reading.loaded.concepts
     if judged is None or concepts is None or _tool(state) != "feature":
@@ -114,12 +116,12 @@ def pick_feature(session: Session, sent: dict[str, Any]) -> None:
         case {"index": int(index)} if _within(index, len(judged.reading.ids)):
             session.change(ChallengesState, answer=replace(state.answer, token=index))
         case {"place": [int(layer), int(feature)]}:
-            concepts.steering(layer, feature, 0.0)  # raises for what does not exist
+            concepts.steering(layer, feature, 0.0)  # raises if the feature does not exist
             _try(session, replace(state.answer, feature=(layer, feature)))
 
 
 def toggle(session: Session, sent: dict[str, Any]) -> None:
-    """Switch a head on or off, or pick a layer. sent: "row", "column", and "on"."""
+    """Switch a head on or off, or pick a layer. `sent` contains "row", "column" and "on"."""
     state, row, column = session.state(ChallengesState), sent.get("row"), sent.get("column")
     answer, tool = state.answer, _tool(state)
     if tool == "switches" and (head := _head(state, row, column)):
@@ -133,7 +135,7 @@ def toggle(session: Session, sent: dict[str, Any]) -> None:
 
 
 def _try(session: Session, answer: Answer, **changes: Any) -> None:
-    """Set an answer. It is an attempt if the one before was judged and is not right: typing on is none."""
+    """Set an answer. It counts as a new attempt only if the previous one was judged and found wrong."""
     state = session.state(ChallengesState)
     result, judged = state.result, latest(state)
     is_judged = result is not None and isinstance(result.request, JudgeInputs) and result.request.answer == state.answer
@@ -147,7 +149,7 @@ def _tool(state: ChallengesState) -> str | None:
 
 
 def _head(state: ChallengesState, layer: object, head: object) -> tuple[int, int] | None:
-    """The head, if the model has it."""
+    """Return the head if the model has it."""
     judged = latest(state)
     if judged is None:
         return None
@@ -160,7 +162,7 @@ def _within(value: object, count: int) -> TypeGuard[int]:
 
 
 def _request(s: Snapshot) -> JudgeInputs | None:
-    """What is to be judged; None without an open challenge."""
+    """Return the inputs to judge; None without an open challenge."""
     state = s.state(ChallengesState)
     if state.challenge not in BY_KEY or s.loaded is None:
         return None
@@ -168,13 +170,15 @@ def _request(s: Snapshot) -> JudgeInputs | None:
 
 
 def judge_of(loaded: LoadedModel) -> LoadedModel:
-    """The model that judges: the bundled one where the chosen one does not read the language of the texts."""
+    """Return the judging model: the bundled one if the chosen model does not read the language of the texts."""
     return loaded if language_of_model(loaded.name) == "en" else get_model()
 
 
 def judge(request: JudgeInputs) -> Judged:
-    """Read the text, apply the visitor's interventions, and compare with the goal. Raises ValueError as
-    `Reading.of`."""
+    """Read the text, apply the visitor's interventions and compare the result with the goal.
+
+    Raises ValueError like `Reading.of`.
+    """
     challenge = BY_KEY[request.challenge]
     reading = Reading.of(judge_of(request.loaded), challenge.text, request.answer)
     after = challenge.goal.after(reading)

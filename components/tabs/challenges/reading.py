@@ -1,4 +1,4 @@
-"""What the visitor has set for a challenge, and what the model does with it."""
+"""A visitor's answer to a challenge, and the model's pass over its text."""
 
 from __future__ import annotations
 
@@ -21,8 +21,15 @@ MAX_TOKENS = 96
 
 @dataclass(frozen=True)
 class Answer:
-    """text: of the box. off: the heads that are switched off; tried: those that were the only one off at some time.
-    head, token, layer, feature: what was picked last; token is a position. turned: concepts with their strengths."""
+    """The visitor's answer to a challenge.
+
+    Attributes:
+        text: The text of the box.
+        off: Heads that are switched off.
+        tried: Heads that have been the only one off at some time.
+        head, token, layer, feature: The latest pick; `token` is a position.
+        turned: Concepts with their strengths.
+    """
 
     text: str
     off: frozenset[Head] = frozenset()
@@ -34,7 +41,7 @@ class Answer:
     feature: tuple[int, int] | None = None
 
     def fitting(self, config: GPTConfig, n_tokens: int) -> Answer:
-        """The answer without what a model of this shape does not have."""
+        """Return the answer without the parts that a model of this shape lacks."""
 
         def exists(head: Head) -> bool:
             return head[0] < config.n_layer and head[1] < config.n_head
@@ -53,7 +60,9 @@ class Answer:
 class Reading:
     """One pass of the unedited model over the text of an answer.
 
-    start: the text that the challenge begins with. before: (vocab_size,), probabilities of the next token.
+    Attributes:
+        start: The initial text of the challenge.
+        before: Next-token probabilities, (vocab_size,).
     """
 
     loaded: LoadedModel
@@ -66,7 +75,7 @@ class Reading:
     @classmethod
     @torch.inference_mode()
     def of(cls, loaded: LoadedModel, start: str, answer: Answer) -> Reading:
-        """Raises ValueError for a text that is empty, too long, or not in the vocabulary."""
+        """Read the text of an answer. Raises ValueError if it is empty, too long or not in the vocabulary."""
         ids = tuple(prompt_ids(loaded.tokenizer, answer.text))
         limit = min(MAX_TOKENS, loaded.model.config.block_size)
         if not ids:
@@ -84,24 +93,24 @@ class Reading:
 
     @torch.inference_mode()
     def predicted(self, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
-        """(vocab_size,): probabilities of the next token after a text, with interventions."""
+        """Return the next-token probabilities after a text, with interventions, (vocab_size,)."""
         idx = torch.tensor([list(ids)], device=self.loaded.model.device)
         return self.loaded.model(idx, edits=edits)[0, -1].float().softmax(-1).cpu()
 
     def after(self, edits: Edits) -> Tensor:
-        """As `predicted`, after this text."""
+        """Return the next-token probabilities after this text, with interventions, (vocab_size,)."""
         return self.before if edits == Edits() else self.predicted(self.ids, edits)
 
     def patch(self, name: str, token: int, layer: int, text: str | None = None) -> Patch:
-        """An activation at one place of the unedited pass, or of that over another text."""
+        """Return an activation at one place of the unedited pass over this text, or over `text`."""
         ids = self.ids if text is None else prompt_ids(self.tokenizer, text)
         return patch_from(self.loaded.model, ids, name, layer, token)
 
     def weights(self, head: Head) -> Tensor:
-        """(T, T): the attention weights of one head."""
+        """Return the attention weights of one head, (T, T)."""
         return self.trace.layers[head[0]].attn_weights[0, head[1]].float().cpu()
 
     @cached_property
     def circuit(self) -> CopyCircuit:
-        """The heads that copy the end of the text. Raises ValueError where it occurs nowhere before."""
+        """The heads that copy the end of the text. Raises ValueError if the end does not occur earlier in the text."""
         return copy_circuit(self.trace, self.ids)

@@ -1,4 +1,4 @@
-"""The state of the Challenges tab."""
+"""State of the Challenges tab."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpt import LoadedModel
 
 @dataclass(frozen=True)
 class JudgeInputs:
-    """What is to be judged. model: the name of the loaded one."""
+    """The inputs of a judgement. `model` is the name of the loaded model."""
 
     challenge: str
     answer: Answer
@@ -26,7 +26,7 @@ class JudgeInputs:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """after: (vocab_size,), probabilities of the next token with the visitor's interventions."""
+    """A judged answer. `after`: next-token probabilities with the visitor's interventions, (vocab_size,)."""
 
     reading: Reading
     after: Tensor
@@ -35,8 +35,14 @@ class Judged:
 
 @dataclass(frozen=True, eq=False)
 class ChallengesState:
-    """challenge: the key of the open one, "" for none. edited: when the text was typed, in ms of the browser's clock.
-    attempts: answers so far. result: the newest one, which may be of an earlier answer or another challenge."""
+    """State of the Challenges tab.
+
+    Attributes:
+        challenge: Key of the open challenge, or "".
+        edited: Time of the last edit, in milliseconds of the browser's clock.
+        attempts: Number of answers so far.
+        result: The latest result, which may belong to an earlier answer or to another challenge.
+    """
 
     challenge: str = ""
     answer: Answer = field(default_factory=lambda: Answer(""))
@@ -51,14 +57,14 @@ class ChallengesState:
 
 
 def shown(s: Snapshot) -> tuple[Challenge, Judged] | None:
-    """The open challenge with its newest result; None before there is one."""
+    """Return the open challenge with its latest result; None before there is one."""
     state = s.state(ChallengesState)
     challenge, judged = BY_KEY.get(state.challenge), latest(state)
     return None if challenge is None or judged is None else (challenge, judged)
 
 
 def latest(state: ChallengesState) -> Judged | None:
-    """The newest result of the open challenge."""
+    """Return the latest result of the open challenge."""
     result = state.result
     if result is None or not isinstance(result.request, JudgeInputs) or result.request.challenge != state.challenge:
         return None

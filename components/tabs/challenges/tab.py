@@ -1,4 +1,4 @@
-"""The Challenges tab: one challenge at a time, with what it needs."""
+"""The Challenges tab: one challenge at a time, with the tools that it needs."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def build_challenges(events: Events) -> None:
 
 
 def _where(piece: Piece, *parts: Part, **layout: Any) -> Part:
-    """A column that is shown where a goal needs it."""
+    """A column that is visible only if the goal needs it."""
     return column(*parts, name=f"challenge-{piece}", show=partial(shows, piece), **layout)

@@ -1,4 +1,4 @@
-"""The views of the Challenges tab."""
+"""Views of the Challenges tab."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_BARS = 8
 
 
 def head(s: Snapshot) -> dict[str, Any]:
-    """The way through the challenges, and the goal of the open one."""
+    """Show the list of challenges and the goal of the open one."""
     challenge = BY_KEY.get(s.state(ChallengesState).challenge)
     return {
         "open": None if challenge is None else challenge.key,
@@ -55,7 +55,7 @@ def head(s: Snapshot) -> dict[str, Any]:
 
 
 def foot(s: Snapshot) -> dict[str, Any]:
-    """Where the answer stands, and what helps."""
+    """Show how close the answer is, and the hint."""
     state = s.state(ChallengesState)
     challenge, judged = BY_KEY.get(state.challenge), latest(state)
     if challenge is None:
@@ -81,7 +81,7 @@ def _labels(language: Language, *names: str) -> dict[str, str]:
 
 
 def note(s: Snapshot) -> dict[str, Any]:
-    """A note that another model than the bundled one is judged, or why it is not."""
+    """Explain that the bundled model judges instead of the chosen one, or why nothing can be judged."""
     if s.loaded is None or s.loaded.name == DEFAULT_MODEL:
         return {"text": ""}
     names = {"model": short_name(s.loaded.name, s.language), "usual": short_name(DEFAULT_MODEL, s.language)}
@@ -90,7 +90,7 @@ def note(s: Snapshot) -> dict[str, Any]:
 
 
 def box(s: Snapshot) -> dict[str, Any]:
-    """The text of a goal that is reached by writing; tinted by probability where the loss is the goal."""
+    """Show the text box of a writing goal, shaded by probability if the goal is about the loss."""
     state, found = s.state(ChallengesState), shown(s)
     labels = {"name": t("challenges.text", s.language), "placeholder": t("prompt.placeholder", s.language)}
     if found is None or found[0].goal.tool != "text":
@@ -116,7 +116,7 @@ def box(s: Snapshot) -> dict[str, Any]:
 
 
 def text(s: Snapshot) -> dict[str, Any]:
-    """The text of any other goal, with arcs."""
+    """Show the text, with arcs, for all other goals."""
     found = shown(s)
     if found is None or found[0].goal.tool in ("text", "feature"):
         return arcs_data([], "")
@@ -134,7 +134,7 @@ def text(s: Snapshot) -> dict[str, Any]:
 
 
 def heads(s: Snapshot) -> dict[str, Any]:
-    """A picture of each head's attention, where a head is to be picked."""
+    """Show a thumbnail of each head's attention if the visitor picks a head."""
     found = shown(s)
     if found is None or found[0].goal.tool != "head":
         return {}
@@ -152,7 +152,7 @@ def heads(s: Snapshot) -> dict[str, Any]:
 
 
 def toggles(s: Snapshot) -> dict[str, Any]:
-    """The switches of the heads, or the layers to choose from."""
+    """Show the switches of the heads, or the layers to choose from."""
     found = shown(s)
     tool = None if found is None else found[0].goal.tool
     if found is None or tool not in ("switches", "layer", "place"):
@@ -181,14 +181,14 @@ def toggles(s: Snapshot) -> dict[str, Any]:
 
 
 def tool(s: Snapshot) -> dict[str, Any]:
-    """What the switches are."""
+    """Explain the switches."""
     found = shown(s)
     key = "" if found is None else f"challenges.tool.{found[0].goal.tool}"
     return {"text": t(key, s.language) if has_text(key) else ""}
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The most likely next tokens, before and after the visitor's interventions."""
+    """Show the most likely next tokens before and after the visitor's interventions."""
     title, found = t("bars.question", s.language), shown(s)
     if found is None or not found[0].goal.shows_bars:
         return predictions_data(title, "", [])
@@ -208,7 +208,7 @@ def _bar(judged: Judged, i: int, before: np.ndarray, after: np.ndarray, writes: 
 
 
 def concepts(s: Snapshot) -> dict[str, Any]:
-    """The concepts to turn up."""
+    """Show the concepts that can be turned up."""
     found = shown(s)
     if found is None or found[0].goal.tool != "concepts":
         return {"chips": []}
@@ -219,14 +219,14 @@ def concepts(s: Snapshot) -> dict[str, Any]:
         {"place": place, "name": concept_name(loaded, place, s.language), "on": place in strengths}
         for place in ((each.layer, each.feature) for each in offered)
     ]
-    data = {"chips": chips, "labels": steer_labels(s.language)}
+    data: dict[str, Any] = {"chips": chips, "slider": None, "labels": steer_labels(s.language)}
     if turned:
         data |= slider_of(loaded, *turned[-1], s.language)
     return data
 
 
 def features(s: Snapshot) -> dict[str, Any]:
-    """The text, and the features at the picked token."""
+    """Show the text and the features at the picked token."""
     found = shown(s)
     if found is None or found[0].goal.tool != "feature" or found[1].reading.loaded.concepts is None:
         return {"tokens": [], "features": []}
@@ -274,7 +274,7 @@ PIECES: dict[Tool, Piece] = {
 
 
 def shows(piece: Piece, s: Snapshot) -> bool:
-    """Whether the open challenge needs that piece of the tab."""
+    """Return whether the open challenge needs this piece of the tab."""
     challenge = BY_KEY.get(s.state(ChallengesState).challenge)
     if challenge is None:
         return False

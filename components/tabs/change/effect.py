@@ -1,4 +1,4 @@
-"""The effect of edits on a text: both models read the same tokens and their predictions are compared."""
+"""The effect of edits: the unedited and the edited model read the same tokens, and their predictions are compared."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, text
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.background import Progress
 
-MAX_COST_TOKENS = 96  # from the beginning of the text; one forward pass for each head
+MAX_COST_TOKENS = 96  # the first tokens of the text, with one forward pass per head
 
 
 @dataclass(frozen=True, eq=False)
 class ReadText:
     """A text with the states of the unedited model, independent of later changes of the document.
 
-    source: identifies the text. ids: all of it; the model has read the first n_read. states: (n_read, C), after the
-    final norm. own: whether it differs from the text of Write.
+    Attributes:
+        source: Identifies the text.
+        ids: All tokens; the model has read the first n_read.
+        states: Final-norm states, (n_read, C).
+        own: Whether the text differs from the text of Write.
     """
 
     source: Hashable
@@ -44,17 +47,17 @@ class ReadText:
 
     @property
     def following(self) -> tuple[int, ...]:
-        """The ids with a prediction."""
+        """The ids that have a prediction."""
         return self.ids[1 : self.n_read + 1]
 
     @cached_property
     def statistics(self) -> TextStatistics:
-        """Statistics of `following` under the unedited model."""
+        """Return the unedited model's statistics of `following`."""
         return text_statistics(self.loaded.model, self.states[: len(self.following)], self.following)
 
 
 def read_document(document: Generation, source: Hashable, *, own: bool = False) -> ReadText:
-    """A copy of the read part of a document; the text of an edited model is read again by the unedited one."""
+    """Copy the part of a document that has been read. If its model is edited, the unedited model reads it again."""
     states, ids = document.states().clone(), tuple(document.ids)
     if document.edits not in (None, Edits()):
         states = read(document.loaded, ids[: len(states)])
@@ -62,23 +65,26 @@ def read_document(document: Generation, source: Hashable, *, own: bool = False) 
 
 
 def read_prompt(loaded: LoadedModel, ids: Sequence[int], source: Hashable) -> ReadText:
-    """A prompt, read by the unedited model."""
+    """Read a prompt with the unedited model."""
     return ReadText(source, loaded, tuple(ids), len(ids), read(loaded, ids), own=True)
 
 
 @torch.inference_mode()
 def read(loaded: LoadedModel, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
-    """Final-norm states of one forward pass, (T, C)."""
+    """Return the final-norm states of one forward pass, (T, C)."""
     idx = torch.tensor([list(ids)], device=loaded.model.device)
     return loaded.model.hidden_states(idx, edits=edits)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Effect:
-    """The effect of the edits on the predictions for one text.
+    """The effect of edits on the predictions for one text.
 
-    states: (n_read, C), of the edited model. bits: (n_read,), Kullback-Leibler divergence of its predictions from those
-    of the unedited model. before, after: mean surprisal of the text in bits under either model; NaN for one token.
+    Attributes:
+        states: States of the edited model, (n_read, C).
+        bits: Kullback-Leibler divergence of its predictions from the unedited model's, (n_read,).
+        before, after: Mean surprisal of the text under the unedited and the edited model, in bits; NaN for a text of
+            one token.
     """
 
     text: ReadText
@@ -93,7 +99,7 @@ class Effect:
         return self.text.states.nbytes + (0 if self.states is self.text.states else self.states.nbytes)
 
     def probabilities(self, position: int) -> tuple[Tensor, Tensor]:
-        """Predictions of the unedited and of the edited model at a position, (vocab_size,) each."""
+        """Return the predictions of the unedited and the edited model at a position, (vocab_size,) each."""
         model = self.text.loaded.model
         with torch.inference_mode():
             original, edited = (
@@ -115,7 +121,7 @@ def measure(text: ReadText, edits: Edits) -> Effect:
 
 @dataclass(frozen=True, eq=False)
 class HeadCosts:
-    """bits: (n_layer, n_head), the mean divergence caused by switching off each head alone, on n_tokens of a text."""
+    """The mean divergence in bits caused by switching off each head alone, (n_layer, n_head), over n_tokens tokens."""
 
     text: ReadText
     bits: np.ndarray
@@ -124,7 +130,7 @@ class HeadCosts:
 
 @torch.inference_mode()
 def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
-    """Switch off each head in turn, on at most the first MAX_COST_TOKENS of the text."""
+    """Switch off each head in turn, on at most the first MAX_COST_TOKENS tokens of the text."""
     model, config, n = text.loaded.model, text.config, min(MAX_COST_TOKENS, text.n_read)
     bits = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
     streams, against = trace_text(model, text.ids[:n]).layers, kl_bits_from(model, text.states[:n])
@@ -136,7 +142,9 @@ def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
 
 
 def fitting_edits(edits: Edits, loaded: LoadedModel) -> tuple[Edits, Edits]:
-    """The edits that a model supports, and the others. A patch is valid only for the model of its values."""
+    """Split edits into those that a model supports and the others. A patch is valid only for the model it was taken
+    from.
+    """
     kept = edits.fitting(loaded.model.config)
     kept = replace(kept, patches=tuple(patch for patch in kept.patches if is_patch_of_model(loaded.model, patch)))
     return kept, Edits(

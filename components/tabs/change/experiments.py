@@ -1,4 +1,4 @@
-"""Example edits for any model, and descriptions of edits."""
+"""Example edits that work with any model, and descriptions of edits."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ EXPERIMENTS: dict[str, Callable[[GPTConfig], Edits]] = {
     "relu": lambda config: Edits(activation="relu"),
     "other_gelu": lambda config: Edits(activation="gelu_tanh" if config.activation == "gelu" else "gelu"),
 }
-MAX_DESCRIBED = 6  # edits named in a summary; the others are counted
+MAX_DESCRIBED = 6  # edits named in a summary; the rest are counted
 
 
 def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
-    """A phrase for each edit, such as "layer 3 head 2 off"; model-wide edits first. Equal edits of all heads of a
-    layer, or of all layers, are combined."""
+    """Describe each edit by a phrase such as "layer 3 head 2 off", model-wide edits first.
+
+    Equal edits of all heads of a layer, or of all layers, share a phrase.
+    """
     heads, attention, feed = dict(edits.head_scale), dict(edits.attn_scale), dict(edits.mlp_scale)
     found = []
 
@@ -58,7 +60,7 @@ def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[
 
 
 def summary(edits: Edits, config: GPTConfig, language: Language) -> str:
-    """All edits as one phrase; "" for none."""
+    """Describe all edits in one phrase, or "" if there are none."""
     found = describe_edits(edits, config, language)
     more = [t("change.more", language, n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
     return t("change.separator", language).join([*found[:MAX_DESCRIBED], *more])

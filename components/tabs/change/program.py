@@ -1,4 +1,4 @@
-"""The comparison of Change it as a Python program."""
+"""The comparison of Change it, exported as a Python program."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
 def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int) -> str:
-    """A program that generates the text with the unedited and with the edited model, and prints the divergence of their
-    predictions. On the same type of machine it reproduces the texts of the page."""
+    """Write a program that generates the text with the unedited and the edited model and prints how their predictions
+    diverge.
+
+    On the same type of machine it reproduces the texts of the page.
+    """
     load, loading = loading_line(loaded)
     imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []
     patched = [f"# patched from the text {loaded.tokenizer.decode(list(patch.ids or ()))!r}" for patch in edits.patches]
@@ -46,6 +49,6 @@ def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: 
 
 
 def prompt_as_python(tokenizer: Vocabulary, ids: tuple[int, ...]) -> str:
-    """A string literal if encoding it gives these ids, else a list."""
+    """Return a string literal if it encodes to these ids, else a list of the ids."""
     text = prompt_text(tokenizer, ids)
     return repr(text or list(ids))

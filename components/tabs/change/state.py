@@ -1,4 +1,4 @@
-"""The state of Change it."""
+"""State of Change it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.documents.comparison import divergence_index
 from gpt.documents.edit_text import format_edits
 
 PATCHED = ("resid_pre", "attn_out", "mlp_out")  # activations that can be patched on the page
-PROMPT_PAIRS = {  # by the language of a model
+PROMPT_PAIRS = {  # by language of the model
     "en": {
         "names": ("Lily was sad. Tom gave a hug to", "Tom was sad. Lily gave a hug to"),
         "animals": ("Tom saw a big dog. He wanted to play with the", "Tom saw a big cat. He wanted to play with the"),
@@ -32,7 +32,7 @@ PROMPT_PAIRS = {  # by the language of a model
 
 @dataclass(frozen=True)
 class WrittenText:
-    """A generated text, prompt included. lines: of its token strip."""
+    """A generated text, prompt included. `lines` are the lines of its token strip."""
 
     key: str = ""
     ids: tuple[int, ...] = ()
@@ -41,10 +41,11 @@ class WrittenText:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPair:
-    """The texts of the unedited and of the edited model for one prompt and seed.
+    """The texts of the unedited and the edited model for one prompt and seed.
 
-    version: of the text of Write at that time. read: the unedited model's text with its states, None during
-    generation.
+    Attributes:
+        version: Version of the text of Write when they were generated.
+        read: The unedited model's text with its states; None during generation.
     """
 
     version: tuple[int, int]
@@ -62,7 +63,7 @@ class WrittenPair:
 
 @dataclass(frozen=True, eq=False)
 class DroppedEdits:
-    """Edits that the model of the text does not support. config: of the model they were made for."""
+    """Edits that the text's model does not support. `config` belongs to the model they were made for."""
 
     edits: Edits
     config: GPTConfig
@@ -80,8 +81,12 @@ class PromptPair:
 
 @dataclass(frozen=True, eq=False)
 class Sweeps:
-    """Results of activation patching for a pair of prompts. choices: likely answers, (label, id); by_name: by patched
-    activation."""
+    """Activation patching results for a pair of prompts.
+
+    Attributes:
+        choices: Likely answers as (label, id).
+        by_name: Sweeps by the name of the patched activation.
+    """
 
     loaded: LoadedModel
     pair: PromptPair
@@ -91,13 +96,16 @@ class Sweeps:
 
 @dataclass(frozen=True)
 class ChangeState:
-    """effect: of the session's edits on a text, see `text_source`. position: in a text other than that of Write.
+    """State of Change it.
 
-    tried_on: a prompt of `Session.edits_on`, and the version of the text of Write for which it is valid.
-    experiment: the last chosen one, until the edits change.
-    n_switched: number of handled clicks on the switches.
-    clean, corrupted, answer, other, patched: what the controls of activation patching say; cell: (layer, position) of
-    its map.
+    Attributes:
+        effect: Effect of the session's edits on a text, see `text_source`.
+        position: Selected position in a text that differs from Write's.
+        tried_on: A prompt of `Session.edits_on`, valid for this version of Write's text.
+        experiment: The last chosen experiment, until the edits change.
+        n_switched: Number of handled clicks on the switches.
+        clean, corrupted, answer, other, patched: Values of the controls of activation patching.
+        cell: Selected cell of its map, (layer, position).
     """
 
     effect: Effect | None = None
@@ -122,7 +130,7 @@ class ChangeState:
     trouble: Exception | None = None
 
     def prompts(self, model: str) -> tuple[str, str]:
-        """The prompts to patch: until they are typed, an example that fits the model."""
+        """Return the prompts to patch: an example that fits the model, until the visitor types others."""
         clean, corrupted = next(iter(PROMPT_PAIRS[language_of_model(model)].values()))
         return clean if self.clean is None else self.clean, corrupted if self.corrupted is None else self.corrupted
 
@@ -136,19 +144,19 @@ class ChangeState:
 
     @property
     def text(self) -> ReadText | None:
-        """The text of the measurement."""
+        """The measured text."""
         return None if self.effect is None else self.effect.text
 
 
 def selected_position(s: Snapshot, text: ReadText) -> int:
-    """The selected position of the measured text, at most the last one that the model has read."""
+    """Return the selected position of the measured text, at most the last one that the model has read."""
     last = text.n_read - 1
     position = s.state(ChangeState).position if text.own else s.selection.position
     return last if position == NEWEST else min(position, last)
 
 
 def written_pair(s: Snapshot) -> WrittenPair | None:
-    """Both texts while they are generated, or if they belong to the current text of Write."""
+    """Return both texts while they are generated, or if they belong to the current text of Write."""
     state = s.state(ChangeState)
     if s.text is None or state.written is None:
         return None
@@ -156,13 +164,13 @@ def written_pair(s: Snapshot) -> WrittenPair | None:
 
 
 def is_stale(s: Snapshot) -> bool:
-    """Whether the edited model's text was generated with other edits than the current ones."""
+    """Return whether the edited model's text was generated with edits other than the current ones."""
     pair = written_pair(s)
     return pair is not None and pair.read is not None and format_edits(pair.edits) != format_edits(s.edits)
 
 
 def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
-    """Ids of the prompt for the edits; () for the text of Write."""
+    """Return the prompt ids to try the edits on; () for the text of Write."""
     tried_on = s.state(ChangeState).tried_on
     stale = tried_on is not None and s.edits_on is tried_on[0] and (s.text is None or s.text.version != tried_on[1])
     return () if stale else s.edits_on

@@ -1,4 +1,4 @@
-"""Two documents that continue one prompt or two, and the selection in them."""
+"""Two documents that continue one prompt or two, with a selected position in each."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ CHUNK = 16  # positions compared between two updates
 
 
 class Pair:
-    """Two continuations of one prompt or two; they grow during generation.
+    """Two continuations, of one prompt or two, that grow during generation.
 
-    comparison: where they diverge and by how much. statistics: of the tokens of each. positions: the selected position
-    of each column; None for the last position before they diverge, or the last of all; with two prompts, for the last
-    of each prompt.
+    Attributes:
+        comparison: Where they diverge and by how much.
+        statistics: Statistics of each document's tokens.
+        positions: Selected position of each column. None selects the last position before they diverge, or the last one
+            of all; with two prompts, the end of each prompt.
     """
 
     def __init__(
@@ -33,17 +35,17 @@ class Pair:
         self.positions: list[int | None] = [None, None]
 
     def read(self) -> None:
-        """Let both models read their text."""
+        """Run both models over their text."""
         for document in self.documents:
             document.read()
 
     def measure(self) -> Iterator[int]:
-        """Compare the predictions at each position that both have read; yields the number of compared positions."""
+        """Compare the predictions at each position that both models have read; yields the number compared so far."""
         while self.comparison.measure(CHUNK):
             yield len(self.comparison.divergences)
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
-        """Generate both texts, one token of each at a time, until they end."""
+        """Generate both texts, one token each per step, until they end."""
         for steps in paired_steps(*self.documents, *self.params, max_new_tokens):
             for side, step in enumerate(steps):
                 if step is not None:
@@ -53,17 +55,17 @@ class Pair:
             yield steps
 
     def stop(self) -> None:
-        """Note that no more steps are taken."""
+        """Record that generation has stopped."""
         self.finish_reasons = [reason or "stopped" for reason in self.finish_reasons]
 
     @property
     def position(self) -> int | None:
-        """The selected position if both columns have the same one."""
+        """The selected position if it is the same in both columns, else None."""
         left, right = self.at(0), self.at(1)
         return left if self.comparison.comparable and left == right else None
 
     def at(self, side: int) -> int:
-        """The selected position of a column."""
+        """Return the selected position of a column."""
         document, chosen = self.documents[side], self.positions[side]
         last = document.n_read - 1
         if chosen is None and self.prompts[0] != self.prompts[1]:
@@ -74,9 +76,9 @@ class Pair:
         return min(chosen, last)
 
     def select(self, position: object, side: int | None = None) -> bool:
-        """Select a position; in one column only if the tokens of both have nothing in common.
+        """Select a position, in one column only if the two texts have no tokens in common.
 
-        position: from the browser, may be anything; returns False if it does not exist.
+        `position` is unvalidated browser input. Returns False if it does not exist.
         """
         sides = (0, 1) if self.comparison.comparable or side is None else (side,)
         longest = max(self.documents[each].n_read for each in sides)
@@ -87,7 +89,7 @@ class Pair:
         return True
 
     def stages(self, side: int, position: int) -> Stages:
-        """The distribution after a position of a column with its settings."""
+        """Return the distribution after a position of a column, under its settings."""
         document = self.documents[side]
         previous_ids = document.ids[: position + 1]
         return distribution(document.logits(position), self.params[side], previous_ids=previous_ids)

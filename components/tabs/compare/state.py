@@ -1,4 +1,4 @@
-"""The state of the Compare tab."""
+"""State of the Compare tab."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_WIDTH = 8  # beams
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """Settings of one column. model: "" for the page's."""
+    """Settings of one column. An empty model name stands for the page's model."""
 
     model: str = ""
     temperature: float = LIMITS["temperature"].default
@@ -43,7 +43,7 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """What both parts of the tab run. job: what is running. notice: a remark about the newest, or its error."""
+    """A run of either part of the tab: the active job, and a remark or error about the latest one."""
 
     job: Job | None = None
     notice: Message | Exception | None = None
@@ -55,11 +55,17 @@ class RunState:
 
 @dataclass(frozen=True, eq=False)
 class CompareState(RunState):
-    """part: the open one. prompt: of both parts, None for that of Write; right_prompt: None for the same. columns:
-    their settings. ran: what the last run was made with.
+    """State of the side-by-side comparison.
 
-    pair: the generated texts, which grow; pair_version changes with each token.
-    measured: positions compared so far, and in total, during the measurement.
+    Attributes:
+        part: The open part of the tab.
+        prompt: Prompt of both parts; None for the prompt of Write.
+        right_prompt: Prompt of the right column; None if it equals the left one.
+        columns: Settings of each column.
+        ran: Inputs of the last run.
+        pair: The generated texts, which grow in place.
+        pair_version: Changes with each token.
+        measured: Number of positions compared so far and in total, during the measurement.
     """
 
     part: Part = "sides"
@@ -79,8 +85,14 @@ class CompareState(RunState):
 
 @dataclass(frozen=True, eq=False)
 class BeamState(RunState):
-    """The beam search: its settings, whether one has begun, the newest, which grows, and the selected candidate, None
-    for the best. version changes with each step."""
+    """State of the beam search.
+
+    Attributes:
+        begun: Whether a search has ever started.
+        search: The latest search, which grows in place.
+        version: Changes with each step.
+        chosen: Selected candidate; None for the best one.
+    """
 
     width: int = 3
     penalty: float = 1.0
@@ -92,7 +104,7 @@ class BeamState(RunState):
 
 
 def prompts(s: Session | Snapshot) -> tuple[str, str]:
-    """The prompts of the columns; the left one is also that of the beam search."""
+    """Return the prompts of both columns. The beam search uses the left one."""
     state = s.state(CompareState)
     left = s.next_prompt if state.prompt is None else state.prompt
     return left, left if state.right_prompt is None else state.right_prompt

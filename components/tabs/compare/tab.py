@@ -1,4 +1,4 @@
-"""The Compare tab: two continuations side by side, each with its settings, or the tree of a beam search."""
+"""The Compare tab: two continuations side by side, each with its own settings, or the tree of a beam search."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ NAME = "compare"
 
 
 def build_compare(events: Events, tab: gr.Tab) -> None:
-    """Build and wire the tab; each part runs an example when it is first opened."""
+    """Build and wire the tab. Each part runs an example the first time it is opened."""
     card = Card(
         "compare",
         _prompt(),
@@ -65,7 +65,7 @@ def _part(s: Snapshot) -> state.Part:
 
 
 def _prompt() -> Part:
-    """The prompt of both parts, and which part is open."""
+    """The prompt of both parts, and the choice of the open part."""
     part = choice(
         "compare-part",
         lambda s: [(t(f"compare.{each}", s.language), each) for each in get_args(state.Part)],
@@ -98,7 +98,7 @@ def _prompt() -> Part:
 
 
 def _side_by_side() -> Part:
-    """Two columns, and how they differ."""
+    """Two columns and their differences."""
     presets = [
         button(f"compare-{name}", f"compare.preset.{name}", partial(handlers.run_preset, name), queue="model")
         for name in PRESETS
@@ -133,7 +133,7 @@ def _side_by_side() -> Part:
 
 
 def _bars(side: state.Side) -> Part:
-    """What one side predicted."""
+    """The predictions of one side."""
     bars = chart(f"compare-{side}-bars")
     return column(caption(f"compare.{side}"), bars, classes="gb-compare-side")
 
@@ -191,7 +191,7 @@ def _beam_setting(name: str, s: Snapshot) -> Any:
 
 
 def _beam_search() -> Part:
-    """The tree of a beam search and the finished texts."""
+    """The tree of a beam search and its finished texts."""
     steps = {"width": 1, "penalty": 0.1, "length": 1}
     sliders = [
         slider(
@@ -227,7 +227,7 @@ def _beam_search() -> Part:
 
 
 def _run_buttons(name: str, label: str, start: Any, stop_name: str, run: type[RunState]) -> Part:
-    """Start and Stop; what runs ends by itself once it is stopped, with what is left to show."""
+    """Start and Stop buttons. A stopped run still shows its last results before it ends."""
     return row(
         button(name, label, start, queue="model", enabled=lambda s: not s.state(run).busy, primary=True),
         button(stop_name, "stop", partial(stop, run), enabled=lambda s: s.state(run).busy),

@@ -1,1 +1,1 @@
-"""Concepts, in Why?: what the model thinks of at each word, where else it does, and what that does."""
+"""The Concepts tab in Why?: the concepts active at each word, where else they are active, and what they do."""

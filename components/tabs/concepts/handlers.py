@@ -1,4 +1,4 @@
-"""The event handlers and the analysis of Concepts."""
+"""Event handlers and analysis of Concepts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
-MAX_TOKENS = 256  # of the text, before the selected one and it
+MAX_TOKENS = 256  # up to and including the selected token
 MAX_FOUND = 12
 
 
@@ -31,7 +31,7 @@ def choose_layer(session: Session, layer: object) -> None:
 
 
 def pick(session: Session, sent: dict[str, Any]) -> None:
-    """Select a token in every tab, or look at a feature. sent: "index" or "place", of unchecked content."""
+    """Select a token in every tab, or open a feature. `sent` contains "index" or "place", both unvalidated."""
     if "index" in sent:
         session.select(position=sent["index"])
         return
@@ -45,7 +45,7 @@ def pick(session: Session, sent: dict[str, Any]) -> None:
 
 
 def search(session: Session, query: object) -> None:
-    """Search features by a word."""
+    """Search for features by a word."""
     loaded = session.loaded
     if not isinstance(query, str) or loaded is None or loaded.concepts is None:
         return
@@ -55,7 +55,7 @@ def search(session: Session, query: object) -> None:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """What is not known of the text; None during generation, and for a model without concepts."""
+    """Return what is still to be measured on the text; None during generation and for a model without concepts."""
     if s.text is None or s.text.n_read == 0 or s.generating or s.text.loaded.concepts is None:
         return None
     missing = concepts.wanted(s)
@@ -70,7 +70,7 @@ def _lacks(s: Snapshot, text: Text) -> bool:
 
 
 def measure(session: Session) -> Iterator[None]:
-    """Read the activities on the text, and what it would be without what is turned up."""
+    """Measure the activities on the text, and the prediction without the concepts that are turned up."""
     with session.lock.reading():
         s = session.snapshot()
     if s.text is None or wanted(s) is None:
@@ -84,7 +84,7 @@ def measure(session: Session) -> Iterator[None]:
 
 
 def activities(text: Text, position: int) -> Activities:
-    """The activities on up to MAX_TOKENS tokens around a position."""
+    """Measure the activities on up to MAX_TOKENS tokens around a position."""
     loaded, ids = text.loaded, text.ids[: text.n_read]
     assert loaded.concepts is not None
     first = max(0, min(position - MAX_TOKENS // 2, len(ids) - MAX_TOKENS))

@@ -1,4 +1,4 @@
-"""The state of Concepts."""
+"""State of Concepts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.state.text import Text
 
 @dataclass(frozen=True, eq=False)
 class Activities:
-    """Activity of the features on the tokens of a text from position `first` on: by layer, (T, n)."""
+    """Activity of the features on the tokens of a text, starting at position `first`: one array (T, n) per layer."""
 
     text: Text
     first: int
@@ -25,8 +25,15 @@ class Activities:
 
 @dataclass(frozen=True, eq=False)
 class ConceptsState:
-    """layer: whose features are listed, None for the last. chosen: the feature that is looked at. query: a word that
-    features are searched by. found: what that found. shown: the activities that all is drawn from."""
+    """State of Concepts.
+
+    Attributes:
+        layer: Layer whose features are listed; None for the last one.
+        chosen: The open feature.
+        query: The word that is searched for.
+        found: Search results.
+        shown: The activities that all views are drawn from.
+    """
 
     layer: int | None = None
     chosen: Place | None = None

@@ -1,4 +1,4 @@
-"""The tab Concepts, in Why?: its cards. It computes while it is open and nothing is being generated."""
+"""The Concepts tab in Why?. It measures while it is open and nothing is being generated."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build_concepts(events: Events) -> None:
                 labelled=True,
                 value=lambda s: s.cached(layer_of),
                 on=handlers.choose_layer,
-                show=lambda s: _has_concepts(s) and not s.state(ConceptsState).query,  # a search finds in all layers
+                show=lambda s: _has_concepts(s) and not s.state(ConceptsState).query,  # a search covers all layers
             ),
             text_box(
                 "concepts-search",

@@ -1,4 +1,4 @@
-"""The views of Concepts."""
+"""Views of Concepts."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from gpt.analysis.concepts import Snippet
 
 MAX_FEATURES = 10
 MAX_BARS = 9
-N_EXAMPLES = 5  # tokens in the sentence about a feature
-MAX_SHARE = 0.1  # of all tokens; features that are active on more are not listed, as they stand for no idea
-FULL = 255  # the deepest tint
+N_EXAMPLES = 5  # tokens quoted in the sentence about a feature
+MAX_SHARE = 0.1  # Features that are active on a larger share of all tokens stand for no idea and are not listed.
+FULL = 255  # the darkest tint
 
 
 def layer_of(s: Snapshot) -> int | None:
-    """The layer whose features are listed."""
+    """Return the layer whose features are listed."""
     concepts, layer = concepts_of(s), s.state(ConceptsState).layer
     if concepts is None:
         return None
@@ -49,7 +49,7 @@ def layer_of(s: Snapshot) -> int | None:
 
 
 def places_of(s: Snapshot) -> list[Place]:
-    """The features that the search found, or those that are strongest at the selected token."""
+    """Return the features found by the search, or the strongest ones at the selected token."""
     state, concepts, layer = s.state(ConceptsState), concepts_of(s), s.cached(layer_of)
     if state.query:
         return list(state.found)
@@ -64,7 +64,7 @@ def places_of(s: Snapshot) -> list[Place]:
 
 
 def features(s: Snapshot) -> dict[str, Any]:
-    """The text and the listed features, with the tint of each along the text."""
+    """Show the text and the listed features, with the tint of each feature along the text."""
     state = s.state(ConceptsState)
     if s.text is None or concepts_of(s) is None:
         return {"tokens": [], "features": []}
@@ -95,7 +95,7 @@ def features(s: Snapshot) -> dict[str, Any]:
 
 
 def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
-    """value: length of its bar, 0 to 1."""
+    """Return one row of the list. `value` is the length of its bar, 0 to 1."""
     assert s.text is not None
     name = concept_name(s.text.loaded, place, s.language)
     says = t("concepts.feature", s.language, name=name, layer=place[0])
@@ -103,7 +103,7 @@ def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
 
 
 def _along(s: Snapshot, place: Place) -> np.ndarray:
-    """The activity of a feature along the text, of its natural strength, 0 to 1."""
+    """Return the activity of a feature along the text, relative to its natural strength, 0 to 1."""
     shown, concepts = s.state(ConceptsState).shown, concepts_of(s)
     assert shown is not None
     assert concepts is not None
@@ -113,7 +113,7 @@ def _along(s: Snapshot, place: Place) -> np.ndarray:
 
 
 def lead(s: Snapshot) -> dict[str, Any]:
-    """What the model thinks of at the selected token."""
+    """Name the concepts that are active at the selected token."""
     concepts, state = concepts_of(s), s.state(ConceptsState)
     if s.text is None:
         return {"text": t("error.no_text", s.language)}
@@ -133,7 +133,7 @@ def lead(s: Snapshot) -> dict[str, Any]:
 
 
 def evidence(s: Snapshot) -> dict[str, Any]:
-    """Where the chosen feature is strong in other texts."""
+    """Show snippets of other texts in which the chosen feature is strong."""
     place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
     if s.text is None or concepts is None or place is None or place[0] not in concepts.dictionaries:
         return {"snippets": []}
@@ -151,7 +151,7 @@ def _snippet(s: Snapshot, snippet: Snippet) -> list[tuple[str, float]]:
 
 
 def title(s: Snapshot) -> dict[str, Any]:
-    """The name of the chosen feature."""
+    """Return the name of the chosen feature."""
     place = s.state(ConceptsState).chosen
     if s.text is None or place is None or concepts_of(s) is None:
         return {"text": ""}
@@ -159,7 +159,7 @@ def title(s: Snapshot) -> dict[str, Any]:
 
 
 def about(s: Snapshot) -> dict[str, Any]:
-    """How often the chosen feature is active, on which words, and what it makes likelier."""
+    """Describe how often the chosen feature is active, on which words, and what it makes likelier."""
     place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
     if s.text is None or concepts is None or place is None:
         return {"text": ""}
@@ -170,7 +170,9 @@ def about(s: Snapshot) -> dict[str, Any]:
 
 
 def slider(s: Snapshot) -> dict[str, Any]:
-    """The slider of the chosen feature, and how the text goes on without and with what is turned up."""
+    """Show the slider of the chosen feature, and how the text continues with and without the concepts that are turned
+    up.
+    """
     place = s.state(ConceptsState).chosen
     if s.text is None or place is None or concepts_of(s) is None:
         return {"chips": []}
@@ -180,7 +182,7 @@ def slider(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The next tokens with what is turned up, and behind them without it."""
+    """Show the next tokens with the concepts that are turned up, and behind them the ones without."""
     name = t("concepts.bars", s.language)
     if s.text is None or s.text.n_read == 0 or s.state(ConceptsState).chosen is None:
         return predictions_data(name, "", [])

@@ -1,1 +1,1 @@
-"""The Build tab: the course in which a person writes a GPT, checked and opened in the page."""
+"""The Build tab: a course in which the learner writes a GPT; the page checks the program and opens it as a model."""

@@ -1,4 +1,4 @@
-"""The event handlers of the Build tab."""
+"""Event handlers of the Build tab."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from gpt.inference.threads import threads_for
 from gpt.models.registry import add_loaded
 from gpt.tokenizer import prompt_ids
 
-MY_GPT = "my-gpt"  # the name of the learner's model
+MY_GPT = "my-gpt"  # name of the learner's model
 
 checker = cache(Checker)  # its reference model is loaded on first use
 
 
 def check(course: Path, session: Session) -> Iterator[None]:
-    """Check the program in a folder up to the first step that is not done; each verdict is shown when it is there."""
+    """Check the program in a folder up to the first unfinished step, showing each verdict as soon as it is known."""
 
     def work(progress: Progress) -> None:
-        language_of(course)  # raises where no course was started
+        language_of(course)  # raises if no course was started
         found: list[Verdict] = []
-        with threads_for(0):  # the same sums as in the learner's process
+        with threads_for(0):  # as many threads as the learner's process, for identical sums
             for verdict in checker().check(
                 course / PROGRAM, list(STEPS.values()), lambda: progress(len(found), len(STEPS))
             ):
@@ -49,17 +49,17 @@ def check(course: Path, session: Session) -> Iterator[None]:
 
 
 def open_mine(course: Path, session: Session) -> Iterator[None]:
-    """Open the learner's program as a model, with the text at hand."""
+    """Open the learner's program as a model, and keep the current text."""
     yield from open_model(lambda: open_program(MY_GPT, course / PROGRAM, checker().reference), session)
 
 
 def open_example(name: str, session: Session) -> Iterator[None]:
-    """Open a broken variant of the solution as a model, with the text at hand. name: a key of `BROKEN`."""
+    """Open a broken variant of the solution as a model, and keep the current text. `name` is a key of `BROKEN`."""
     yield from open_model(lambda: open_broken(name, checker().reference), session)
 
 
 def open_model(make: Callable[[], LoadedModel], session: Session) -> Iterator[None]:
-    """List a model, and go to Write with it."""
+    """Add a model to the list and open Write with it."""
 
     def steps(job: Job) -> Generator[None]:
         session.change(BuildState, opening=True)

@@ -1,4 +1,4 @@
-"""The state of the Build tab."""
+"""State of the Build tab."""
 
 from __future__ import annotations
 
@@ -8,13 +8,18 @@ from components.state.jobs import Job
 from gpt.course.check import Verdict
 from gpt.course.steps import STEPS
 
-OPENS = "8"  # the step after which the program is a GPT
+OPENS = "8"  # after this step the program is a GPT
 
 
 @dataclass(frozen=True, eq=False)
 class BuildState:
-    """verdicts: of the last check, by step, up to the first that is not ok. opening: whether the job opens a model
-    instead of checking. notice: an error."""
+    """State of the Build tab.
+
+    Attributes:
+        verdicts: Verdicts of the last check, by step, up to the first that is not ok.
+        opening: Whether the job opens a model instead of checking.
+        notice: An error.
+    """
 
     verdicts: tuple[Verdict, ...] = ()
     opening: bool = False
@@ -27,7 +32,7 @@ class BuildState:
 
     @property
     def failed(self) -> Verdict | None:
-        """The first step that is not done; None if none was found."""
+        """The verdict of the first unfinished step; None if all checked steps are done."""
         return next((verdict for verdict in self.verdicts if verdict.state != "ok"), None)
 
     @property

@@ -1,4 +1,4 @@
-"""The Build tab: builds it."""
+"""The Build tab."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ COMMANDS = f"python -m gpt.course start {FOLDER}\npython -m gpt.course watch {FO
 
 
 def build_course(events: Events, course: Path | None) -> None:
-    """Build and wire the tab. course: the folder of the learner's program; None where others can open the page, since
-    the program would run there."""
+    """Build and wire the tab.
+
+    `course` is the folder of the learner's program. It is None on pages that others can open, since the program would
+    run on this machine.
+    """
     commands = code_text("build-commands", "build.commands", lambda s: COMMANDS)
     if course is None:
         card = Card("build", question("build.question"), lead("build.lead"), lead("build.elsewhere"), commands)

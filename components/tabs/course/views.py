@@ -1,4 +1,4 @@
-"""The views of the Build tab."""
+"""Views of the Build tab."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from components.errors import localize_error
 from components.figures.maps import grid
 from components.i18n import Language, t
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.course.state import BuildState
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt.course.check import Verdict
 from gpt.course.feedback import differs
 from gpt.course.step import Words
 from gpt.course.steps import STEPS
 
-ROWS, COLUMNS = 16, 24  # of a tensor, around the first wrong cell
+ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number of a tensor
 
 
 def spoken(words: Words | None, language: Language) -> str:
-    """A sentence of the course; English in a language that it lacks."""
+    """Return a sentence of the course, in English if it has no translation."""
     return "" if words is None else (words.zh if language == "zh" else words.en)
 
 
 def path(s: Snapshot) -> dict[str, Any]:
-    """A row for each step: its title, and whether it is done."""
+    """List the steps, each with its title and whether it is done."""
     state = s.state(BuildState)
     found = {verdict.step.key: verdict.state for verdict in state.verdicts}
     rows = [
@@ -50,12 +50,11 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    problem = s.state(BuildState).notice
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    return sentence_data(s.state(BuildState).notice, s.language)
 
 
 def test(s: Snapshot) -> dict[str, Any]:
-    """Which step is next, and which of its tests failed."""
+    """Name the next step, or the test that failed."""
     verdict = s.state(BuildState).failed
     if verdict is None or verdict.test is None:
         return {"text": ""}
@@ -65,7 +64,7 @@ def test(s: Snapshot) -> dict[str, Any]:
 
 
 def problem(s: Snapshot) -> dict[str, Any]:
-    """What is wrong; of a gap, what to write."""
+    """Describe the problem, or what to write if the step is still empty."""
     verdict = s.state(BuildState).failed
     if verdict is None:
         return {"text": ""}
@@ -95,7 +94,7 @@ def received(s: Snapshot) -> dict[str, Any]:
 
 
 def map_of(verdict: Verdict | None, which: Literal["expected", "received"], language: Language) -> dict[str, Any]:
-    """The numbers that a test expected or received, around the first wrong one, which is framed."""
+    """Show the numbers that a test expected or received, around the first wrong one, which is framed."""
     if verdict is None or verdict.test is None:
         return chart_data(None, "")
     expected, received = verdict.expected, verdict.received
@@ -122,7 +121,7 @@ def map_of(verdict: Verdict | None, which: Literal["expected", "received"], lang
 
 
 def wrong_cell(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...] | None:
-    """The index of the first number that differs; None where the shapes do."""
+    """Return the index of the first number that differs; None if the shapes differ."""
     if expected.shape != received.shape or expected.dim() == 0:
         return None
     cells = differs(expected, received, tolerance).nonzero()
@@ -130,8 +129,10 @@ def wrong_cell(expected: Tensor, received: Tensor, tolerance: float) -> tuple[in
 
 
 def window(values: Tensor, wrong: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, int]]:
-    """ROWS x COLUMNS numbers of a tensor around a cell, by default its first, and the first row and column of them.
-    Infinite ones are NaN."""
+    """Cut ROWS x COLUMNS numbers out of a tensor around a cell, by default its first.
+
+    Returns them, with infinite values as NaN, and the index of their first row and column.
+    """
     cell = wrong or (0,) * values.dim()
     plane = values[cell[:-2]] if values.dim() > 2 else values if values.dim() == 2 else values[None]
     place = (cell[-2] if len(cell) > 1 else 0, cell[-1])

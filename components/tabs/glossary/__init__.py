@@ -1,1 +1,1 @@
-"""The Words tab: each technical word of the page with its definition."""
+"""The Words tab: every technical term of the page with its definition."""

@@ -1,4 +1,4 @@
-"""The Words tab: builds it."""
+"""The Words tab."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ def build_glossary(events: Events) -> None:
 
 
 def rows(s: Snapshot) -> dict[str, Any]:
-    """A row per word, in the order of the file."""
+    """List the terms in the order of the file."""
     head = [t("glossary.word", s.language), t("glossary.says", s.language)]
     return {"rows": [head, *([term["word"], term["says"]] for term in GLOSSARY[s.language])]}

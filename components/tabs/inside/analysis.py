@@ -1,4 +1,4 @@
-"""The analysis of the Inside tab: records the text as it grows, and computes what the open part needs."""
+"""Analysis of the Inside tab: records the text as it grows and computes what the open part needs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
 LONG_PASS_WORK = 1e10  # multiplications; a larger pass shows a progress message
-OVERVIEW_SECONDS = 0.2  # of one round
-ROLLOUT_SECONDS = 0.3  # of one round
-FOLLOWING_SECONDS = 0.4  # between two rounds while the text is being written
-PAUSE_FACTOR = 3  # minimum pause between two rounds, in units of the duration of a round
+OVERVIEW_SECONDS = 0.2  # per round
+ROLLOUT_SECONDS = 0.3  # per round
+FOLLOWING_SECONDS = 0.4  # pause between two rounds during generation
+PAUSE_FACTOR = 3  # minimum pause between two rounds, as a multiple of a round's duration
 POLL_SECONDS = 0.02
 
 
 def analysis(max_bytes: int) -> Analysis:
-    """The analysis for a page with this memory limit per visitor."""
+    """Return the analysis for a page with this memory limit per visitor."""
 
     def run(session: Session) -> Iterator[None]:
         yield from record(session, max_bytes)
@@ -36,7 +36,9 @@ def analysis(max_bytes: int) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """Identifies what is missing by what is present, so that it changes with every round and not with every token."""
+    """Identify what is missing by what is already there, so that the value changes with every round, not with every
+    token.
+    """
     text, state = s.text, s.state(InsideState)
     if text is None or text.n_read == 0:
         return None
@@ -47,7 +49,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 
 def record(session: Session, max_bytes: int) -> Iterator[None]:
-    """One round: update the recording, and compute one portion of what the open part needs."""
+    """Run one round: update the recording, and compute one portion of what the open part needs."""
     with session.lock.reading():
         s = session.snapshot()
     text, began = s.text, time.perf_counter()
@@ -72,8 +74,10 @@ def record(session: Session, max_bytes: int) -> Iterator[None]:
 
 
 def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
-    """The recording to extend. Views must not draw what the extension overwrites, and two recordings are never kept in
-    memory."""
+    """Return the recording to extend.
+
+    Views must not draw what the extension overwrites, and two recordings must never be in memory at once.
+    """
     before = session.state(InsideState).recording
     if before is None or before.document is not text.document:
         nothing = dict.fromkeys(("recording", "overview", "skeleton", "position_trace", "rollout"))
@@ -85,7 +89,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
 
 
 def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
-    """What the film and the open part need besides a complete recording; None for nothing."""
+    """Return what the film and the open part still need once the recording is complete; None for nothing."""
     if s.film is not None:
         position = recorded_position(s, recording)
         if not has_film(state, recording, position):
@@ -107,7 +111,7 @@ def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
 
 
 def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str, Any]:
-    """New fields of the state: one portion of what the film and the open part need."""
+    """Compute one portion of what the film and the open part need, and return the new fields of the state."""
     computed: dict[str, Any] = {}
     if s.film is not None:
         loaded, stories = recording.document.loaded, state.stories
@@ -129,24 +133,24 @@ def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str,
 
 
 def has_film(state: InsideState, recording: Recording, position: int) -> bool:
-    """Whether the results that the film needs belong to this model and position."""
+    """Return whether the film's results belong to this model and position."""
     trace, stories = state.position_trace, state.stories
     is_of_model = stories is not None and stories.loaded is recording.document.loaded
     return is_of_model and trace is not None and trace.is_at(recording, position)
 
 
 def shows_skeleton(s: Snapshot) -> bool:
-    """Whether the skeleton is shown: it was chosen for the current model."""
+    """Return whether the skeleton is shown, i.e. was chosen for the current model."""
     return s.text is not None and s.state(InsideState).skeleton_of == s.text.loaded.name
 
 
 def recorded_position(s: Snapshot, recording: Recording) -> int:
-    """The selected position, at most the last recorded one."""
+    """Return the selected position, at most the last recorded one."""
     return 0 if s.text is None else min(s.text.at(s.selection), recording.length - 1)
 
 
 def _pause(session: Session, seconds: float) -> None:
-    """Pause during generation while nothing is selected."""
+    """Pause during generation, as long as nothing is selected."""
 
     def looked_at() -> tuple[Any, ...]:
         return session.tab, session.selection, session.state(InsideState)

@@ -1,4 +1,4 @@
-"""The beats of the film: three acts, told in the picture of the machine."""
+"""The beats of the film: three acts, set in the picture of the machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ from dataclasses import dataclass
 class Beat:
     """One beat of the film.
 
-    name: of its texts, "film.<name>" and "film.<name>.title". act: from 1. seconds: how long it takes. view: the parts
-    of the picture that the camera shows; a model may lack some. more: the parts whose texts tell the details.
+    Attributes:
+        name: Names its texts, "film.<name>" and "film.<name>.title".
+        act: Number of its act, from 1.
+        seconds: Its duration.
+        view: Parts of the picture that the camera shows; some models lack some of them.
+        more: Parts whose texts explain the details.
     """
 
     name: str
@@ -37,7 +41,7 @@ BEATS = (
 )
 NAMES = tuple(beat.name for beat in BEATS)
 
-# The beats of links that name one by its number
+# Beats of older links, which refer to a beat by number.
 NUMBERED = (
     *("ending", "rows", "rows", "rows", "ask", "ask", "answer", "answer", "answer"),
     *("mix", "add", "neurons", "layers", "next", "draw", "draw"),
@@ -45,7 +49,7 @@ NUMBERED = (
 
 
 def beat_named(name: str) -> str:
-    """The beat of a link, which may also be a number from 1; the first for anything else."""
+    """Return the beat that a link names, possibly by a number from 1; the first beat for anything else."""
     if name.isdigit():
         return NUMBERED[max(1, min(int(name), len(NUMBERED))) - 1]
     return name if name in NAMES else NAMES[0]

@@ -1,4 +1,4 @@
-"""The machine on given tokens, for a model that is not the session's."""
+"""The machine picture on given tokens, for a model other than the session's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_ROWS = 24  # tokens shown
 
 
 class ExamplePass:
-    """A forward pass of a model over ids, at most as many as its context."""
+    """A model's forward pass over token ids, truncated to its context."""
 
     def __init__(self, loaded: LoadedModel, ids: Sequence[int]) -> None:
         document = Generation(loaded, ids)
@@ -22,6 +22,6 @@ class ExamplePass:
         self.recording = Recording.empty(document).extended(tuple(ids))
 
     def draw(self, position: int, layer: int, head: int, language: Language) -> Data:
-        """The data of the widget flow."""
+        """Return the data of the flow widget."""
         scene = Scene(self.recording, position, None, layer, head, language)
         return flow(scene, window(self.recording.length, position, MAX_ROWS)) | {"offered_rows": None}

@@ -1,4 +1,4 @@
-"""The event handlers of the Inside tab. Payloads from the browser may be anything."""
+"""Event handlers of the Inside tab. Browser payloads are unvalidated."""
 
 from __future__ import annotations
 
@@ -21,15 +21,17 @@ from components.tabs.inside.views.scene import scene_of
 
 
 def open_part(session: Session, sent: dict[str, Any]) -> None:
-    """Open the part with the clicked title; only the open one is computed."""
+    """Open the part whose title was clicked. Only the open part is computed."""
     parts, index = get_args(Part), sent.get("index")
     if type(index) is int and 0 <= index < len(parts):
         session.change(InsideState, part=parts[index])
 
 
 def select(session: Session, sent: dict[str, Any]) -> None:
-    """Select a clicked position, layer or head. Another position clears the selected key; a click that includes one
-    sets it."""
+    """Select the clicked position, layer or head.
+
+    A new position clears the selected key; a click that includes a key selects it.
+    """
     selected = {name: sent[name] for name in ("position", "layer", "head") if type(sent.get(name)) is int}
     if selected and not session.select(**selected):
         return
@@ -41,7 +43,7 @@ def select(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_pair(session: Session, sent: dict[str, Any]) -> None:
-    """As `select`, for charts with a window of a long text: the window stays if it contains the selection."""
+    """Select like `select`, in charts with a window of a long text. The window stays if it contains the selection."""
     state, document = session.state(InsideState), session.document
     if document is not None and state.recording is not None and state.recording.length:
         length = state.recording.length
@@ -63,7 +65,7 @@ def select_layer(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
-    """As `select`; or show another number of tokens, or another beat of the film."""
+    """Select like `select`, change the number of tokens shown, or go to another beat of the film."""
     if "beat" in sent:
         play_film(session, sent)
     if sent.get("rows") in FLOW_ROWS:
@@ -72,7 +74,7 @@ def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
 
 
 def magnify_head(session: Session, sent: dict[str, Any]) -> None:
-    """Show the head under the pointer at a higher resolution, without selecting it."""
+    """Show the head under the pointer at a higher resolution without selecting it."""
     head = sent.get("layer"), sent.get("head")
     document = session.document
     if document is not None:
@@ -84,20 +86,20 @@ def magnify_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_model(session: Session, model: object) -> None:
-    """Show the full model or its skeleton, until another model is chosen."""
+    """Show the full model or its skeleton until another model is chosen."""
     if model in get_args(Model):
         name = "" if session.document is None else session.document.loaded.name
         session.change(InsideState, skeleton_of=name if model == "skeleton" else "")
 
 
 def choose_attention_view(session: Session, view: object) -> None:
-    """Show another view of the attention between tokens."""
+    """Switch to another view of the attention between tokens."""
     if view in get_args(AttentionView):
         session.change(InsideState, attention_view=view)
 
 
 def open_film(session: Session, beat: str = NAMES[0]) -> None:
-    """Open the film at the beat of that name, in the picture of the machine."""
+    """Open the film at the named beat, in the picture of the machine."""
     if session.document is None:
         raise PageError("error.no_text")
     session.change(InsideState, part="machine", skeleton_of="", film_plays=True)
@@ -105,7 +107,7 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
 
 
 def play_film(session: Session, sent: dict[str, Any]) -> None:
-    """The film shows another beat, which the address names; or, with "beat" null, it is closed."""
+    """Go to the beat of the film that the address names, or close the film if "beat" is null."""
     beat = sent.get("beat")
     if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat
@@ -115,7 +117,7 @@ def play_film(session: Session, sent: dict[str, Any]) -> None:
 
 
 def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Write the token that the draw of the film names at the end of the text, and keep the followed token selected."""
+    """Append the token that the film draws to the text, keeping the followed token selected."""
     document = session.document
     if document is None or session.lock.streaming:
         return

@@ -1,4 +1,4 @@
-"""A thumbnail of each head's attention, extended as the text grows: a new token costs one row of weights."""
+"""Thumbnails of every head's attention, extended as the text grows: a new token adds one row of weights."""
 
 from __future__ import annotations
 
@@ -18,10 +18,13 @@ BLOCK = 64  # positions computed at once
 
 @dataclass(frozen=True, eq=False)
 class HeadOverview:
-    """Thumbnails of all heads; each pixel is the maximum weight of `factor` x `factor` token pairs.
+    """Thumbnails of all heads. Each pixel is the maximum weight of `factor` x `factor` token pairs.
 
-    ids: the tokens of the document that are included. rows: of pixels, each (n_layer, n_head, row + 1) of uint8, 255
-    for a weight of 1; masked keys have no weight. sums: (n_layer, n_head, 3), see `shares`.
+    Attributes:
+        ids: Tokens of the document that are included.
+        rows: Rows of pixels, each (n_layer, n_head, row + 1) of uint8, where 255 is a weight of 1. Masked keys have no
+            weight.
+        sums: Sums behind `shares`, (n_layer, n_head, 3).
     """
 
     document: Generation
@@ -37,22 +40,27 @@ class HeadOverview:
 
     @property
     def shares(self) -> np.ndarray:
-        """(n_layer, n_head, 3): the mean weight on the first token, on the previous one (both over all positions but
-        the first), and on the token itself."""
+        """Mean weights of each head, (n_layer, n_head, 3): on the first token, on the previous token, and on the token
+        itself.
+
+        The first two are averaged over all positions except the first.
+        """
         n = len(self.ids)
         return self.sums / np.array([max(1, n - 1), max(1, n - 1), max(1, n)])
 
     def is_beginning(self, recording: Recording) -> bool:
-        """Whether the recorded text starts with the text of the overview."""
+        """Return whether the recorded text starts with the text of the overview."""
         return self.document is recording.document and recording.ids[: len(self.ids)] == self.ids
 
     def is_complete(self, recording: Recording) -> bool:
-        """Whether the overview covers the whole recording."""
+        """Return whether the overview covers the whole recording."""
         return self.document is recording.document and recording.ids == self.ids
 
     def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
-        """The overview extended by at least one block of positions, and by more until the time is over. Starts anew if
-        the recording is of another text."""
+        """Extend the overview by at least one block of positions, and by more until the time is up.
+
+        Starts from scratch if the recording belongs to another text.
+        """
         overview, began, end = self, time.perf_counter(), recording.length
         if not self.is_beginning(recording):
             overview = self.empty(recording.document)
@@ -87,14 +95,16 @@ class HeadOverview:
         return replace(self, ids=recording.ids[:end], rows=tuple(rows), sums=sums)
 
     def _pooled(self, levels: np.ndarray, start: int) -> list[np.ndarray]:
-        """(n_head, queries, keys) -> for each row of pixels that the queries touch, (n_head, columns of pixels)."""
+        """Pool (n_head, queries, keys) into the rows of pixels that the queries touch, each (n_head, columns of
+        pixels).
+        """
         columns = np.maximum.reduceat(levels, np.arange(0, levels.shape[2], self.factor), axis=2)
         first = -start % self.factor  # start of the next row of pixels
         edges = [0, *range(first or self.factor, levels.shape[1], self.factor)]
         return list(np.maximum.reduceat(columns, edges, axis=1).swapaxes(0, 1))
 
     def _halved(self) -> HeadOverview:
-        """The overview at half the resolution."""
+        """Return the overview at half the resolution."""
         halved = []
         for row in range(0, len(self.rows), 2):
             both = np.zeros((*self.sums.shape[:2], row + 2), np.uint8)

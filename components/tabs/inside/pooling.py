@@ -1,4 +1,4 @@
-"""Summaries of activations in numpy: pooled vectors, neurons, and the vectors of one head."""
+"""Summaries of activations in NumPy: pooled vectors, neurons, and the vectors of one head."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ Pool = Callable[[np.ndarray, int], np.ndarray]
 
 
 def pool_mean(vectors: np.ndarray, bins: int) -> np.ndarray:
-    """(T, width) -> (T, bins): means of `bins` contiguous groups of about equal size."""
+    """Average `bins` contiguous groups of about equal size: (T, width) -> (T, bins)."""
     edges = np.arange(bins + 1) * vectors.shape[1] // bins
     return np.add.reduceat(vectors, edges[:-1], axis=1) / np.diff(edges)
 
 
 def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
-    """(T, width) -> (T, bins): the value with the largest magnitude of each group. For neurons, which are sparse: a
-    mean would hide them."""
+    """Keep the value with the largest magnitude of each group: (T, width) -> (T, bins).
+
+    Used for neurons, which are sparse, so that a mean would hide them.
+    """
     starts = np.arange(bins) * vectors.shape[1] // bins
     high, low = (pick.reduceat(vectors, starts, axis=1) for pick in (np.maximum, np.minimum))
     return np.where(high >= -low, high, low)
@@ -26,7 +28,13 @@ def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class PooledVectors:
-    """One vector per position. values: (T, bins). norm, mean, std: (T,), of the full vector. width: its size."""
+    """One vector per position, possibly pooled.
+
+    Attributes:
+        values: The vectors, (T, bins).
+        norm, mean, std: Statistics of the full vectors, (T,).
+        width: Size of a full vector.
+    """
 
     values: np.ndarray
     norm: np.ndarray
@@ -36,36 +44,39 @@ class PooledVectors:
 
     @classmethod
     def empty(cls, length: int, bins: int, width: int) -> PooledVectors:
-        """Allocate for that many positions."""
+        """Allocate space for that many positions."""
         norm, mean, std = (np.zeros(length, np.float32) for _ in range(3))
         return cls(np.zeros((length, bins), np.float32), norm, mean, std, width)
 
     @classmethod
     def of(cls, vectors: np.ndarray, max_bins: int) -> PooledVectors:
-        """Vectors (T, width), pooled if they are wider than max_bins."""
+        """Store vectors (T, width), pooled if they are wider than max_bins."""
         pooled = cls.empty(len(vectors), min(max_bins, vectors.shape[1]), vectors.shape[1])
         pooled.put(0, vectors)
         return pooled
 
     def put(self, start: int, vectors: np.ndarray, pool: Pool = pool_mean) -> None:
-        """Store vectors (n, width) from position `start`."""
+        """Store vectors (n, width) from position `start` on."""
         at = slice(start, start + len(vectors))
         self.values[at] = pool(vectors, self.values.shape[1])
         self.norm[at] = np.linalg.norm(vectors, axis=1)
         self.mean[at], self.std[at] = vectors.mean(axis=1), vectors.std(axis=1)
 
     def first(self, n: int) -> PooledVectors:
-        """A view of the first n positions, without copying."""
+        """Return a view of the first n positions without copying."""
         return PooledVectors(self.values[:n], self.norm[:n], self.mean[:n], self.std[:n], self.width)
 
 
 @dataclass(frozen=True, eq=False)
 class NeuronSummary:
-    """For each position, (T,): the number of active neurons, the index of the strongest, and its activation before and
-    after the activation function.
+    """Neurons per position, each attribute (T,).
 
-    active: above zero; in a gated layer those whose gate is. strongest: the highest; in a gated layer, where post may
-    have either sign, the one with the largest magnitude. up: of the strongest, 1 in a layer without gate.
+    Attributes:
+        active: Number of neurons above zero; in a gated layer, the number of neurons whose gate is.
+        strongest: Index of the neuron with the highest activation; in a gated layer, where `post` may have either sign,
+            the one with the largest magnitude.
+        pre, post: Its value before and after the activation function.
+        up: Its up projection; 1 in a layer without a gate.
     """
 
     active: np.ndarray
@@ -76,11 +87,11 @@ class NeuronSummary:
 
     @classmethod
     def empty(cls, length: int) -> NeuronSummary:
-        """Allocate for that many positions."""
+        """Allocate space for that many positions."""
         return cls(np.zeros(length, int), np.zeros(length, int), *(np.zeros(length) for _ in range(3)))
 
     def put(self, start: int, pre: np.ndarray, post: np.ndarray, up: np.ndarray | None = None) -> None:
-        """Store the neurons (n, n_ff) of the positions from `start`."""
+        """Store the neurons (n, n_ff) of the positions from `start` on."""
         at, rows = slice(start, start + len(pre)), np.arange(len(pre))
         self.active[at] = ((post if up is None else pre) > 0).sum(axis=1)
         self.strongest[at] = best = (post if up is None else np.abs(post)).argmax(axis=1)
@@ -90,8 +101,10 @@ class NeuronSummary:
 
 @dataclass(frozen=True, eq=False)
 class HeadVectors:
-    """One head. q, k, v and its output z: (T, hs). scores, weights: (T, T), as in `gpt.trace.LayerTrace`; the scores
-    are scaled and not masked."""
+    """The vectors q, k, v and the output z of one head, (T, hs) each, and its scores and weights, (T, T).
+
+    They correspond to `gpt.trace.LayerTrace`; the scores are scaled but not masked.
+    """
 
     q: np.ndarray
     k: np.ndarray

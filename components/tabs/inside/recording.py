@@ -1,4 +1,4 @@
-"""A compact recording of the activations of a text: pooled vectors and the attention cache."""
+"""A compact recording of a text's activations: pooled vectors and the attention cache."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from gpt.layers import ACTIVATIONS, attention_scores
 
 BINS = 16  # pixels of a vector of width n_embd
 WIDE_BINS = 48  # pixels of a vector inside the feed-forward part
-RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # of each layer
-RECORDED_GATED = ("mlp_gate", "mlp_up")  # of each gated layer: mlp_post is their product
+RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # in each layer
+RECORDED_GATED = ("mlp_gate", "mlp_up")  # in each gated layer, where mlp_post is their product
 RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
 
 Place = tuple[int | None, str]  # layer (None outside the blocks) and name of an activation
@@ -38,13 +38,14 @@ class _Buffers:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The activations of the first tokens of a document.
-
-    Nothing depends on the selection. max_bytes: limit of queries, keys and values; of a longer text only the first
-    `limit` positions are recorded.
+    """The activations of the first tokens of a document, independent of the selection.
 
     `extended` writes into the same memory: earlier recordings remain valid only as far as their ids are a prefix of the
     new ones.
+
+    Attributes:
+        max_bytes: Limit for queries, keys and values.
+        limit: Number of positions that fit into it; later ones are not recorded.
     """
 
     document: Generation
@@ -55,7 +56,7 @@ class Recording:
 
     @classmethod
     def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
-        """A recording without tokens."""
+        """Return a recording without tokens."""
         model = document.loaded.model
         limit = max(1, min(model.config.block_size, max_bytes // _cache_bytes(model.config, model.dtype)))
         cache = model.new_cache(max_length=limit, keep_queries=True)
@@ -72,27 +73,27 @@ class Recording:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the recorded positions; reserved memory is not counted."""
+        """Memory of the recorded positions in bytes, not counting reserved memory."""
         numbers = sum(pooled.values.shape[1] + 3 for pooled in self._buffers.pooled.values())
         cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
         return self.length * (cache + 4 * numbers + 32 * self.config.n_layer)
 
     def is_complete(self, text: Text) -> bool:
-        """Whether it includes all tokens read of this text, up to the limit."""
+        """Return whether the recording includes all tokens of this text that the model has read, up to the limit."""
         return self.document is text.document and self.ids == text.ids[: min(text.n_read, self.limit)]
 
     def is_beginning(self, text: Text) -> bool:
-        """Whether this text starts with the recorded tokens."""
+        """Return whether this text starts with the recorded tokens."""
         return self.document is text.document and 0 < self.length and text.ids[: text.n_read][: self.length] == self.ids
 
     def missing(self, text: Text) -> int:
-        """Number of positions to read for a complete recording."""
+        """Return the number of positions still to be read for a complete recording."""
         n = min(text.n_read, self.limit)
         return n - common_prefix_length(self.ids, text.ids[:n])
 
     @torch.inference_mode()
     def extended(self, ids: tuple[int, ...]) -> Recording:
-        """The recording of other ids of the same document: one forward pass over those not recorded yet."""
+        """Record other ids of the same document with one forward pass over those not recorded yet."""
         ids = ids[: self.limit]
         if ids == self.ids:
             return self
@@ -106,21 +107,23 @@ class Recording:
         return replace(self, ids=ids)
 
     def pooled(self, layer: int | None, name: str) -> PooledVectors:
-        """An activation of RECORDED or RECORDED_GATED in a layer, or of RECORDED_OUTSIDE with None. Raises KeyError if
-        the model has no such activation."""
+        """Return an activation of RECORDED or RECORDED_GATED in a layer, or of RECORDED_OUTSIDE if `layer` is None.
+
+        Raises KeyError if the model has no such activation.
+        """
         return self._buffers.pooled[layer, name].first(self.length)
 
     def find(self, layer: int | None, name: str) -> PooledVectors | None:
-        """As `pooled`; None if the model has no such activation."""
+        """Return an activation like `pooled`, or None if the model has no such activation."""
         return self.pooled(layer, name) if (layer, name) in self._buffers.pooled else None
 
     def neurons(self, layer: int) -> NeuronSummary:
-        """The summary of the neurons of a layer."""
+        """Return the summary of a layer's neurons."""
         return self._buffers.neurons[layer]
 
     @torch.inference_mode()
     def head(self, layer: int, head: int) -> HeadVectors:
-        """The vectors, scores and weights of one head, from the stored queries, keys and values."""
+        """Compute the vectors, scores and weights of one head from the stored queries, keys and values."""
         cache, config, n = self._buffers.cache, self.config, self.length
         assert cache.q is not None
         kv_head = head // (config.n_head // config.kv_heads)
@@ -133,23 +136,26 @@ class Recording:
 
     @torch.inference_mode()
     def attn_weights(self, layer: int, start: int = 0, stop: int | None = None) -> Tensor:
-        """(n_head, stop - start, stop): attention weights of all heads of a layer; by default of all queries."""
+        """Return the attention weights of all heads of a layer, (n_head, stop - start, stop); by default of all
+        queries.
+        """
         stop = self.length if stop is None else stop
         return self._buffers.cache.attn_weights(layer, start=start, stop=stop)[0].cpu()
 
     def looks_ahead(self, layer: int) -> bool:
-        """Whether a layer lets tokens attend to later ones, as a program without a mask does."""
+        """Return whether a layer lets tokens attend to later ones, like a program without a mask."""
         return self.length > 1 and bool(self.attn_weights(layer, 0, 2)[:, 0, 1].any())
 
     def attention_trace(self, start: int = 0, stop: int | None = None) -> Trace:
-        """attn_weights and attn_v of the queries from `start` to before `stop`, as `gpt.analysis.heads` reads them;
-        weights are computed on access."""
+        """Return attn_weights and attn_v of the queries from `start` to before `stop`, in the form that
+        `gpt.analysis.heads` expects. Weights are computed on access.
+        """
         return _AttentionTrace(self._buffers.cache, start, self.length if stop is None else stop)
 
     @torch.inference_mode()
     def trace_at(self, position: int) -> Trace:
-        """All activations of one position, (1, 1, ...): a forward pass of one token with the stored cache."""
-        cache = copy(self._buffers.cache)  # the same memory: the values of this position are written again
+        """Run the model on one token with the stored cache, and return all activations of its position, (1, 1, ...)."""
+        cache = copy(self._buffers.cache)  # shares its memory: the values of this position are rewritten
         cache.crop(position)
         trace = Trace()
         idx = torch.tensor([[self.ids[position]]], device=cache.k.device)
@@ -158,19 +164,21 @@ class Recording:
 
 
 def _cache_bytes(config: GPTConfig, dtype: torch.dtype) -> int:
-    """Bytes of the queries, keys and values of one position."""
+    """Return the size of one position's queries, keys and values in bytes."""
     return config.n_layer * (config.n_head + 2 * config.kv_heads) * config.head_size * dtype.itemsize
 
 
 def activation_of(document: Generation) -> Activation:
-    """The activation function of the document's model, including its edits."""
+    """Return the activation function of the document's model, including its edits."""
     swapped = None if document.edits is None else document.edits.activation
     return swapped or document.loaded.model.config.activation
 
 
 class _PoolingTrace(Trace):
-    """A trace that stores activations pooled, so that a long text needs little memory. start: position of the first
-    token of the forward pass."""
+    """A trace that pools activations as it stores them, so that a long text needs little memory.
+
+    `start` is the position of the first token of the forward pass.
+    """
 
     def __init__(self, buffers: _Buffers, limit: int, start: int, activation: Activation) -> None:
         super().__init__(attention=False)
@@ -188,7 +196,7 @@ class _PoolingTrace(Trace):
                 self._store_neurons(layer, self.mlp_pre, vectors)
 
     def _store(self, layer: int | None, name: str, value: Tensor) -> np.ndarray:
-        """Store an activation, and return it as (T, width)."""
+        """Store an activation and return it as (T, width)."""
         vectors = _rows(value)
         wide, width = name in ("mlp_post", *RECORDED_GATED), vectors.shape[1]
         bins = min(width, WIDE_BINS if wide else BINS)
@@ -211,7 +219,7 @@ def _rows(value: Tensor) -> np.ndarray:
 
 
 class _AttentionTrace(Trace):
-    """attn_weights and attn_v of each layer, from a cache with queries."""
+    """attn_weights and attn_v of each layer, from a cache that includes queries."""
 
     def __init__(self, cache: KVCache, start: int, stop: int) -> None:
         super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))
@@ -220,7 +228,7 @@ class _AttentionTrace(Trace):
 
 @dataclass(frozen=True)
 class _AttentionLayer:
-    """What is read of a LayerTrace, computed when it is."""
+    """The fields of a LayerTrace that are read, computed on access."""
 
     cache: KVCache
     layer: int

@@ -1,4 +1,4 @@
-"""Results for the open part besides the recording. Each includes the tokens that it belongs to."""
+"""Results that the open part needs in addition to the recording, each with the tokens it belongs to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.experiments.random_models import skeleton_of
 
 @dataclass(frozen=True, eq=False)
 class PositionTrace:
-    """All activations of the last of these tokens, (1, 1, ...)."""
+    """All activations of the last token in `ids`, (1, 1, ...)."""
 
     document: Generation
     ids: tuple[int, ...]
@@ -30,16 +30,18 @@ class PositionTrace:
         return cls(recording.document, recording.ids[: position + 1], recording.trace_at(position))
 
     def is_at(self, recording: Recording, position: int) -> bool:
-        """Whether it belongs to that position of the recorded text."""
+        """Return whether the trace belongs to that position of the recorded text."""
         return self.document is recording.document and self.ids == recording.ids[: position + 1]
 
 
 @dataclass(frozen=True, eq=False)
 class Stories:
-    """What a model predicts after two sentences with the same ending, and after the ending alone.
+    """The model's predictions after two sentences with the same ending, and after the ending alone.
 
-    next: for each of the three, the most probable tokens as (id, probability), best first; empty if the model cannot
-    read them. TEXTS: by the language of a model, how both start, their ending, and the words in which they differ.
+    Attributes:
+        TEXTS: By language of the model: the two beginnings, their ending, and the words in which they differ.
+        next: For each of the three texts, the most probable tokens as (id, probability), best first. Empty if the model
+            cannot read them.
     """
 
     TEXTS: ClassVar = {
@@ -59,12 +61,12 @@ class Stories:
         texts = [*(f"{start}{between}{ending}" for start in starts), ending]
         try:
             return cls(loaded, tuple(_next(loaded, text) for text in texts))
-        except ValueError:  # characters that the vocabulary lacks, or a short context
+        except ValueError:  # characters outside the vocabulary, or a short context
             return cls(loaded, ())
 
     @property
     def is_suited(self) -> bool:
-        """Whether the model expects another token after each sentence."""
+        """Whether the model expects a different token after each of the two sentences."""
         return bool(self.next) and self.next[0][0][0] != self.next[1][0][0]
 
 
@@ -77,8 +79,10 @@ def _next(loaded: LoadedModel, text: str) -> tuple[tuple[int, float], ...]:
 
 @dataclass(frozen=True, eq=False)
 class SkeletonPass:
-    """A forward pass of the skeleton: its embeddings, which no block changes. position: None for a model without
-    learned positions. Each tensor is (T, n_embd)."""
+    """A forward pass of the skeleton: the embeddings, unchanged by any block. Each tensor is (T, n_embd).
+
+    `position` is None for a model without learned positions.
+    """
 
     recording: Recording
     token: Tensor = field(repr=False)
@@ -97,14 +101,17 @@ class SkeletonPass:
 
     @torch.inference_mode()
     def logits(self, position: int) -> Tensor:
-        """The skeleton's logits after a position, (vocab_size,) in float32."""
+        """Return the skeleton's logits after a position, (vocab_size,) in float32."""
         model = self.recording.document.loaded.model
         return model.logits(self.states[position : position + 1])[0].float()
 
 
 @dataclass(frozen=True, eq=False)
 class Rollout:
-    """Attention rollout after the first `n_layers` layers. flow: (T, T), see `gpt.analysis.rollout.rollout_layers`."""
+    """Attention rollout after the first `n_layers` layers.
+
+    `flow` is (T, T), see `gpt.analysis.rollout.rollout_layers`.
+    """
 
     recording: Recording
     n_layers: int
@@ -121,8 +128,10 @@ class Rollout:
         return self.n_layers == self.recording.config.n_layer
 
     def extended(self, seconds: float) -> Rollout:
-        """The rollout through at least one more layer, and through more until the time is over. Only the newest may be
-        extended."""
+        """Continue the rollout through at least one more layer, and through more until the time is up.
+
+        Only the latest rollout may be extended.
+        """
         rollout, began = self, time.perf_counter()
         for flow in self._following:
             rollout = Rollout(self.recording, rollout.n_layers + 1, flow, self._following)

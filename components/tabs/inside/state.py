@@ -1,4 +1,4 @@
-"""The state of the Inside tab."""
+"""State of the Inside tab."""
 
 from __future__ import annotations
 
@@ -13,18 +13,22 @@ from components.tabs.inside.trace_file import TraceFile
 Part = Literal["machine", "one_head", "stream", "embeddings"]
 AttentionView = Literal["weights", "values", "without_first", "layer_mean", "mean", "rollout"]
 Model = Literal["whole", "skeleton"]
-FLOW_ROWS = (12, 64)  # tokens in the flow as it opens, and on request
+FLOW_ROWS = (12, 64)  # tokens in the flow by default, and on request
 
 
 @dataclass(frozen=True)
 class InsideState:
-    """What is open, what is selected, and the results for the text.
+    """What is open and selected, and the results for the text.
 
-    key: the selected key position, None for the one with the largest weight. windows: the first query and the first key
-    of the One head part at the last selection there. closer: the layer and head under the pointer in the overview.
-    flow_rows: number of tokens in the flow, one of FLOW_ROWS. skeleton_of: the model whose skeleton is shown instead of
-    the full model. reading: number of tokens of a long forward pass in progress. film_plays: whether the film was
-    opened by a click; a link opens it paused. film_played: the beat that the page played to last.
+    Attributes:
+        key: Selected key position; None for the one with the largest weight.
+        windows: First query and first key of the One head part when something was last selected there.
+        closer: Layer and head under the pointer in the overview.
+        flow_rows: Number of tokens in the flow, one of FLOW_ROWS.
+        skeleton_of: The model whose skeleton is shown instead of the full model.
+        reading: Number of tokens of a long forward pass in progress.
+        film_plays: Whether the film was opened by a click; a link opens it paused.
+        film_played: The beat up to which the page last played the film.
     """
 
     part: Part = "machine"

@@ -1,4 +1,4 @@
-"""The Inside tab: four parts with one selection, each a row of cards."""
+"""The Inside tab: four parts that share one selection, each a row of cards."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ NAME = "inside"
 
 
 def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> None:
-    """Build and wire the tab. visitor_memory: limit in bytes of the recording of one visitor; of a longer text the
-    beginning is shown."""
+    """Build and wire the tab.
+
+    `visitor_memory` limits each visitor's recording, in bytes. Only the beginning of a longer text is shown.
+    """
     cards = [_notice()]
     with gr.Tabs(elem_id="inside-parts") as parts:
         for name, build in PARTS.items():
@@ -48,7 +50,7 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
 
 
 def _notice() -> Card:
-    """What is said where there is nothing to show."""
+    """The message shown if there is nothing to see."""
     return Card("inside-film", sentence("inside-notice", kind="notice"), classes="")
 
 

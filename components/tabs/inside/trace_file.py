@@ -1,4 +1,4 @@
-"""All activations of the text as an .npz file."""
+"""All activations of a text as an .npz file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpt.analysis.tracing import trace_window
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A saved file. version: of its text. first, last: the included positions."""
+    """A saved file. `version` is the version of its text; `first` and `last` are the included positions."""
 
     version: tuple[int, int]
     first: int
@@ -21,7 +21,7 @@ class TraceFile:
 
     @classmethod
     def write(cls, text: Text, path: Path) -> TraceFile:
-        """Trace the text, or the part of its end within the limit, and write the file."""
+        """Trace the text, or as much of its end as the limit allows, and write the file."""
         config, n = text.config, text.n_read
         heads = (config.n_head + 2 * config.kv_heads) * config.head_size
         neurons = (3 if config.gated else 2) * config.ff_size

@@ -1,1 +1,1 @@
-"""Lessons: the twenty parts of a GPT, one screen each: a sentence, an interactive figure, the code, a question."""
+"""Lessons: the twenty parts of a GPT, one screen each, with a sentence, an interactive figure, code and a question."""

@@ -1,4 +1,4 @@
-"""Excerpts of the project's source, found by name and with syntax colours."""
+"""Excerpts of the project's source, located by name and highlighted."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KINDS = {
 class Code:
     """The source to show: a class, function or constant of a module, such as "GPT.loss" of "gpt.model".
 
-    Docstrings and the methods of a class are left out. only: statements of a function, by their beginnings; () for the
-    whole function.
+    Docstrings and the methods of a class are omitted. `only` selects statements of a function by how they begin; ()
+    stands for the whole function.
     """
 
     module: str
@@ -45,8 +45,11 @@ class Code:
 class Excerpt:
     """An excerpt of the source.
 
-    file: relative to the project; name: of the definition, "" for a whole module; line: the first line number, from 1;
-    lines: tokens of each line.
+    Attributes:
+        file: Path relative to the project.
+        name: Name of the definition; "" for a whole module.
+        line: Number of the first line, from 1.
+        lines: Tokens of each line.
     """
 
     file: str
@@ -56,13 +59,13 @@ class Excerpt:
 
     @property
     def text(self) -> str:
-        """The source without colours."""
+        """The source without highlighting."""
         return "\n".join("".join(text for _, text in line) for line in self.lines)
 
 
 @lru_cache(maxsize=64)
 def printed(module: str) -> Excerpt:
-    """A whole module but its docstring. Raises LookupError if it does not exist."""
+    """Return a whole module except for its docstring. Raises LookupError if it does not exist."""
     path = _path(module)
     text = path.read_text(encoding="utf-8")
     docstring = ast.parse(text).body[0].end_lineno or 1
@@ -85,7 +88,7 @@ def excerpt(code: Code) -> Excerpt:
 
 
 def _file(path: Path, module: str) -> str:
-    """The path relative to the project."""
+    """Return the path relative to the project."""
     return "/".join(path.parts[-len(module.split(".")) - (path.name == "__init__.py") :])
 
 
@@ -111,7 +114,7 @@ def _name(node: Definition) -> str:
 
 
 def _whole(node: Definition) -> list[int]:
-    """Line numbers without docstring and methods."""
+    """Return the line numbers of a definition without its docstring and methods."""
     if isinstance(node, ast.Assign):
         return list(_lines(node))
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
@@ -131,7 +134,7 @@ def _is_docstring(part: ast.stmt) -> bool:
 
 
 def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]:
-    """Line numbers of the chosen statements, with None for gaps."""
+    """Return the line numbers of the chosen statements, with None for each gap."""
     statements = [part for part in ast.walk(node) if isinstance(part, ast.stmt)]
     lines: set[int] = set()
     for text in code.only:
@@ -147,7 +150,7 @@ def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]
 
 
 def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:
-    """The tokens of each line; joined they give the line."""
+    """Split each line into tokens that concatenate to the line."""
     lines: list[list[CodeToken]] = [[]]
     for token, value in PYTHON.get_tokens(text):
         kind = next((kind for group, kind in KINDS.items() if token in group), "")
@@ -160,7 +163,7 @@ def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:
 
 
 def _add(line: list[CodeToken], kind: str, text: str) -> None:
-    """Append a text to a line, merged with the last token of the same kind."""
+    """Append a text to a line, merging it with the last token if both have the same kind."""
     if line and line[-1][0] == kind:
         line[-1] = (kind, line[-1][1] + text)
     elif text:

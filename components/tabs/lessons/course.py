@@ -1,4 +1,4 @@
-"""The course: the lessons in order, from the configuration to what changed after GPT-2."""
+"""The course: the lessons in order, from the configuration to what has changed since GPT-2."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from gpt.experiments.shapes import UNTIED_124M
 from gpt.models.sources import LLAMA_MODEL, POEMS_MODEL
 from gpt.presets import PRESETS
 
-# A configuration small enough to be drawn interactively.
+# A configuration small enough to draw interactively.
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
-# Du Fu, 春望, without its second half; heads of the model of poems, (layer, head).
+# Du Fu, 春望, without its second half, and heads of the poem model as (layer, head).
 POEM = "国破山河在，城春草木深。\n感时花溅泪，恨别鸟惊心。\n"
 HEADS = {"counts": (1, 5), "rhymes": (4, 3), "above": (4, 5)}
 
@@ -409,7 +409,7 @@ LESSONS: tuple[Lesson, ...] = (
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}
 
-# Lessons by the numbers that older links name them by, from 1.
+# Lessons in the numbering of older links, from 1.
 NUMBERED = (
     "greedy", "tokenizer", "sampling", "attention", "positions", "block", "layer_norm", "feed_forward", "activations",
     "shortcuts", "model", "skeleton", "loss", "untrained", "training", "dropout", "layouts", "small", "initialisation",

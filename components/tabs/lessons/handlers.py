@@ -1,4 +1,4 @@
-"""The event handlers of the Lessons tab, and the analysis that draws its figures."""
+"""Event handlers of the Lessons tab, and the analysis that draws its figures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ScoreText(Protocol):
 
 @dataclass(frozen=True)
 class OtherTabs:
-    """What the lessons do in other tabs. open_film: opens the film at the beat of that name."""
+    """Actions of the lessons in other tabs. `open_film` opens the film at the named beat."""
 
     set_shape: SetShape
     score_text: ScoreText
@@ -49,16 +49,16 @@ class OtherTabs:
 
 
 def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked lesson, by its index from 0, unless it is open. loaded: the model of the figures."""
+    """Open the clicked lesson, given by its index from 0, unless it is open. `loaded` is the model of the figures."""
     index = sent.get("lesson")
     if type(index) is int and 0 <= index < len(LESSONS):
         open_lesson(loaded, session, LESSONS[index].key)
 
 
 def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
-    """Open a lesson with its initial controls; returns False if there is none of that name.
+    """Open a lesson with its initial controls. Returns False if there is no lesson with this key.
 
-    key: also its number in older links, from 1.
+    In older links `key` is the lesson's number, from 1.
     """
     if key.isdecimal() and 0 < int(key) <= len(NUMBERED):
         key = NUMBERED[int(key) - 1]
@@ -70,7 +70,7 @@ def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
 
 
 def lesson_key(s: Snapshot) -> str | None:
-    """The key of the open lesson; None if there is none."""
+    """Return the key of the open lesson; None if there is none."""
     return s.state(LessonsState).lesson or None
 
 
@@ -102,7 +102,7 @@ def choose(session: Session, choice: object) -> None:
 
 
 def type_text(session: Session, text: object) -> None:
-    """Set the text, truncated if it is far too long."""
+    """Set the text, truncating it if it is far too long."""
     picture = PICTURES.get(session.state(LessonsState).lesson)
     if picture is not None and picture.text is not None and isinstance(text, str):
         session.change(LessonsState, text=text[: MAX_TEXT_CHARS + 1])
@@ -111,7 +111,7 @@ def type_text(session: Session, text: object) -> None:
 def answer(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
     """Check the answer to a question of the lesson.
 
-    sent: "question", its number from 1, and "answer", a typed number, or the number of a choice from 1.
+    `sent` contains "question", its number from 1, and "answer": the typed number, or the number of the choice from 1.
     """
     state, n = session.state(LessonsState), sent.get("question")
     questions = QUESTIONS.get(state.lesson, ())
@@ -122,7 +122,7 @@ def answer(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
 
 
 def _check_goal(session: Session) -> None:
-    """Record that the figure is in the state that a question asks for; leaving it again changes nothing."""
+    """Record that the figure has reached the state that a question asks for. Leaving that state changes nothing."""
     state = session.state(LessonsState)
     for n, question in enumerate(QUESTIONS.get(state.lesson, ()), 1):
         if isinstance(question, GoalQuestion) and question.is_reached(state):
@@ -130,7 +130,7 @@ def _check_goal(session: Session) -> None:
 
 
 def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterator[None]:
-    """Go to the lesson's place in the app, with its text and its settings."""
+    """Go to the lesson's place in the app, with its text and settings."""
     state = session.state(LessonsState)
     lesson = BY_KEY.get(state.lesson)
     if lesson is None:
@@ -148,7 +148,7 @@ def open_place(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterat
 
 
 def open_film(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterator[None]:
-    """Open the film at the beat of the lesson, with its text."""
+    """Open the film at the lesson's beat, with the lesson's text."""
     lesson = BY_KEY.get(session.state(LessonsState).lesson)
     if lesson is not None and lesson.beat:
         yield from _take_text(loaded, session)
@@ -156,10 +156,9 @@ def open_film(loaded: LoadedModel, tabs: OtherTabs, session: Session) -> Iterato
 
 
 def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
-    """Make the text of the figure the document of the lesson's model, unless it is, and select the figure's layer and
-    head.
+    """Make the figure's text the document of the lesson's model, unless it already is, and select the figure's head.
 
-    Raises ValueError if it is empty or too long.
+    Raises ValueError if the text is empty or too long.
     """
     state = session.state(LessonsState)
     lesson, picture = BY_KEY[state.lesson], PICTURES.get(state.lesson)
@@ -183,12 +182,12 @@ def _take_text(loaded: LoadedModel, session: Session) -> Iterator[None]:
 
 
 def analysis(loaded: LoadedModel) -> Analysis:
-    """The analysis that draws the figure of the open lesson with this model."""
+    """Return the analysis that draws the figure of the open lesson with this model."""
     return Analysis(wanted, partial(draw_picture, loaded))
 
 
 def wanted(s: Snapshot) -> FigureInputs | None:
-    """The missing figure; None for a lesson without one."""
+    """Return the inputs of the missing figure; None for a lesson without one."""
     state = s.state(LessonsState)
     question = FigureInputs(state.lesson, s.language, state.text, state.a, state.b, state.choice, s.numbers)
     is_known = state.result is not None and state.result.request == question
@@ -196,7 +195,7 @@ def wanted(s: Snapshot) -> FigureInputs | None:
 
 
 def draw_picture(loaded: LoadedModel, session: Session) -> Iterator[None]:
-    """Draw the missing figure; on an error show it and keep the previous figure."""
+    """Draw the missing figure. An error is shown while the previous figure stays."""
     with session.lock.reading():
         question = wanted(session.snapshot())
     if question is None:

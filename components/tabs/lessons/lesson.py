@@ -1,4 +1,4 @@
-"""A lesson of the course: its code, its panels and its place in the app."""
+"""A lesson of the course with its code, its panels and its place in the app."""
 
 from __future__ import annotations
 
@@ -18,10 +18,15 @@ Chapter = Literal["vectors", "layers", "attention", "model", "loss", "generation
 class Place:
     """A place in the app, which opens with the text of the lesson's figure.
 
-    tab: its id. shape: configuration for the Shapes tab, and whether it is a skeleton; settings: for Write's
-    sliders, by name; sliders: the figure's slider, "a" or "b", that gives the value of a setting; selects_head: whether
-    to select the figure's layer and head; head: a layer and head to select; model: the name of the one that continues
-    the text, "" for the lessons' own; text: instead of the figure's, "" for that.
+    Attributes:
+        tab: Id of the tab.
+        shape, skeleton: Configuration for the Shapes tab, and whether it is a skeleton.
+        settings: Values of Write's sliders, by name.
+        sliders: By setting, the figure's slider ("a" or "b") from which it takes its value.
+        selects_head: Whether to select the figure's layer and head.
+        head: A layer and head to select.
+        model: Name of the model that continues the text; "" for the lessons' own.
+        text: A text that replaces the figure's; "" to keep it.
     """
 
     tab: Literal["playground", "inside", "why", "concepts", "activations", "shapes", "loss", "train"]
@@ -37,13 +42,17 @@ class Place:
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson. key: of its texts, `lesson.<key>.title` and so on, of its figure, of its link, and of the module of
-    `gpt.experiments.minimal` that it prints.
+    """A lesson.
 
-    part: of the course. topic: its number among the twenty topics of a GPT built from nothing, by which the list finds
-    it. code: excerpts of what runs here. panels: builders of what is shown below its figure, or instead of one. beat:
-    the name of the film's beat that shows it, "" for none. words: synonyms in all languages, by which the list finds
-    it.
+    Attributes:
+        key: Names its texts (`lesson.<key>.title` and so on), its figure, its link, and the module of
+            `gpt.experiments.minimal` that it prints.
+        part: Its part of the course.
+        topic: Its number among the twenty topics of building a GPT from scratch, which the list can search.
+        code: Excerpts of the code that runs in this app.
+        panels: Builders of the panels below its figure, or in place of one.
+        beat: Name of the film's beat that shows it; "" for none.
+        words: Synonyms in all languages, which the list can search.
     """
 
     key: str

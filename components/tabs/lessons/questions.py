@@ -1,4 +1,4 @@
-"""The questions of the lessons, and how an answer is checked: a number, a choice, or a state of the figure."""
+"""The questions of the lessons and how they are checked: a number, a choice, or a state of the figure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ HINT = "hint"
 
 @dataclass(frozen=True)
 class NumberQuestion:
-    """Asks for a number. expected: of this model and of the figure's values by name, None before the figure is drawn;
-    tolerance: largest accepted distance. unit: what the answer is counted in, such as 0.01 for percent; an answer with
-    its own unit is accepted as well. mistakes: wrong numbers with a reply, `lesson.<key>.wrong.<n>` with n from 1.
+    """Asks for a number.
+
+    Attributes:
+        expected: Computes the number from the model and the figure's values; None before the figure is drawn.
+        tolerance: Largest accepted distance.
+        unit: Unit of an answer without one, such as 0.01 for percent.
+        mistakes: Wrong numbers that have a reply, `lesson.<key>.wrong.<n>` with n from 1.
     """
 
     expected: Expected
@@ -40,9 +44,9 @@ class NumberQuestion:
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """Asks for one of the texts `lesson.<key>.choice.<n>`, n from 1.
+    """Asks to choose one of the texts `lesson.<key>.choice.<n>`, with n from 1.
 
-    right: the number of the right one; the others have a reply, `lesson.<key>.wrong.<n>`.
+    `right` is the number of the right choice. The others have a reply, `lesson.<key>.wrong.<n>`.
     """
 
     right: int
@@ -56,41 +60,41 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class GoalQuestion:
-    """Asks to bring the figure into a state. is_reached: whether it is."""
+    """Asks to bring the figure into the state that `is_reached` recognises."""
 
     is_reached: Callable[[LessonsState], bool]
 
     def reply(self, given: object, loaded: LoadedModel, values: dict[str, float]) -> Reply | None:
-        return None  # it is checked while the figure changes
+        return None  # checked while the figure changes
 
 
 Question = NumberQuestion | ChoiceQuestion | GoalQuestion
 
 
 def number(value: float, *mistakes: float | Expected, tolerance: float = 1e-9, unit: float = 1.0) -> NumberQuestion:
-    """A number that is the same for every model."""
+    """Ask for a number that is the same for every model."""
     return NumberQuestion(lambda loaded, values: value, tolerance, unit, mistakes)
 
 
 def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
-    """The number of tokens of a text."""
+    """Ask for the number of tokens in a text."""
 
     def expected(loaded: LoadedModel, values: dict[str, float]) -> float | None:
         try:
             return len(prompt_ids(loaded.tokenizer, text))
-        except ValueError:  # a character that is not in the vocabulary
+        except ValueError:  # a character outside the vocabulary
             return None
 
     return NumberQuestion(expected, mistakes=mistakes)
 
 
 def of_figure(name: str) -> NumberQuestion:
-    """A value of the figure."""
+    """Ask for a value of the figure."""
     return NumberQuestion(lambda loaded, values: values.get(name))
 
 
 def of_config(name: str, *mistakes: Expected) -> NumberQuestion:
-    """A number of the model's configuration."""
+    """Ask for a number of the model's configuration."""
     return NumberQuestion(lambda loaded, values: getattr(loaded.model.config, name), mistakes=mistakes)
 
 
@@ -99,7 +103,7 @@ def chance_in_percent(loaded: LoadedModel, values: dict[str, float]) -> float:
 
 
 def log_vocabulary(base: float) -> Expected:
-    """The logarithm of the number of tokens."""
+    """Return the expected logarithm of the vocabulary size."""
     return lambda loaded, values: math.log(loaded.model.config.vocab_size, base)
 
 
@@ -108,17 +112,17 @@ def width(loaded: LoadedModel, values: dict[str, float]) -> float:
 
 
 def active_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
-    """How many features of a dictionary are active on a token."""
+    """Return how many features of a dictionary are active on a token."""
     return None if loaded.concepts is None else next(iter(loaded.concepts.dictionaries.values())).active
 
 
 def n_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
-    """How many features a dictionary has."""
+    """Return how many features a dictionary has."""
     return None if loaded.concepts is None else len(next(iter(loaded.concepts.dictionaries.values())).bias)
 
 
 def attends_to_previous(state: LessonsState) -> bool:
-    """Whether the last token of the figure puts more than half of its attention on the token before it."""
+    """Return whether the figure's last token puts more than half of its attention on the previous token."""
     return state.values.get("on_previous", 0) > 0.5
 
 

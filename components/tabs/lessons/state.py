@@ -1,4 +1,4 @@
-"""The state of the Lessons tab."""
+"""State of the Lessons tab."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Verdict = Literal["", "right", "wrong", "unreadable"]
 
 
 class Reply(NamedTuple):
-    """On an answer. text: the lesson's text that says what is wrong, "" for none."""
+    """The reply to an answer. `text` names the lesson's text that explains the mistake; "" for none."""
 
     verdict: Verdict = ""
     text: str = ""
 
 
 class FigureInputs(NamedTuple):
-    """The inputs of a figure: its lesson, the values of the controls, and whether numbers have all digits."""
+    """The inputs of a figure: its lesson, the values of its controls, and whether numbers have all digits."""
 
     lesson: str
     language: Language
@@ -35,11 +35,14 @@ class FigureInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class LessonsState:
-    """lesson: the key of the open one, "" for none. text, a, b, choice: the values of the figure's controls.
+    """State of the Lessons tab.
 
-    learning: whether the figure takes seconds because a model is trained. result: the newest figure, with a later
-    problem; ignored if it belongs to another lesson. replies: on the last answer to each question of the lesson, by the
-    number of the question, from 1.
+    Attributes:
+        lesson: Key of the open lesson; "" for none.
+        text, a, b, choice: Values of the figure's controls.
+        learning: Whether drawing takes seconds because a model is being trained.
+        result: The latest figure, possibly with a newer problem; ignored if it belongs to another lesson.
+        replies: Reply to the last answer to each question, by the question's number from 1.
     """
 
     lesson: str = ""
@@ -63,7 +66,7 @@ class LessonsState:
 
     @property
     def problem(self) -> ValueError | None:
-        """Why the figure of the open lesson does not match the controls."""
+        """The reason why the open lesson's figure does not match the controls."""
         return None if self.result is None or not self._is_open(self.result) else self.result.problem
 
     def _is_open(self, result: Result[Drawn]) -> bool:
@@ -71,5 +74,5 @@ class LessonsState:
 
 
 def is_lesson_open(lesson: str, s: Snapshot) -> bool:
-    """Whether that lesson is open."""
+    """Return whether this lesson is open."""
     return s.state(LessonsState).lesson == lesson

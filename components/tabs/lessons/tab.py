@@ -1,7 +1,7 @@
 """The Lessons tab: one lesson at a time, with an interactive figure, the code and a question.
 
-Head and body are one widget each, and one set of controls with a chart, a strip and a table serves all figures. Of the
-panels, only those of the open lesson are on the page.
+The head and the body are one widget each. One set of controls with a chart, a strip and a table serves all figures.
+Only the panels of the open lesson are on the page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAME = "lessons"
 
 
 def build_lessons(events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs) -> None:
-    """Build and wire the tab. loaded: the model of the figures; tabs: what the lessons do in other tabs."""
+    """Build and wire the tab. `loaded` is the model of the figures; `tabs` are the lessons' actions in other tabs."""
     panels = {lesson.key: [build() for build in lesson.panels] for lesson in LESSONS if lesson.panels}
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     head = lesson_head(
@@ -139,7 +139,7 @@ def _panels(name: str, panels: dict[str, list[Panel]]) -> Part:
 
 
 def _choices(s: Snapshot) -> list[tuple[str, str]]:
-    """(label, value) of the switch of the figure."""
+    """Return the (label, value) pairs of the figure's switch."""
     key, picture = s.state(LessonsState).lesson, _shown(s)
     return (
         [] if picture is None else [(t(f"picture.{key}.choice.{each}", s.language), each) for each in picture.choices]
@@ -147,5 +147,5 @@ def _choices(s: Snapshot) -> list[tuple[str, str]]:
 
 
 def _shown(s: Snapshot) -> Picture | None:
-    """The figure of the open lesson."""
+    """Return the figure of the open lesson."""
     return PICTURES.get(s.state(LessonsState).lesson)

@@ -1,4 +1,4 @@
-"""Numbers as people type them: fractions, roots, percent, units, thousands, decimal commas, full-width digits."""
+"""Parse numbers as people type them: fractions, roots, percent, units, thousands, decimal commas, full-width digits."""
 
 from __future__ import annotations
 
@@ -31,10 +31,13 @@ OPERATORS = {
 
 
 def parse_number(text: object) -> float | None:
-    """The number of a typed text; None for anything else.
+    """Parse a typed number; returns None for anything else.
 
-    Accepts "−1", "1/√24", "10,000", "0,5", "38.6 million", "50%" (0.5), "12 tokens" and "１２ 个". A comma before
-    groups of three digits separates thousands unless it follows a 0.
+        of three digits separates thousands unless it follows a 0.
+    =>
+        Accepts "−1", "1/√24", "10,000", "0,5", "38.6 million", "50%" (0.5), "12 tokens" and "１２ 个".
+        A comma before groups of three digits separates thousands unless it follows a 0.
+        of three digits separates thousands unless it follows a 0.
     """
     if not isinstance(text, str) or len(text) > MAX_CHARS:
         return None
@@ -54,7 +57,7 @@ def parse_number(text: object) -> float | None:
 
 
 def plain_number(digits: str) -> str:
-    """Digits without separators of thousands, and with a decimal point."""
+    """Remove separators of thousands, and use a decimal point."""
     digits = digits.replace(" ", "").replace("'", "")
     if digits.count(",") and digits.count("."):
         thousands = "," if digits.rindex(",") < digits.rindex(".") else "."
@@ -65,7 +68,7 @@ def plain_number(digits: str) -> str:
 
 
 def evaluated(node: ast.expr) -> float:
-    """The value of a Python expression of numbers, in which ~ is the square root."""
+    """Evaluate a Python expression of numbers in which ~ is the square root."""
     match node:
         case ast.Constant(value=int() | float() as number):
             return float(number)

@@ -1,4 +1,4 @@
-"""The views of the Lessons tab: the head of a lesson, its code and question, and its figure."""
+"""Views of the Lessons tab: the head of a lesson, its code and question, and its figure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from components.i18n import Language, t
-from components.panels.panel import problem_sentence
 from components.render import Lines, View
 from components.state.snapshot import Snapshot
 from components.tabs.lessons.code_view import Excerpt, excerpt, printed
@@ -17,12 +16,13 @@ from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQue
 from components.tabs.lessons.state import LessonsState, Reply
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt import PRESETS, GPTConfig, LoadedModel
 from gpt.experiments.speed import next_token_cost
 
 
 def lesson_views(loaded: LoadedModel) -> tuple[View, ...]:
-    """The views of the tab. loaded: the model that the texts speak of."""
+    """Return the views of the tab. `loaded` is the model that the texts describe."""
 
     def lesson(s: Snapshot) -> tuple[str, Language]:
         return s.state(LessonsState).lesson, s.language
@@ -47,7 +47,7 @@ def lesson_views(loaded: LoadedModel) -> tuple[View, ...]:
 
 
 def head(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
-    """The navigation of the course; an index of None lets the widget ask for a lesson."""
+    """Return the navigation of the course. With an index of None the widget asks the visitor to choose a lesson."""
     lesson = BY_KEY.get(s.state(LessonsState).lesson)
     return {
         "index": None if lesson is None else LESSONS.index(lesson),
@@ -66,7 +66,7 @@ def head(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
 
 
 def body(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
-    """The code of the lesson, its question and answer."""
+    """Return the code of the lesson, its question and the answer."""
     state = s.state(LessonsState)
     lesson = BY_KEY.get(state.lesson)
     if lesson is None:
@@ -83,13 +83,13 @@ def body(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
 
 
 def listing(found: Excerpt, language: Language) -> dict[str, Any]:
-    """An excerpt of the source with its place."""
+    """Return an excerpt of the source and its location."""
     place = [found.file, found.name, t("lessons.line", language, line=found.line)] if found.name else [found.file]
     return {"caption": " · ".join(place), "lines": found.lines}
 
 
 def question_data(lesson: Lesson, n: int, loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
-    """A question, its kind, the verdict on an answer with a sentence, and the answer. n: its number, from 1."""
+    """Return a question and its kind, the answer, and the verdict on it with a sentence. `n` is its number, from 1."""
     state, question = s.state(LessonsState), QUESTIONS[lesson.key][n - 1]
     reply = state.replies.get(n, Reply())
     right = question.expected(loaded, state.values) if isinstance(question, NumberQuestion) else None
@@ -121,14 +121,16 @@ def _texts(s: Snapshot, *names: str) -> dict[str, str]:
 
 
 def lesson_text(lesson: Lesson, part: str, language: Language, loaded: LoadedModel, **values: str) -> str:
-    """A text of a lesson, with the model's values filled in."""
+    """Return a text of a lesson with the model's values filled in."""
     return t(f"lesson.{lesson.key}.{part}", language, **facts(loaded.model.config), **values)
 
 
 @lru_cache(maxsize=8)
 def facts(config: GPTConfig) -> dict[str, str]:
-    """Values for the texts of lessons: of this model, and `times`, the ratio of GPT-2's operations without and with a
-    KV cache."""
+    """Return the values of this model for the texts of lessons.
+
+    `times` is the ratio of GPT-2's operations without and with a KV cache.
+    """
     gpt2 = PRESETS["gpt2"]
     cached, uncached = (next_token_cost(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))
     return {
@@ -142,12 +144,12 @@ def facts(config: GPTConfig) -> dict[str, str]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """Why the figure does not match the controls."""
-    return problem_sentence(s, s.state(LessonsState).problem)
+    """Explain why the figure does not match the controls."""
+    return sentence_data(s.state(LessonsState).problem, s.language)
 
 
 def summary(s: Snapshot) -> dict[str, Any]:
-    """The sentence of the figure, or a message while a model is trained for it."""
+    """Show the sentence of the figure, or a message while a model is being trained for it."""
     state = s.state(LessonsState)
     if state.drawn is not None:
         return {"text": state.drawn.summary}
@@ -155,7 +157,7 @@ def summary(s: Snapshot) -> dict[str, Any]:
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The tokens of the generated text."""
+    """Show the tokens of the generated text."""
     state = s.state(LessonsState)
     lines = Lines() if state.drawn is None else state.drawn.strip
     return {"lines": lines, "doc": state.lesson, "labels": strip_labels(s.language)}

@@ -1,1 +1,1 @@
-"""The Loss tab: the loss of a text by token."""
+"""The Loss tab: the loss of a text, token by token."""

@@ -1,4 +1,4 @@
-"""The event handlers of the Loss tab, and the analysis of its example."""
+"""Event handlers of the Loss tab, and the analysis of its example."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from gpt.tokenizer import prompt_ids
 
 
 def analysis(loaded: LoadedModel) -> Analysis:
-    """The analysis that scores the example when the tab is first opened, and what is shown again with another model.
+    """Return the analysis that scores the example when the tab is first opened, and rescores a text for another model.
 
-    loaded: the model at start-up, which scores the example once for all visitors.
+    `loaded` is the model at start-up, which scores the example once for all visitors.
     """
 
     @cache
@@ -52,20 +52,20 @@ def analysis(loaded: LoadedModel) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Any:
-    """The model in use, unless the result is of that model, or there is none to replace."""
+    """Return the model in use, unless the result already belongs to it or there is no result to replace."""
     state = s.state(LossState)
     is_old = state.run == 0 if state.scored is None else state.scored.loaded is not s.loaded
     return s.loaded.name if s.loaded is not None and is_old and not state.busy else None
 
 
 def scored_example(loaded: LoadedModel) -> ScoredText:
-    """The example as far as the model can read it."""
+    """Score as much of the example as the model can read."""
     text = encodable_text(loaded, EXAMPLES[language_of_model(loaded.name)]["turn"])
     return ScoredText(loaded, score_text(loaded, prompt_ids(loaded.tokenizer, text)), text)
 
 
 def type_text(session: Session, text: object) -> None:
-    """Set the text of the box, truncated if it is far too long."""
+    """Set the text of the box, truncating it if it is far too long."""
     if isinstance(text, str):
         session.change(LossState, text=text[: MAX_CHARACTERS + 1])
 
@@ -91,7 +91,7 @@ def measure_box(session: Session) -> Iterator[None]:
 
 
 def measure(session: Session, text: str, parts: int) -> Iterator[None]:
-    """Score a text, window by window; an error is shown and the previous result stays."""
+    """Score a text window by window. An error is shown while the previous result stays."""
     run = session.state(LossState).run + 1
     session.change(LossState, run=run)
 
@@ -116,19 +116,19 @@ def measure(session: Session, text: str, parts: int) -> Iterator[None]:
 
 
 def select(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked token. sent: from the browser, may be anything."""
+    """Select the clicked token. `sent` is an unvalidated browser payload."""
     scored, index = session.state(LossState).scored, sent.get("index")
     if scored is not None and type(index) is int and 0 <= index < len(scored.result.ids):
         session.change(LossState, selected=index)
 
 
 def most_surprising(score: TextScore) -> int:
-    """The position of the token with the largest loss."""
+    """Return the position of the token with the largest loss."""
     return 1 + max(range(len(score.losses)), key=lambda i: score.losses[i].surprisal)
 
 
 def _check_length(text: str) -> None:
-    """Raise ValueError for an empty or far too long text."""
+    """Raise ValueError if a text is empty or far too long."""
     if not text:
         raise PageError("loss.error.empty")
     if len(text) > MAX_CHARACTERS:
@@ -136,5 +136,5 @@ def _check_length(text: str) -> None:
 
 
 def stride_of(parts: int, block_size: int) -> int:
-    """The stride in tokens: a context divided by `parts`, limited so that every token is scored."""
+    """Return the stride in tokens: a context divided by `parts`, limited so that every token is scored."""
     return max(1, min(block_size // parts, block_size - 1))

@@ -1,4 +1,4 @@
-"""The state of the Loss tab."""
+"""State of the Loss tab."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from components.state.jobs import Job
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore
 
-EXAMPLES = {  # by the language of a model
+EXAMPLES = {  # by language of the model
     "en": {
         "turn": "Once upon a time, there was a little girl named Lily. She loved to play with her red ball in the "
         "park. One day, her ball rolled into the central bank and raised the interest rates.",
@@ -29,8 +29,13 @@ HALF = 2
 
 @dataclass(frozen=True, eq=False)
 class ScoredText:
-    """A text with its losses. run: the run in which it was scored, 0 for the example; parts: see `handlers.stride_of`;
-    repaired: lone surrogates were replaced by U+FFFD."""
+    """A text with its losses.
+
+    Attributes:
+        run: Number of the run that scored it; 0 for the example.
+        parts: See `handlers.stride_of`.
+        repaired: Whether lone surrogates were replaced with U+FFFD.
+    """
 
     loaded: LoadedModel
     result: TextScore
@@ -42,8 +47,14 @@ class ScoredText:
 
 @dataclass(frozen=True, eq=False)
 class LossState:
-    """text, parts: of the box and of the stride. scored: the displayed text, and selected: a position of it. run:
-    how many texts were scored. notice: an error."""
+    """State of the Loss tab.
+
+    Attributes:
+        text, parts: Values of the box and of the stride control.
+        scored, selected: The displayed text and a position of it.
+        run: How many texts have been scored.
+        notice: An error.
+    """
 
     text: str = FIRST_EXAMPLE
     parts: int = HALF

@@ -1,4 +1,4 @@
-"""The Loss tab: the surprisal of any text, in total and by token."""
+"""The Loss tab: the surprisal of any text, in total and token by token."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "loss"
 
 
 def build_loss(events: Events, loaded: LoadedModel) -> None:
-    """Build and wire the tab. loaded: the model that scores the example for all visitors."""
+    """Build and wire the tab. `loaded` is the model that scores the example for all visitors."""
     text = Card(
         "loss",
         question("loss.question"),
@@ -72,13 +72,13 @@ def build_loss(events: Events, loaded: LoadedModel) -> None:
 
 
 def stride_choices(s: Snapshot) -> list[tuple[str, int]]:
-    """(label, divisor of the context length) of each stride."""
+    """Return a (label, divisor of the context length) pair for each stride."""
     keys = ("loss.stride.whole", "loss.stride.half", "loss.stride.quarter", "loss.stride.eighth")
     return [(t(key, s.language), parts) for key, parts in zip(keys, STRIDES, strict=True)]
 
 
 def _examples(language: str) -> Part:
-    """The examples for models of a language."""
+    """The example buttons for models of one language."""
     suffix = "" if language == "en" else f"-{language}"
     buttons = (
         button(

@@ -1,4 +1,4 @@
-"""The views of the Loss tab."""
+"""Views of the Loss tab."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from components import text_views
-from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import listed, percent, quoted
@@ -15,11 +14,12 @@ from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.loss.state import LossState, ScoredText
 from components.text_views import token_lines
+from components.widgets.sentence import sentence_data
 from components.widgets.tokens import shade_value
 
 
 def headline_sentence(scored: ScoredText, language: Language) -> str:
-    """The three numbers of the whole text."""
+    """State the three numbers of the whole text."""
     score = scored.result.score
     return t(
         "loss.headline",
@@ -31,7 +31,7 @@ def headline_sentence(scored: ScoredText, language: Language) -> str:
 
 
 def explanation(scored: ScoredText, language: Language) -> str:
-    """The meaning of the numbers, and how the text was read."""
+    """Explain the numbers and how the text was read."""
     result, block_size = scored.result, scored.loaded.model.config.block_size
     n = len(result.ids)
     choices, vocab_size = result.score.perplexity, scored.loaded.model.config.vocab_size
@@ -58,7 +58,7 @@ def explanation(scored: ScoredText, language: Language) -> str:
 
 
 def token_sentence(scored: ScoredText, selected: int, language: Language) -> str:
-    """The selected token: its probability, and the most likely token."""
+    """Describe the selected token: its probability, and the most likely token in its place."""
     tokenizer, result = scored.loaded.tokenizer, scored.result
     name = quoted(tokenizer, result.ids[selected])
     if selected == 0:
@@ -79,13 +79,13 @@ def token_sentence(scored: ScoredText, selected: int, language: Language) -> str
 
 
 def strip_labels(language: Language) -> dict[str, str]:
-    """Labels of the strip, which is shaded by surprisal."""
+    """Return the labels of the strip, which is shaded by surprisal."""
     named = text_views.strip_labels(language, t("strip.empty", language))
     return named | {"surprisal": t("loss.surprisal", language), "bits": t("loss.bits", language)}
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The text with probability and rank of each token but the first, shaded by surprisal."""
+    """Show the text, shaded by surprisal, with the probability and rank of each token after the first."""
     state, labels = s.state(LossState), strip_labels(s.language)
     if state.scored is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}
@@ -118,16 +118,15 @@ def token(s: Snapshot) -> dict[str, Any]:
 def status(s: Snapshot) -> dict[str, Any]:
     job = s.state(LossState).job
     progress = s.progress or (None if job is None else job.progress or Message("loss.loading"))
-    return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
+    return sentence_data(progress, s.language)
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    problem = s.state(LossState).notice
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    return sentence_data(s.state(LossState).notice, s.language)
 
 
 def result_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """Inputs of the views of a scored text."""
+    """Return the inputs of the views of a scored text."""
     state = s.state(LossState)
     return state.scored, state.selected, s.language
 

@@ -1,1 +1,1 @@
-"""The tab Write: a prompt, the generated text, next-token probabilities and attention."""
+"""The Write tab: a prompt, the generated text, next-token probabilities and attention."""

@@ -1,4 +1,4 @@
-"""Gradio's controls of the tab Write: the buttons, and the settings of sampling."""
+"""The Gradio components of the Write tab: the buttons and the sampling settings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from components.tabs.playground.state import PRESETS
 
 @dataclass(frozen=True)
 class Run:
-    """The buttons that write, and the temperature."""
+    """The buttons that generate, and the temperature slider."""
 
     generate: gr.Button
     stop: gr.Button
@@ -32,14 +32,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Controls:
-    """settings: the sliders, the seed and the pace, by name."""
+    """All controls. `settings` contains the sliders, the seed and the pace by name."""
 
     run: Run
     preset: gr.Radio
     settings: dict[str, gr.Slider | gr.Textbox | gr.Dropdown]
 
     def updates(self) -> list[Control]:
-        """What the server changes in them."""
+        """Return the properties that the server changes."""
 
         def enabled(button: gr.Button, test: Any) -> Control:
             return Control(button, test, lambda s: {"interactive": test(s)})
@@ -65,7 +65,7 @@ class Controls:
 
 
 def build_run(localizer: Localizer, session: Session) -> Run:
-    """The buttons that write, and the temperature."""
+    """Build the buttons that generate, and the temperature slider."""
     with gr.Row(elem_classes="gb-run"):
         buttons = {name: _button(localizer, name) for name in ("generate", "stop", "full_speed")}
     step = _button(localizer, "step")
@@ -83,7 +83,7 @@ def build_run(localizer: Localizer, session: Session) -> Run:
 
 
 def build_controls(localizer: Localizer, run: Run) -> Controls:
-    """The other settings of sampling."""
+    """Build the other sampling settings."""
     settings: dict[str, gr.Slider | gr.Textbox | gr.Dropdown] = {"temperature": run.temperature}
     preset = localizer.build(
         gr.Radio,

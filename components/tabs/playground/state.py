@@ -1,4 +1,4 @@
-"""The state of the tab Write, its examples and presets."""
+"""State of the Write tab, its examples and presets."""
 
 from __future__ import annotations
 
@@ -21,8 +21,14 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class PlaygroundState:
-    """too_long: number of tokens of a prompt that is too long, else 0. unit: of the pipeline card; followed: the token
-    followed through the stages, None for the one that came next; found: results of its search."""
+    """State of the Write tab.
+
+    Attributes:
+        too_long: Number of tokens of an overlong prompt, else 0.
+        unit: Unit of the pipeline card.
+        followed: Token followed through the stages; None for the one that came next.
+        found: Search results of the pipeline card.
+    """
 
     too_long: int = 0
     pipeline_open: bool = False
@@ -33,7 +39,7 @@ class PlaygroundState:
 
 @dataclass(frozen=True, eq=False)
 class Reason:
-    """What the prediction of `token` after a position of a text depends on. version: of the text."""
+    """The causes of predicting `token` at a position of a text, identified by its version."""
 
     version: tuple[int, int]
     position: int
@@ -46,11 +52,11 @@ class Reason:
 
 @dataclass(frozen=True)
 class ReasonState:
-    """reason: the last one that was measured."""
+    """The latest measured reason."""
 
     reason: Reason | None = None
 
 
 def tail_length(block_size: int) -> int:
-    """Number of tokens that a too long prompt is cut to."""
+    """Return how many tokens of an overlong prompt are kept."""
     return max(1, block_size // 2)

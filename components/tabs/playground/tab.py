@@ -1,4 +1,4 @@
-"""The tab Write: builds and wires it."""
+"""The Write tab."""
 
 from __future__ import annotations
 
@@ -73,8 +73,13 @@ def build_playground(
     *,
     uploads: bool = False,
 ) -> None:
-    """Build and wire the tab. session: the initial session. open_film: opens the film of the model. uploads: whether to
-    add the panel for uploaded checkpoints."""
+    """Build and wire the tab.
+
+    Args:
+        session: The initial session.
+        open_film: Opens the film of the model.
+        uploads: Whether to add the panel for uploading checkpoints.
+    """
     with gr.Column(elem_classes="gb-playground"):
         with gr.Column(elem_classes="gb-card gb-prompt"):
             prompt = placed(composer("prompt", view="box"))
@@ -97,7 +102,7 @@ def build_playground(
 
 
 def _next() -> Card:
-    """What comes next and why; without attention beside it, where that was asked for."""
+    """The next token and its reason; on request, also the prediction without attention."""
     fitting = generation.written(knowledge.prepare_fitting)
     why = column(
         question("reason.question"),
@@ -142,7 +147,7 @@ def _next() -> Card:
 
 
 def _offer(s: Snapshot) -> str:
-    """The label of the button that switches to a model that fits the text."""
+    """Return the label of the button that switches to a model that fits the text."""
     name = offered_model(s)
     return "" if name is None else t("knows.switch", s.language, model=short_name(name, s.language))
 
@@ -193,7 +198,7 @@ def _attention() -> tuple[Part, ...]:
 
 
 def _text() -> tuple[Part, ...]:
-    """Branches and undo; folded, the text token by token: its strip, how a token was drawn, and edits by hand."""
+    """Branches and undo; in a fold, the text token by token with its strip, the draw of a token, and edits by hand."""
     shading = choice(
         "shading",
         lambda s: [(t(f"strip.shading.{kind}", s.language), kind) for kind in get_args(Shading)],
@@ -247,7 +252,7 @@ def _text() -> tuple[Part, ...]:
 
 
 def _pipeline() -> Part:
-    """The sampling pipeline, stage by stage; collapsed, and computed while it is open."""
+    """The sampling pipeline, stage by stage. It is collapsed at first and computed only while open."""
     follow = pick_list(
         "pipeline-follow", to_follow, most=1, label="pipeline.follow", value=followed, on=selection.follow_picked
     )
@@ -273,11 +278,11 @@ def _pipeline() -> Part:
 
 
 def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, writing: list[Any]) -> None:
-    """Wire the text and gradio's controls. writing: the other events that may generate."""
+    """Wire the text and Gradio's controls. `writing` are the other events that may generate."""
     on = events.on
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
-    carried = [frame.saved]  # in its place the text of the box is sent
+    carried = [frame.saved]  # the text of the box is sent in its place
     on(prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
     on(prompt.select, selection.select_token, [prompt], **latest)
     on(prompt.submit, hiding.hide_words, [prompt], **latest)
@@ -289,7 +294,9 @@ def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, wri
     on([each.input for each in settings], partial(selection.set_values, names), settings, js=clamped, **latest)
 
     def writes(button: gr.Button, handler: Handler) -> Any:
-        """A button that writes: the text and the settings are sent along, as their own events may be on the way."""
+        """Wire a button that generates. It sends the text and the settings along, since their own events may still be
+        on the way.
+        """
         js = f"(_, ...settings) => [({TYPED})(), ...({clamped})(...settings)]"
         return on(button.click, partial(selection.set_and, names, handler), [*carried, *settings], js=js, **run)
 
@@ -303,7 +310,7 @@ def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, wri
 
 
 def _tail(s: Snapshot) -> str:
-    """The label of the button that cuts a text that is too long."""
+    """Return the label of the button that cuts an overlong text."""
     n = 0 if s.loaded is None else tail_length(s.loaded.model.config.block_size)
     return t("prompt.use_tail", s.language, n=n)
 

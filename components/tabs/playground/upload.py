@@ -1,4 +1,4 @@
-"""Opening an uploaded checkpoint and adding it to the models. Only for an app with a single user."""
+"""Opens an uploaded checkpoint and adds it to the models. Only for an app with a single user."""
 
 from __future__ import annotations
 
@@ -47,12 +47,16 @@ VOCABULARIES = {Characters: "upload.characters", Words: "upload.words", PlainIds
 
 @dataclass(frozen=True)
 class UploadState:
-    """What was asked about the files of the last attempt.
+    """Questions about the files of the last attempt.
 
-    heads: possible numbers of heads if the files do not specify it. activation: the default where they do not specify
-    one. widths: of the model's and a head's width, whichever may scale the attention scores. losses: of the text that
-    was typed to find that out, under each scale. layout: the names that were inferred, as the content of a layout file,
-    to be confirmed, corrected or completed where some are "?". opened: the loaded model.
+    Attributes:
+        heads: Possible numbers of heads, if the files do not specify it.
+        activation: The default if the files do not specify an activation function.
+        widths: Widths of the model and of a head, either of which may scale the attention scores.
+        losses: Loss of a typed text under each scale, to find out which one is right.
+        layout: The inferred names, as the content of a layout file. The visitor confirms or corrects them, and replaces
+            each "?".
+        opened: The loaded model.
     """
 
     files: tuple[str, ...] = ()
@@ -79,7 +83,7 @@ class Upload:
 
 
 def build_upload(localizer: Localizer, events: Events) -> Any:
-    """Build and wire the collapsed panel; returns the event that writes with the opened model."""
+    """Build and wire the collapsed panel. Returns the event that generates with the opened model."""
     with localizer.build(gr.Accordion, {"label": "upload"}, open=False, elem_classes="gb-card", elem_id="upload"):
         localizer.sentence("upload.says", kind="caption")
         with gr.Row():
@@ -155,13 +159,13 @@ def open_upload(
     names: str = "",
     scale: AttnScale | None = None,
 ) -> Iterator[None]:
-    """Add the model in the files to the list and choose it; ask for what the files do not specify.
+    """Add the model in the files to the list and choose it, asking for what the files do not specify.
 
-    names: the content of a layout file: what was inferred from these files and shown, confirmed or corrected.
+    `names` is the content of a layout file: the names inferred from these files, as confirmed or corrected.
     """
     if not files:
         raise PageError("upload.none")
-    if session.state(UploadState).files != tuple(files):  # what was asked and chosen is about other files
+    if session.state(UploadState).files != tuple(files):  # the questions and choices belong to other files
         session.change(UploadState, **NOTHING_ASKED)
         n_head, activation, names, scale = None, None, "", None
     session.change(UploadState, files=tuple(files))
@@ -221,7 +225,7 @@ def try_scales(session: Session, text: str) -> Iterator[None]:
 
 
 def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
-    """The files with these names in place of their layout file; the files alone if there are none."""
+    """Return the files with these names in place of their layout file, or unchanged if there are no names."""
     if not names.strip():
         return files
     path = folder / LAYOUT_FILE
@@ -230,7 +234,7 @@ def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
 
 
 def message(s: Snapshot) -> dict[str, Any]:
-    """The recognised layout, the missing information, or the error."""
+    """Show the recognised layout, the missing information, or the error."""
     state = s.state(UploadState)
     if state.message is not None:
         return {"text": localize_error(state.message, s.language)}
@@ -268,7 +272,7 @@ def _names_box(s: Snapshot) -> dict[str, Any]:
 
 
 def names_table(s: Snapshot) -> dict[str, Any]:
-    """The inferred names: role, the name in this app, the name in the files."""
+    """List the inferred names: role, name in this app, name in the files."""
     layout = s.state(UploadState).layout
     if not layout:
         return {"rows": []}
@@ -279,7 +283,7 @@ def names_table(s: Snapshot) -> dict[str, Any]:
 
 
 def role_words(ours: str, layout: dict[str, Any], language: Language) -> str:
-    """The role of one of our names; of a fused matrix its parts in their order."""
+    """Describe the role of one of our names. A fused matrix lists its parts in order."""
     role = re.sub(r"\.(weight|bias)$", "", ours)
     name = role.removeprefix("h.{n}.")
     parts = [f"attn.{letter}" for letter in layout.get("qkv_order", "qkv")] if name == "attn.c_attn" else [name]
@@ -295,7 +299,7 @@ VIEWS = (
 
 
 def opened_sentence(loaded: LoadedModel, language: Language) -> str:
-    """The recognised layout and configuration."""
+    """State the recognised layout and configuration."""
     config = loaded.model.config
     return t(
         "upload.opened",

@@ -1,5 +1,5 @@
-"""The shortest form of each part of a GPT, with one module per lesson. The lessons print these modules.
+"""Each part of a GPT in its shortest form: one module per lesson, printed in the lesson.
 
-Each module reads from top to bottom and imports the code of earlier lessons. Parameters have the same names as in
+A module reads from top to bottom and imports code from earlier lessons. Parameters have the same names as in
 `gpt.model`, so its weights fit. The tests run every module as printed and compare it with the model's own code.
 """

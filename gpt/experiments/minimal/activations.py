@@ -1,4 +1,4 @@
-"""GELU, with GPT-2's tanh approximation."""
+"""GELU, in GPT-2's tanh approximation."""
 
 import math
 

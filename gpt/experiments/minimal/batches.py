@@ -1,11 +1,11 @@
-"""Batches: rows of a text, with the same rows shifted by one token as targets."""
+"""Batches: rows of a text, and the same rows shifted by one token as targets."""
 
 import torch
 from torch import Tensor
 
 
 class Batches:
-    """Random rows of a text. Its end is held out from training."""
+    """Random rows of a text. The end of the text is held out for validation."""
 
     def __init__(self, ids: Tensor, block_size: int, held_out: float = 0.1) -> None:
         n = round(len(ids) * (1 - held_out))

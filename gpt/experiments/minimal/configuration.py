@@ -1,4 +1,4 @@
-"""The settings that define a GPT."""
+"""The numbers that define a GPT."""
 
 from dataclasses import dataclass
 

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class LayerNorm(nn.Module):
-    """Normalise the last dimension to mean 0 and variance 1, then scale and shift."""
+    """Mean 0 and variance 1 over the last dimension, then scale and shift."""
 
     def __init__(self, n_embd: int, eps: float = 1e-5) -> None:
         super().__init__()

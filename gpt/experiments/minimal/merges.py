@@ -1,4 +1,4 @@
-"""Learn a vocabulary by repeatedly merging the most frequent pair of neighbours into a token."""
+"""Learning a vocabulary: the most frequent pair of neighbours becomes a token, again and again."""
 
 from collections import Counter
 from itertools import pairwise

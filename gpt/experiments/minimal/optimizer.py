@@ -7,7 +7,7 @@ from torch import nn
 
 
 class AdamW:
-    """Updates each parameter using two running means of its gradient."""
+    """Updates each parameter from two running means of its gradient."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, decay: float = 0.01) -> None:
         self.parameters = list(parameters)

@@ -1,4 +1,4 @@
-"""Attention and positions for left-padded texts."""
+"""Attention and positions for texts with padding on the left."""
 
 import math
 
@@ -12,10 +12,10 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     visible = torch.ones_like(scores, dtype=torch.bool).tril()  # the past
     visible &= mask[:, None, None].bool()  # only real tokens
     weights = scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
-    weights = weights.masked_fill(~visible, 0)  # padding sees nothing: NaN
+    weights = weights.masked_fill(~visible, 0)  # replaces NaN in rows that see nothing
     return weights @ v
 
 
 def padded_positions(mask: Tensor) -> Tensor:
-    """(B, T): the positions of real tokens start at 0."""
+    """(B, T): real tokens count from 0."""
     return (mask.cumsum(dim=-1) - 1).clamp(min=0)

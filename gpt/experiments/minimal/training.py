@@ -11,7 +11,7 @@ from gpt.experiments.minimal.optimizer import AdamW
 
 
 class Trainer:
-    """Updates a model's weights, one batch after another."""
+    """Updates a model's weights, batch by batch."""
 
     def __init__(self, model: nn.Module, batches: Batches, lr: float = 4e-3) -> None:
         self.model, self.batches = model, batches

@@ -1,4 +1,4 @@
-"""Experiments of panels that run for seconds: shown while they run, stopped, failed."""
+"""Panel experiments that take seconds: shown while they run, stopped, failed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is
     stopped = Event()
 
     def endless(s: Snapshot) -> Iterator[Any]:
-        """The first result again and again, so that the run cannot end by itself."""
+        """Yield the first result repeatedly, so that the run cannot end by itself."""
         first = next(steps(s))
         while not stopped.wait(0.01):
             yield first

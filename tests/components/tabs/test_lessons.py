@@ -1,4 +1,4 @@
-"""The Lessons tab without a browser: what opens a lesson, its controls and its pictures."""
+"""The Lessons tab without a browser: how lessons open, their controls and pictures."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_while_the_tiny_model_learns_the_page_says_so(session, loaded):
     training_pictures._run.cache_clear()
     handlers.open_lesson(loaded, session, "training")
     assert "Training a tiny model" in shown(session)["says"]["text"]
-    assert drawn(session)["says"]["text"].startswith("After 0 updates it writes:")
+    assert drawn(session)["says"]["text"].startswith("After 0 updates the model writes:")
     opened(session, "greedy")
     handlers.open_lesson(loaded, session, "training")
     assert shown(session)["says"]["text"] == "", "it is learned once"

@@ -1,4 +1,4 @@
-"""The pipeline card: its tables and its picture hold the numbers of the stages, whatever the settings."""
+"""The pipeline card: its tables and its chart contain the numbers of the stages, whatever the settings."""
 
 from __future__ import annotations
 

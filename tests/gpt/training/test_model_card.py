@@ -45,7 +45,7 @@ def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: 
     assert (options.text.name, options.out.name, options.every) == ("stories.txt", "tiny-stories", 5)
     assert str(whole_run.parent) not in card
     for field in fields(Recipe):
-        if field.name == "n_kv_head":  # of another architecture
+        if field.name == "n_kv_head":  # belongs to another architecture
             continue
         assert f"| {field.name} | {saved[field.name]} |" in body
     assert [line for line in body.splitlines() if line.startswith("Seed ")] == [f"Seed {seed}:" for seed in range(10)]

@@ -1,4 +1,4 @@
-"""Rows of repeated random tokens among the training rows, and runs that begin with another model's weights."""
+"""Rows of repeated random tokens among the training rows, and runs that start from another model's weights."""
 
 from __future__ import annotations
 
@@ -80,4 +80,4 @@ def test_a_model_that_no_recipe_makes_is_refused(
     other = GPTConfig(tokenizer.n_vocab, 16, n_layer=1, n_head=2, n_embd=16, activation="relu")
     save_model(tmp_path / "relu", GPT(other), tokenizer)
     assert train(tmp_path / "out", "--init-from", str(tmp_path / "relu")) == 1
-    assert_one_sentence(capsys, "no recipe makes a model with activation relu")
+    assert_one_sentence(capsys, "no recipe creates a model with activation relu")

@@ -1,1 +1,1 @@
-"""Kinds of goals of challenges."""
+"""The kinds of challenge goals."""

@@ -15,7 +15,7 @@ from gpt import Edits
 
 
 class Circuit(Goal):
-    """A goal about the two heads that copy the end of the text: their hops are the arcs."""
+    """A goal about the two heads that copy the end of the text. Its arcs show where the two heads attend."""
 
     has_arcs = True
 
@@ -35,17 +35,17 @@ class Circuit(Goal):
 
     @abstractmethod
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
-        """As `judge`, of a model that copies."""
+        """Judge an answer for a text whose end the model does copy."""
 
     def copied(self, reading: Reading, after: Tensor) -> tuple[Later, float, float]:
-        """The name of the token to copy, and its probability without and with the edits."""
+        """Return the name of the token to copy, and its probability without and with the edits."""
         token = reading.ids[reading.circuit.source]
         return name(reading, token), reading.before[token].item(), after[token].item()
 
 
 @dataclass(frozen=True)
 class Copied(Circuit):
-    """The picked token is the one that the model writes next."""
+    """Pick the token that the model writes next."""
 
     tool = "token"
     shows_bars = False
@@ -64,7 +64,7 @@ class Copied(Circuit):
 
 @dataclass(frozen=True)
 class Meets(Circuit):
-    """The picked token is the one where both hops meet."""
+    """Pick the token where both arcs end."""
 
     tool = "token"
     shows_bars = False
@@ -79,8 +79,9 @@ class Meets(Circuit):
 
 @dataclass(frozen=True)
 class OffEach(Circuit):
-    """Each of the two heads was switched off alone, and without one of them the copy keeps at most this share of its
-    probability."""
+    """Switch off each of the two heads alone. Without one of them, the probability of the copy falls to at most the
+    fraction `most`.
+    """
 
     most: float
     tool = "switches"
@@ -103,8 +104,9 @@ class OffEach(Circuit):
 
 @dataclass(frozen=True)
 class PutBack(Circuit):
-    """With the previous-token head off, the output of attention at one place, as it was with the head, brings back at
-    least this share of the copy's probability."""
+    """With the previous-token head off, restore the attention output at one place. This must bring back at least the
+    fraction `least` of the copy's probability.
+    """
 
     least: float
     tool = "place"

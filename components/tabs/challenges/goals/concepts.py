@@ -1,4 +1,4 @@
-"""Goals that are reached with concepts."""
+"""Goals reached by turning concepts up or by choosing a feature."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from components.tabs.challenges.reading import Reading
 from gpt import Edits
 from gpt.analysis.concepts import Concepts, Snippet, trace_activity
 
-WRITTEN = 24  # tokens
-N_LISTED = 4  # features of each layer
-MOST_SHARE = 0.1  # of all tokens
+WRITTEN = 24  # tokens to generate
+N_LISTED = 4  # features per layer
+MOST_SHARE = 0.1  # maximum share of all tokens on which a listed feature is active
 
 
 def concepts_of(reading: Reading) -> Concepts:
-    """The concepts of the model. Raises ValueError for a model without."""
+    """Return the concepts of the model. Raises ValueError if it has none."""
     if reading.loaded.concepts is None:
         raise PageError("error.no_concepts", model=reading.loaded.name)
     return reading.loaded.concepts
@@ -31,8 +31,10 @@ def concepts_of(reading: Reading) -> Concepts:
 
 @dataclass(frozen=True)
 class TurnsUp(Goal):
-    """By what is turned up, the text goes on with one of these words, and is still a text: its loss under the unsteered
-    model, in nats per token, is below `most_loss`."""
+    """Turn up a concept so that the text continues with one of these words.
+
+    The continuation must remain a plausible text: the unsteered model's loss on it is below `most_loss` nats per token.
+    """
 
     words: tuple[str, ...]
     most_loss: float
@@ -53,7 +55,7 @@ class TurnsUp(Goal):
 
 @torch.inference_mode()
 def goes_on(reading: Reading, edits: Edits) -> list[int]:
-    """The likeliest tokens after the text, one after the other."""
+    """Continue the text greedily and return the new tokens."""
     model = reading.loaded.model
     written: list[int] = []
     cache, new = model.new_cache(), torch.tensor([list(reading.ids)], device=model.device)
@@ -65,7 +67,7 @@ def goes_on(reading: Reading, edits: Edits) -> list[int]:
 
 @torch.inference_mode()
 def loss_of(reading: Reading, written: list[int]) -> float:
-    """Mean loss of the unsteered model on what was written, in nats per token."""
+    """Return the unsteered model's mean loss on the new tokens, in nats per token."""
     idx = torch.tensor([[*reading.ids, *written]], device=reading.loaded.model.device)
     logits = reading.loaded.model(idx)[0, len(reading.ids) - 1 : -1].float()
     return float(cross_entropy(logits, idx[0, len(reading.ids) :]))
@@ -73,8 +75,11 @@ def loss_of(reading: Reading, written: list[int]) -> float:
 
 @dataclass(frozen=True)
 class Speaks(Goal):
-    """A feature that is strongest right before somebody speaks: in at least this share of its snippets a quotation mark
-    follows within two tokens of a strongest one that has none."""
+    """Find a feature that is strongest right before somebody speaks.
+
+    In at least this share of its snippets, one of the two tokens after the strongest one contains a quotation mark, and
+    the strongest one does not.
+    """
 
     least: float
     tool = "feature"
@@ -92,14 +97,16 @@ class Speaks(Goal):
 
 
 def speaks_next(reading: Reading, snippet: Snippet) -> bool:
-    """Whether a quotation mark follows the strongest token, which has none."""
+    """Return whether a quotation mark follows the strongest token, which must not contain one itself."""
     at = snippet.tint.index(max(snippet.tint))
     strongest, *following = (reading.tokenizer.decode([token]) for token in snippet.ids[at : at + 3])
     return '"' not in strongest and any('"' in text for text in following)
 
 
 def strongest(reading: Reading, position: int) -> list[tuple[tuple[int, int], Tensor]]:
-    """The strongest features at a token, with their activity along the text, (T,), of their natural strength."""
+    """Return the strongest features at a token and their activity along the text, (T,), relative to their natural
+    strength.
+    """
     concepts, found = concepts_of(reading), []
     for layer, dictionary in concepts.dictionaries.items():
         activity = trace_activity(concepts, reading.trace, layer)

@@ -1,4 +1,4 @@
-"""What a goal is: it says what the visitor sets, and judges it by the numbers of the model."""
+"""The base class of challenge goals: defines what the visitor can set and judges it by the model's numbers."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from components.tabs.challenges.reading import Head, Reading
 from gpt import Edits
 from gpt.tokenizer import Vocabulary
 
-Tool = Literal["text", "token", "head", "switches", "layer", "place", "concepts", "feature"]  # a place: token and layer
+# A place is a token and a layer.
+Tool = Literal["text", "token", "head", "switches", "layer", "place", "concepts", "feature"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """key, values: of the sentence that says where the answer stands, `challenge.now.<key>`. score: of an answer that
-    reaches the goal, where it can be exceeded."""
+    """Where an answer stands.
+
+    Attributes:
+        key, values: The sentence `challenge.now.<key>` and its values.
+        done: Whether the goal is reached.
+        score: Score of a successful answer, if the goal can be exceeded.
+    """
 
     key: str
     values: dict[str, Any] = field(default_factory=dict)
@@ -28,7 +34,7 @@ class Verdict:
 
 
 class Arc(NamedTuple):
-    """From a token to one that it attends to, both positions. weight: 0..1."""
+    """An arc from one position to a position that it attends to, with a weight in 0..1."""
 
     start: int
     end: int
@@ -37,39 +43,39 @@ class Arc(NamedTuple):
 
 
 class Goal(ABC):
-    """tool: what the visitor sets. shows_bars: whether the next tokens are shown. has_arcs: whether it has arcs."""
+    """A goal. `tool`: what the visitor sets. `shows_bars`, `has_arcs`: whether next tokens and arcs are shown."""
 
     tool: ClassVar[Tool]
     shows_bars: ClassVar[bool] = True
     has_arcs: ClassVar[bool] = False
 
     def edits(self, reading: Reading) -> Edits:
-        """The interventions that the visitor has set."""
+        """Return the interventions that the visitor has set."""
         return Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0))
 
     def after(self, reading: Reading) -> Tensor:
-        """(vocab_size,): probabilities of the next token with what the visitor has set."""
+        """Return the next-token probabilities after the visitor's interventions, (vocab_size,)."""
         return reading.after(self.edits(reading))
 
     @abstractmethod
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
-        """after: see the method."""
+        """Judge an answer. `after` is the result of the method `after`."""
 
     def arcs(self, reading: Reading) -> list[Arc]:
-        """The arcs over the text."""
+        """Return the arcs over the text."""
         return []
 
     def layers(self, n_layer: int) -> tuple[int, ...]:
-        """The layers to choose from."""
+        """Return the layers to choose from."""
         return tuple(range(n_layer))
 
     def marked(self, reading: Reading) -> tuple[Head, ...]:
-        """The switches that are framed."""
+        """Return the heads whose switches are highlighted."""
         return ()
 
 
 def first_id(tokenizer: Vocabulary, word: str) -> int:
-    """The first token of a word that follows a text."""
+    """Return the id of a word's first token, encoded as the continuation of a text."""
     return tokenizer.encode_continuation(word)[0]
 
 

@@ -1,4 +1,4 @@
-"""Goals that are reached by picking a head, or by switching heads off."""
+"""Goals reached by picking a head or by switching heads off."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, first_id, 
 from components.tabs.challenges.reading import Reading
 from gpt.analysis.heads import head_roles
 
-GOOD = 0.9  # share of the best head's score that counts as found
+GOOD = 0.9  # fraction of the best head's score that counts as found
 
 
 @dataclass(frozen=True)
 class Looks(Goal):
-    """The picked head has the highest score of a role."""
+    """Pick the head with the highest score for a role."""
 
     role: Literal["previous_token", "first_token"]
     tool = "head"
@@ -33,7 +33,7 @@ class Looks(Goal):
 
 @dataclass(frozen=True)
 class Finds(Goal):
-    """The picked head attends most from the last token to the one after its earlier occurrence."""
+    """Pick the head that, at the last token, attends most to the token after that token's earlier occurrence."""
 
     tool = "head"
     shows_bars = False
@@ -50,7 +50,7 @@ class Finds(Goal):
 
 
 def judge_head(key: str, scores: Tensor, reading: Reading) -> Verdict:
-    """scores: (n_layer, n_head), of which the picked head's must be about the highest."""
+    """Judge the picked head, whose score must be close to the highest of `scores`, (n_layer, n_head)."""
     best, head = scores.max().item(), reading.answer.head
     if head is None:
         return Verdict("head", {"best": share(best)})
@@ -60,7 +60,7 @@ def judge_head(key: str, scores: Tensor, reading: Reading) -> Verdict:
 
 
 def head_arcs(reading: Reading) -> list[Arc]:
-    """From each token to the one that the picked head attends to most there."""
+    """Return an arc from each token to the token that the picked head attends to most."""
     head = reading.answer.head
     if head is None:
         return []
@@ -71,7 +71,7 @@ def head_arcs(reading: Reading) -> list[Arc]:
 
 @dataclass(frozen=True)
 class Tops(Goal):
-    """A word leads with at most so many heads off."""
+    """Make a word the most likely one by switching off at most this many heads."""
 
     word: str
     most_off: int
@@ -90,7 +90,7 @@ class Tops(Goal):
 
 @dataclass(frozen=True)
 class Keeps(Goal):
-    """The leading token stays with at least so many heads off."""
+    """Keep the most likely token in the lead with at least this many heads off."""
 
     least_off: int
     tool = "switches"

@@ -1,4 +1,4 @@
-"""Goals that are reached by picking a token, a layer, or both."""
+"""Goals reached by picking a token, a layer or both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpt.tokenizer import prompt_ids
 
 @dataclass(frozen=True)
 class Matters(Goal):
-    """The picked token is the one without which the prediction falls furthest."""
+    """Pick the token whose removal lowers the probability of the prediction most."""
 
     tool = "token"
 
@@ -31,14 +31,14 @@ class Matters(Goal):
         return Verdict("matters", values, token == int(falls.argmax()))
 
     def after(self, reading: Reading) -> Tensor:
-        """Without the picked token."""
+        """Return the prediction without the picked token."""
         token, ids = reading.answer.token, reading.ids
         return reading.before if token is None else reading.predicted([*ids[:token], *ids[token + 1 :]])
 
 
 @dataclass(frozen=True)
 class Leads(Goal):
-    """The picked layer is the first from which on the lens reads the final prediction."""
+    """Pick the first layer from which on the logit lens reads the final prediction."""
 
     tool = "layer"
 
@@ -47,7 +47,7 @@ class Leads(Goal):
         if layer is None:
             return Verdict("layer", {"token": name(reading, best)})
         lens = logit_lens(reading.loaded.model, reading.trace, positions=[len(reading.ids) - 1])
-        read = lens.token[:, 1, 0].tolist()  # after each layer
+        read = lens.token[:, 1, 0].tolist()  # the top token after each layer
         first = next(i for i in range(len(read)) if all(token == best for token in read[i:]))
         p, top = after.max(dim=-1)
         values = {
@@ -60,7 +60,7 @@ class Leads(Goal):
 
     @torch.inference_mode()
     def after(self, reading: Reading) -> Tensor:
-        """As the logit lens reads it after the picked layer."""
+        """Return the prediction that the logit lens reads after the picked layer."""
         if (layer := reading.answer.layer) is None:
             return reading.before
         model = reading.loaded.model
@@ -69,9 +69,11 @@ class Leads(Goal):
 
 @dataclass(frozen=True)
 class Twin(Goal):
-    """The residual stream at one place, as it is in a text that differs in one token, brings that text's prediction.
+    """Copy the residual stream of one place from a text that differs in one token, so that its prediction appears.
 
-    text: the other one, of as many tokens. choice: the layers to choose from.
+    Attributes:
+        text: The other text, with the same number of tokens.
+        choice: The layers to choose from.
     """
 
     text: str

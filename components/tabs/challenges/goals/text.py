@@ -1,4 +1,4 @@
-"""Goals that are reached by writing a text."""
+"""Goals reached by writing a text."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def words_of(text: str) -> list[str]:
 
 
 def shortcut(reading: Reading, *token_ids: int, most: int = 0) -> str:
-    """Why a text is no answer: the key of its sentence, "" for none.
+    """Return the key of the sentence that explains why a text is not a valid answer, or "" if it is valid.
 
-    It must not be what is left of the first text when words are deleted; the tokens must begin a word, and that word
-    may stand in the text at most so many times, else the model only repeats it.
+    A valid text is more than the initial text with words deleted. The tokens must begin a word that occurs in the text
+    at most `most` times; otherwise the model would merely repeat it.
     """
     first, text = iter(words_of(reading.start)), words_of(reading.answer.text)
     if reading.answer.text != reading.start and all(word in first for word in text):
@@ -34,7 +34,7 @@ def shortcut(reading: Reading, *token_ids: int, most: int = 0) -> str:
 
 @dataclass(frozen=True)
 class Sure(Goal):
-    """A text of the visitor's own after which the next word has at least this probability."""
+    """Write a new text after which the next word has at least this probability."""
 
     least: float
     tool = "text"
@@ -48,7 +48,7 @@ class Sure(Goal):
 
 @dataclass(frozen=True)
 class Torn(Goal):
-    """A text of the visitor's own after which two words have at least this probability each."""
+    """Write a new text after which two words each have at least this probability."""
 
     least: float
     tool = "text"
@@ -67,7 +67,7 @@ class Torn(Goal):
 
 @dataclass(frozen=True)
 class Says(Goal):
-    """A word that stands in the text at most once has at least this probability."""
+    """Reach at least this probability for a word that occurs in the text at most once."""
 
     word: str
     least: float
@@ -83,7 +83,7 @@ class Says(Goal):
 
 @dataclass(frozen=True)
 class LowerLoss(Goal):
-    """The mean loss of the text, in nats per token, is below `below` after at most `words` words were replaced."""
+    """Lower the mean loss of the text below `below` nats per token by replacing at most `words` words."""
 
     below: float
     words: int
@@ -102,6 +102,6 @@ class LowerLoss(Goal):
 
 @torch.inference_mode()
 def probabilities(reading: Reading) -> Tensor:
-    """(T - 1,): the probability that each token but the first had before it was read."""
+    """Return the probability of each token after the first, given the tokens before it, (T - 1,)."""
     logits = reading.loaded.model.logits(reading.trace.final_norm[0, :-1]).float().cpu()
     return logits.softmax(-1).gather(1, torch.tensor(reading.ids[1:])[:, None])[:, 0]

@@ -1,1 +1,1 @@
-"""The event handlers of Change it."""
+"""Event handlers of Change it."""

@@ -1,4 +1,4 @@
-"""Edits of the model, and selection of a token."""
+"""Handlers that edit the model or select a token."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gpt.documents.edit_text import parse_edits
 
 
 def edit(session: Session, edits: Edits, **changes: Any) -> None:
-    """Replace the edits and clear the messages about the previous ones."""
+    """Replace the edits and clear all messages about the previous ones."""
     session.edits = edits
     session.change(ChangeState, **{"experiment": "", "notice": None, "dropped": None, **changes})
 
 
 def set_switches(session: Session, sent: dict[str, Any]) -> None:
-    """Replace all factors after a click on the switches, and select the head that was switched."""
+    """Replace all factors after a click on the switches, and select the switched head."""
     session.select(layer=sent.get("layer"), head=sent.get("head"))
     document, edits, count = session.document, sent.get("edits"), sent.get("n")
     if document is None:
@@ -46,7 +46,7 @@ def set_switches(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_activation(session: Session, name: object) -> None:
-    """Replace the activation function in all layers; the model's own removes the edit."""
+    """Replace the activation function in all layers; choosing the model's own removes the edit."""
     chosen: Activation | None = next((activation for activation in get_args(Activation) if activation == name), None)
     if session.document is not None and chosen is not None:
         own = chosen == session.document.loaded.model.config.activation
@@ -54,18 +54,18 @@ def choose_activation(session: Session, name: object) -> None:
 
 
 def drop_positions(session: Session, dropped: object) -> None:
-    """Switch the position embeddings off or on."""
+    """Switch the position embeddings on or off."""
     edit(session, replace(session.edits, drop_positions=dropped is True))
 
 
 def try_experiment(name: str, session: Session) -> None:
-    """Replace all edits by those of an experiment."""
+    """Replace all edits with those of an experiment."""
     if session.document is not None:
         edit(session, EXPERIMENTS[name](session.document.loaded.model.config), experiment=name)
 
 
 def switch_off_costliest(session: Session) -> Iterator[None]:
-    """Measure all heads on this text and switch off the one with the largest effect."""
+    """Measure all heads on this text and switch off the head with the largest effect."""
     text = yield from up_to_date(session)
     if text is None:
         raise PageError("error.no_text")
@@ -90,12 +90,12 @@ def reset(session: Session) -> None:
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked token; in every tab if the text is that of Write."""
+    """Select the clicked token, in every tab if Write shows the same text."""
     _select(session, sent.get("index"))
 
 
 def select_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Select the token of the clicked bar; of a long text only a window is shown."""
+    """Select the token of the clicked bar. The chart shows only a window of a long text."""
     state, x = session.state(ChangeState), sent.get("x")
     if state.text is not None and type(x) is int:
         with session.lock.reading():

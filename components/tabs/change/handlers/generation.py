@@ -19,13 +19,13 @@ from components.text_views import document_lines
 from gpt import Generation
 from gpt.documents.comparison import paired_steps
 
-UPDATE_SECONDS = 0.02  # between two frames at full speed
+UPDATE_SECONDS = 0.02  # minimum time between two frames
 
 
 def generate_both(session: Session) -> Iterator[None]:
-    """Generate both texts from the prompt, with one seed and the settings of Write.
+    """Generate both texts from the prompt, with the same seed and the settings of Write.
 
-    They share one place in the admission queue.
+    They share one slot of the admission queue.
     """
     with session.lock.reading():
         s = session.snapshot()

@@ -1,4 +1,4 @@
-"""Measurement of the effect of the edits while the tab is open."""
+"""Measures the effect of the edits while the tab is open."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from gpt.tokenizer import plain_text
 
 
 def text_source(s: Snapshot) -> Hashable:
-    """Identifies the text to measure the edits on; None if there is none.
+    """Identify the text to measure the edits on; None if there is no text.
 
-    The unedited model's text of the generated pair, else the prompt of `Session.edits_on`, else the text of
-    Write.
+    This is the unedited text of the generated pair, else the prompt of `Session.edits_on`, else the text of Write.
     """
     if s.text is None or s.text.n_read == 0:
         return None
@@ -37,7 +36,7 @@ def text_source(s: Snapshot) -> Hashable:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """The text and the edits to measure; None during generation and if they are measured."""
+    """Return the text and the edits to measure; None during generation or if they are already measured."""
     state, source = s.state(ChangeState), text_source(s)
     if source is None or s.generating or state.writing is not None:
         return None
@@ -48,7 +47,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 
 def run(session: Session) -> Iterator[None]:
-    """Measure the effect of the session's edits; unsupported edits are dropped."""
+    """Measure the effect of the session's edits, dropping unsupported ones."""
     text = _read(session)
     if text is None:
         return
@@ -64,7 +63,7 @@ def run(session: Session) -> Iterator[None]:
 
 
 def _read(session: Session) -> ReadText | None:
-    """The text to measure on, read by the unedited model if necessary."""
+    """Return the text to measure on, reading it with the unedited model if necessary."""
     with session.lock.reading():
         s = session.snapshot()
         source, state = text_source(s), s.state(ChangeState)
@@ -84,10 +83,10 @@ def _read(session: Session) -> ReadText | None:
 def _read_prompt(
     session: Session, loaded: LoadedModel, prompt: tuple[int, ...], source: Hashable, version: tuple[int, int]
 ) -> ReadText | None:
-    """The prompt of a link. If a patch belongs to another text, both become the prompts of activation patching."""
+    """Read the prompt of a link. If a patch comes from another text, both become the prompts of activation patching."""
     try:
         text = read_prompt(loaded, encode_prompt(loaded, list(prompt)), source)
-    except ValueError:  # ids of another vocabulary
+    except ValueError:  # the ids belong to another vocabulary
         session.edits_on = ()
         return _read(session)
     tried = session.state(ChangeState).tried_on
@@ -103,7 +102,7 @@ ANALYSIS = Analysis(wanted, run)
 
 
 def up_to_date(session: Session) -> Generator[None, None, ReadText | None]:
-    """The text of the tab, measured first if necessary."""
+    """Return the text of the tab, measuring it first if necessary."""
     with session.lock.reading():
         missing = wanted(session.snapshot())
     if missing is not None:

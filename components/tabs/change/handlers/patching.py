@@ -1,4 +1,4 @@
-"""Activation patching: two prompts, two answers, and the activations that restore the answer."""
+"""Activation patching: two prompts, two answers, and a search for the activations that restore the answer."""
 
 from __future__ import annotations
 
@@ -28,37 +28,40 @@ from gpt.analysis.patching import patch_from, patch_sweep
 from gpt.background import Cancelled
 from gpt.tokenizer import prompt_ids
 
-MAX_PROMPT_TOKENS = 64  # forward passes for each layer
-N_CHOICES = 8  # likely next tokens of each prompt
+MAX_PROMPT_TOKENS = 64  # limits the number of forward passes per layer
+N_CHOICES = 8  # likely next tokens listed for each prompt
 
 
 def set_prompt(name: str, session: Session, value: object) -> None:
-    """Set a prompt, clean or corrupted."""
+    """Set the clean or the corrupted prompt."""
     session.change(ChangeState, **{name: str(value or "")[:MAX_CHARACTERS]})
 
 
 def choose_answer(name: str, session: Session, value: object) -> Iterator[None]:
-    """Choose a token, answer or other, and measure. value: a list of one id or text; the likeliest if it is empty."""
+    """Choose the "answer" or "other" token, and measure.
+
+    `value` is a list with one id or text; an empty list stands for the likeliest token.
+    """
     session.change(ChangeState, **{name: value[0] if isinstance(value, list) and value else None})
     yield from sweep(session)
 
 
 def choose_activation(session: Session, value: object) -> Iterator[None]:
-    """Choose the activation to patch, and measure."""
+    """Choose which activation to patch, and measure."""
     if value in PATCHED:
         session.change(ChangeState, patched=value)
         yield from sweep(session)
 
 
 def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
-    """Use one of the examples, and measure."""
+    """Load an example pair of prompts, and measure."""
     clean, corrupted = pair
     session.change(ChangeState, clean=clean, corrupted=corrupted)
     yield from sweep(session)
 
 
 def sweep(session: Session) -> Iterator[None]:
-    """Patch each layer and position, unless these prompts and answers are measured."""
+    """Patch each layer and position, unless these prompts and answers were already measured."""
     try:
         if session.document is None:
             raise PageError("error.no_text")
@@ -114,7 +117,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def keep(session: Session) -> None:
-    """Add the patch of the selected cell to the edits, with prompt B as their prompt."""
+    """Add the patch of the selected cell to the edits, to be tried on prompt B."""
     with session.lock.reading():
         s = session.snapshot()
     state, sweeps = s.state(ChangeState), sweeps_of(s)
@@ -127,8 +130,11 @@ def keep(session: Session) -> None:
 
 
 def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> Sweeps:
-    """Both prompts and answers, and the answers to choose from. Chosen answers are kept if the prompts are those of
-    `before`. Raises ValueError for prompts or answers that cannot be compared."""
+    """Prepare the prompts, the answers and the answer choices.
+
+    Chosen answers are kept if the prompts equal those of `before`. Raises ValueError if the prompts or answers cannot
+    be compared.
+    """
     clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text in state.prompts(loaded.name))
     limit = min(MAX_PROMPT_TOKENS, loaded.model.config.block_size)
     if not clean or not corrupted:
@@ -153,7 +159,7 @@ def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> 
 
 
 def _token(loaded: LoadedModel, chosen: object, default: int) -> int:
-    """An id of the list, or a typed token, with or without a leading space."""
+    """Return the id of a listed token, or of a typed token with or without a leading space."""
     if chosen is None or chosen == "":
         return default
     if type(chosen) is int and 0 <= chosen < loaded.model.config.vocab_size:

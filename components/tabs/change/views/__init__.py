@@ -1,4 +1,4 @@
-"""The views of Change it."""
+"""Views of Change it."""
 
 from components.tabs.change.views import effect, patching, texts
 

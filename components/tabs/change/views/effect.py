@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from components.errors import localize_error
 from components.figures.bars import divergence_bars
 from components.i18n import Language, t
 from components.labels import percent, placed, quoted, token_text, visible
@@ -17,6 +16,7 @@ from components.tabs.change.experiments import summary
 from components.tabs.change.state import ChangeState, selected_position
 from components.widgets.chart import chart_data
 from components.widgets.predictions import Bar, predictions_data
+from components.widgets.sentence import sentence_data
 from components.widgets.switches import LABELS, switches_data
 from gpt import Edits
 from gpt.documents.edit_text import format_edits
@@ -27,7 +27,7 @@ WINDOW = 128  # positions in the chart
 
 
 def lead(s: Snapshot) -> dict[str, Any]:
-    """A summary of the current edits."""
+    """Summarise the current edits."""
     if s.text is None:
         return {"text": t("error.no_text", s.language)}
     caption = summary(s.edits, s.text.config, s.language)
@@ -35,10 +35,10 @@ def lead(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """Why switches were rejected, or which edits the model does not support."""
+    """Explain why switches were rejected, or which edits the model does not support."""
     state = s.state(ChangeState)
     if state.notice is not None:
-        return {"text": localize_error(state.notice, s.language)}
+        return sentence_data(state.notice, s.language)
     if state.dropped is None:
         return {"text": ""}
     changes = summary(state.dropped.edits, state.dropped.config, s.language)
@@ -46,20 +46,20 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """The progress, or the description of the chosen experiment."""
+    """Show the progress, or describe the chosen experiment."""
     state = s.state(ChangeState)
     progress = s.progress if state.writing is not None else None
     if state.costing is not None:
         progress = state.costing.progress
     if progress is not None:
-        return {"text": t(progress.key, s.language, **progress.values)}
+        return sentence_data(progress, s.language)
     if s.generating:
         return {"text": t("change.waits", s.language)}
     return {"text": t(f"change.try.{state.experiment}.says", s.language) if state.experiment else ""}
 
 
 def switches(s: Snapshot) -> dict[str, Any]:
-    """A switch for each head and branch, in the state of the edits."""
+    """Show a switch for each head and branch, set according to the edits."""
     labels = {key: t(f"change.switches.{key}", s.language) for key in LABELS}
     if s.text is None:
         return switches_data(0, 0, labels=labels)
@@ -78,7 +78,7 @@ def switches(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The most probable next tokens before and after the edits, at the selected position, on one axis."""
+    """Plot the most probable next tokens before and after the edits, at the selected position, on a shared axis."""
     effect, title = s.state(ChangeState).effect, t("change.bars.question", s.language)
     if effect is None or s.text is None:
         return predictions_data(title, "", [])
@@ -104,7 +104,7 @@ def _bar_name(tokenizer: Vocabulary, token_id: int, before: np.ndarray, after: n
 
 
 def next_token_change(s: Snapshot) -> dict[str, Any]:
-    """The token whose probability changed most."""
+    """Name the token whose probability changed most."""
     effect = s.state(ChangeState).effect
     if effect is None or s.text is None:
         return {"text": ""}
@@ -134,7 +134,7 @@ def next_token_change(s: Snapshot) -> dict[str, Any]:
 
 
 def divergence(s: Snapshot) -> dict[str, Any]:
-    """The divergence of the predictions at each position."""
+    """Plot the divergence of the predictions at each position."""
     state = s.state(ChangeState)
     if state.effect is None or s.text is None:
         return chart_data(None, "")
@@ -142,7 +142,7 @@ def divergence(s: Snapshot) -> dict[str, Any]:
 
 
 def divergence_chart(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
-    """A window around the selected position of a long text."""
+    """Plot the divergence, limited to a window around the selected position of a long text."""
     tokenizer, n = effect.text.loaded.tokenizer, effect.text.n_read
     if not summary(effect.edits, effect.text.config, language):
         return chart_data(None, t("change.divergence.nothing", language))
@@ -172,18 +172,18 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
 
 
 def window(n: int, position: int) -> tuple[int, int]:
-    """Start and end of the positions in the chart."""
+    """Return the first position of the chart and the one after its last."""
     end = min(n, max(position + WINDOW // 2, WINDOW))
     return max(0, end - WINDOW), end
 
 
 def _note(state: ChangeState, language: Language) -> str:
-    """A note that the chart shows the previous text, while both texts are generated."""
+    """Return a note that the chart still shows the previous text while both texts are generated."""
     return t("change.before", language) if state.writing is not None else ""
 
 
 def _bits(value: float) -> str:
-    """A number of bits with as many digits as needed; a nonzero value is never shown as zero."""
+    """Format a number of bits with enough digits that a nonzero value is never shown as zero."""
     value = float(value)
     if 0 < value < 0.001:
         return "< 0.001"

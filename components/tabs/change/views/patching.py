@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor
 
-from components.errors import localize_error
 from components.figures.maps import recovery_heatmap
 from components.i18n import t
 from components.labels import decimal, percent, placed, quoted, signed, token_text, visible
@@ -15,18 +14,19 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.change.state import ChangeState, Sweeps
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt.analysis.patching import PatchSweep
 from gpt.tokenizer import Vocabulary
 
 
 def sweeps_of(s: Snapshot) -> Sweeps | None:
-    """The results, if they belong to the model of the text."""
+    """Return the results if they belong to the model of the text."""
     sweeps = s.state(ChangeState).sweeps
     return sweeps if sweeps is not None and s.text is not None and sweeps.loaded is s.text.loaded else None
 
 
 def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
-    """The result in the map; None if it is not measured or cannot be."""
+    """Return the result in the map; None if it is not measured or cannot be."""
     state, sweeps = s.state(ChangeState), sweeps_of(s)
     if state.trouble is not None or sweeps is None or state.patched not in sweeps.by_name:
         return None
@@ -34,27 +34,25 @@ def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
 
 
 def answer_choices(tokenizer: Vocabulary, ids: Iterable[int], p: Tensor, q: Tensor) -> tuple[tuple[str, int], ...]:
-    """(label, id): each token with its probability after A and after B."""
+    """Return (label, id) pairs that show each token's probability after A and after B."""
     return tuple(
         (f"{visible(token_text(tokenizer, i))}  A {percent(float(p[i]))} · B {percent(float(q[i]))}", i) for i in ids
     )
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """The progress of the measurement."""
+    """Show the progress of the measurement."""
     task = s.state(ChangeState).sweeping
-    progress = None if task is None else task.progress
-    return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
+    return sentence_data(None if task is None else task.progress, s.language)
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
-    """Why prompts or answers cannot be compared."""
-    problem = s.state(ChangeState).trouble
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    """Explain why the prompts or answers cannot be compared."""
+    return sentence_data(s.state(ChangeState).trouble, s.language)
 
 
 def recovery_map(s: Snapshot) -> dict[str, Any]:
-    """The recovered share of the answer by layer and position."""
+    """Map the recovered share of the answer by layer and position."""
     shown = shown_sweep(s)
     if shown is None:
         return chart_data(None, "")
@@ -85,7 +83,7 @@ def recovery_map(s: Snapshot) -> dict[str, Any]:
 
 
 def cell(s: Snapshot) -> dict[str, Any]:
-    """The numbers of the selected cell."""
+    """Describe the selected cell in numbers."""
     shown, state = shown_sweep(s), s.state(ChangeState)
     if shown is None or state.cell is None:
         return {"text": ""}
@@ -106,13 +104,13 @@ def cell(s: Snapshot) -> dict[str, Any]:
 
 
 def choices(s: Snapshot) -> list[tuple[str, int]]:
-    """The answers to choose from."""
+    """List the answers to choose from."""
     sweeps = sweeps_of(s)
     return [] if sweeps is None else list(sweeps.choices)
 
 
 def chosen(name: str, s: Snapshot) -> list[Any]:
-    """What is chosen as "answer" or "other"; an id of another model's vocabulary is not shown."""
+    """Return the chosen "answer" or "other" token. An id of another model's vocabulary is not shown."""
     state = s.state(ChangeState)
     value = None if sweeps_of(s) is None and state.sweeps is not None else getattr(state, name)
     return [] if value is None or value == "" else [value]

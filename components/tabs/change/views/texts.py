@@ -1,4 +1,4 @@
-"""Views of both texts side by side, and the comparison as a program."""
+"""Views of both texts side by side, and of the comparison as a program."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from components.tabs.change.program import DEFAULT_LENGTH, DEFAULT_PARAMS, progr
 from components.tabs.change.state import ChangeState, WrittenPair, is_stale, selected_position, written_pair
 from components.text_views import strip_labels, token_lines
 
-NOWHERE = -1  # the divergence index of equal texts
+NOWHERE = -1  # divergence index of equal texts
 
 
 def original(s: Snapshot) -> dict[str, Any]:
-    """The text that the edits are measured on, or the unedited model's text during generation."""
+    """Show the measured text, or the unedited model's text during generation."""
     state, pair = s.state(ChangeState), written_pair(s)
     if pair is not None and pair.read is None:
         shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
@@ -32,19 +32,19 @@ def original(s: Snapshot) -> dict[str, Any]:
 
 
 def edited(s: Snapshot) -> dict[str, Any]:
-    """The text of the edited model."""
+    """Show the edited model's text."""
     pair, labels = written_pair(s), side_labels("edited", s.language)
     doc, lines = ("", Lines()) if pair is None else (pair.edited.key, pair.edited.lines)
     return {"doc": doc, "lines": lines, "selected": NEWEST, "parted": _divergence_index(pair), "labels": labels}
 
 
 def side_labels(side: Literal["original", "edited"], language: Language) -> dict[str, str]:
-    """Labels of the token strip on one side."""
+    """Return the labels of the token strip on one side."""
     return strip_labels(language, t("change.edited.empty", language)) | {"name": t(f"change.{side}", language)}
 
 
 def text_lines(text: ReadText) -> Lines:
-    """Lines of the token strip, with the unedited model's statistics of each token."""
+    """Return the lines of the token strip, with the unedited model's statistics for each token."""
     tokens = text.statistics.tokens
     statistics: list[tuple[float | None, int | None]] = [(None, None), *((t.probability, t.rank) for t in tokens)]
     statistics += [(None, None)] * (len(text.ids) - len(statistics))
@@ -52,7 +52,7 @@ def text_lines(text: ReadText) -> Lines:
 
 
 def first_difference(s: Snapshot) -> dict[str, Any]:
-    """The first difference of the generated texts."""
+    """Describe the first difference between the generated texts."""
     pair = written_pair(s)
     if pair is None or pair.read is None:
         return {"text": ""}
@@ -67,7 +67,7 @@ def first_difference(s: Snapshot) -> dict[str, Any]:
 
 
 def stale(s: Snapshot) -> dict[str, Any]:
-    """With which older edits the edited model's text was generated."""
+    """Name the older edits that generated the edited model's text."""
     pair = written_pair(s)
     if pair is None or pair.read is None or not is_stale(s):
         return {"text": ""}
@@ -76,13 +76,13 @@ def stale(s: Snapshot) -> dict[str, Any]:
 
 
 def own(s: Snapshot) -> dict[str, Any]:
-    """A note if the text is not that of Write."""
+    """Say that the text differs from Write's."""
     text = s.state(ChangeState).text
     return {"text": t("change.own", s.language) if text is not None and text.own and s.text is not None else ""}
 
 
 def code(s: Snapshot) -> str:
-    """The comparison as a Python program."""
+    """Return the comparison as a Python program."""
     text, pair = s.state(ChangeState).text, written_pair(s)
     if text is None or s.text is None:
         return ""

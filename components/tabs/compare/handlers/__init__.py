@@ -1,1 +1,1 @@
-"""The event handlers of the Compare tab."""
+"""Event handlers of the Compare tab."""

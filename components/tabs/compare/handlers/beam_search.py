@@ -1,4 +1,4 @@
-"""Beam search: run, stop, select a candidate, adopt it as the document."""
+"""Beam search: run it, stop it, select a candidate and make it the document."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from gpt.documents.prompt import check_prompt_length
 from gpt.inference.admission import AdmissionQueue
 from gpt.tokenizer import plain_text, prompt_ids
 
-STEP_SECONDS = 0.2  # minimum time of one step, so that the tree grows visibly
-SEARCHES = AdmissionQueue(4)  # each keeps the keys and values of all its beams while it runs
+STEP_SECONDS = 0.2  # minimum duration of a step, so that the tree grows visibly
+SEARCHES = AdmissionQueue(4)  # a running search keeps the keys and values of all its beams
 RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
 
 
@@ -35,7 +35,7 @@ def set_value(name: str, session: Session, value: object) -> None:
 
 
 def open_part(session: Session, part: object) -> Iterator[None]:
-    """Open a part of the tab; the beam search runs an example when it is opened for the first time."""
+    """Open a part of the tab. The beam search runs an example the first time it is opened."""
     if part not in get_args(Part):
         return
     session.change(CompareState, part=part)
@@ -71,14 +71,14 @@ def _steps(session: Session) -> Generator[None]:
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked candidate. sent: from the browser, may be anything."""
+    """Select the clicked candidate. `sent` is an unvalidated browser payload."""
     found, candidate = session.state(BeamState).search, sent.get("candidate")
     if found is not None and type(candidate) is int and 0 <= candidate < len(found.candidates):
         session.change(BeamState, chosen=candidate)
 
 
 def adopt(session: Session) -> None:
-    """Adopt the selected candidate as the document, with its tokens as chosen by hand, and open Write."""
+    """Make the selected candidate the document, with its tokens marked as chosen by hand, and open Write."""
     state = session.state(BeamState)
     candidate = picked(state)
     if state.search is None or candidate is None:
@@ -92,8 +92,10 @@ def adopt(session: Session) -> None:
 
 
 def _document(searched: Generation, session: Session) -> Generation:
-    """A document with the prompt of the search: the visitor's own if it has the same prompt, so that its branches
-    stay."""
+    """Return a document with the prompt of the search.
+
+    The visitor's own document is used if it has the same prompt, so that its branches stay.
+    """
     with session.changing():
         own = session.document
         same = own is not None and own.loaded is searched.loaded and own.edits == searched.edits

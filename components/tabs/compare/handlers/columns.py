@@ -1,4 +1,4 @@
-"""The two columns: settings, generation in lockstep, selection."""
+"""The two columns: settings, generation in lockstep, and selection."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from gpt import LoadedModel, SamplingParams, list_models
 from gpt.errors import Verbatim
 from gpt.tokenizer import prompt_ids
 
-TOKENS_PER_SECOND = 30  # of each column
-UPDATE_SECONDS = 0.05  # between two frames, at least
+TOKENS_PER_SECOND = 30  # per column
+UPDATE_SECONDS = 0.05  # minimum time between two frames
 MAX_LENGTH = 200  # new tokens
 
 
 def open_tab(session: Session) -> Iterator[None]:
-    """Run an example when the tab is opened for the first time."""
+    """Run an example the first time the tab is opened."""
     state = session.state(CompareState)
     if state.pair is None and not state.busy:
         yield from generate(session)
 
 
 def type_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt; while it is that of Write, it follows that."""
+    """Set the prompt. While it equals the prompt of Write, it follows changes there."""
     if isinstance(prompt, str):
         session.change(CompareState, prompt=None if prompt == session.next_prompt else prompt)
 
 
 def type_right_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt of the right column; while it is equal to the left one, it follows that."""
+    """Set the prompt of the right column. While it equals the left one, it follows changes there."""
     if isinstance(prompt, str):
         session.change(CompareState, right_prompt=None if prompt == prompts(session)[0] else prompt)
 
@@ -51,7 +51,7 @@ def set_length(session: Session, length: object) -> None:
 
 
 def set_value(side: int, name: str, session: Session, value: object) -> None:
-    """Set one column's setting, limited to its range."""
+    """Change a setting of one column, limited to its range."""
     columns = list(session.state(CompareState).columns)
     if name == "model":
         if value not in (*list_models(), *session.own_models):
@@ -66,14 +66,16 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
 
 
 def run_preset(name: str, session: Session) -> Iterator[None]:
-    """Run with a preset: one prompt, the page's model and default settings, except for what is compared."""
+    """Run a preset: one prompt, with the page's model and default settings except for what is compared."""
     session.change(CompareState, columns=PRESETS[name], right_prompt=None)
     yield from generate(session)
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Generate both columns in lockstep, and compare them up to their ends. If nothing has changed since the last run,
-    the seeds become others: the texts would be the same."""
+    """Generate both columns in lockstep, and compare them up to their ends.
+
+    If nothing has changed since the last run, new seeds are used, since the texts would otherwise be the same.
+    """
     if _made_with(session) == session.state(CompareState).ran:
         session.change(CompareState, columns=other_seeds(session.state(CompareState).columns))
     session.change(CompareState, ran=_made_with(session))
@@ -91,7 +93,7 @@ def _made_with(session: Session) -> Hashable:
 
 
 def other_seeds(columns: tuple[ColumnSettings, ColumnSettings]) -> tuple[ColumnSettings, ColumnSettings]:
-    """The settings with the next seeds that neither column had; equal ones stay equal."""
+    """Return the settings with the next seeds that neither column has used. Equal seeds stay equal."""
     left, right = (
         replace(column, seed=str(int(column.seed) + len({each.seed for each in columns})))
         if column.seed.isascii() and column.seed.isdecimal()
@@ -125,7 +127,7 @@ def _prepare(session: Session) -> Generator[None, None, Pair]:
 
 
 def _params(column: ColumnSettings) -> SamplingParams:
-    """Checked settings of one column with a seed."""
+    """Return the validated settings of one column, including a seed."""
     return Settings(column.temperature, column.top_k, column.top_p, seed=column.seed).sampling_with_seed()
 
 
@@ -165,7 +167,7 @@ def _shown(session: Session) -> Iterator[None]:
 
 
 def select_token(side: int, session: Session, sent: dict[str, Any]) -> None:
-    """Select the token clicked in one strip; in both columns if they share a vocabulary."""
+    """Select the token clicked in one strip, in both columns if they share a vocabulary."""
     _select(session, sent.get("index"), side)
 
 

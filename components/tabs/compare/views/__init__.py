@@ -1,4 +1,4 @@
-"""The views of the Compare tab."""
+"""Views of the Compare tab."""
 
 from components.tabs.compare.views import beam_search, columns
 

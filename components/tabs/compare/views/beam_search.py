@@ -1,4 +1,4 @@
-"""Views of the beam search: the tree, the best text, the finished texts."""
+"""Views of the beam search: the tree, the best text and the finished texts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from components.state.snapshot import Snapshot
 from components.tabs.compare.state import BeamState, CompareState
 from components.tabs.compare.views.columns import run_notice
 from components.widgets import beams as widget
+from components.widgets.sentence import sentence_data
 from gpt.documents.beam_search import BeamSearch
 
-MAX_ROOT_CHARS = 9  # at the root of the tree
+MAX_ROOT_CHARS = 9  # maximum length of the root's label
 
 
 def tree_labels(language: Language) -> dict[str, str]:
-    """Labels of the tree."""
+    """Return the labels of the tree."""
     named = {
         key: t(f"beams.{key}", language)
         for key in ("empty", "hint", "keys", "step", "outcome", "token", "total", "score")
@@ -30,14 +31,14 @@ def tree_labels(language: Language) -> dict[str, str]:
 
 
 def root_text(search: BeamSearch) -> str:
-    """The end of the text at the root of the tree."""
+    """Return the end of the text at the root of the tree."""
     tokenizer = search.document.loaded.tokenizer
     before = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-MAX_ROOT_CHARS:])
     return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"
 
 
 def tree_lines(search: BeamSearch) -> Lines:
-    """The candidates, and the index of the one that ends the best text so far."""
+    """Return the candidates, and the index of the one that ends the best text so far."""
     tokenizer = search.document.loaded.tokenizer
     lines = Lines(
         widget.candidate_line(
@@ -57,7 +58,7 @@ def tree_lines(search: BeamSearch) -> Lines:
 
 
 def best(search: BeamSearch) -> int | None:
-    """The candidate that ends the best finished text; before there is one, the likeliest active one."""
+    """Return the candidate that ends the best finished text or, before there is one, the likeliest active candidate."""
     if search.finished:
         return search.best.candidate
     depth = search.candidates[-1].depth if search.candidates else 0
@@ -66,14 +67,14 @@ def best(search: BeamSearch) -> int | None:
 
 
 def text(search: BeamSearch, number: int) -> str:
-    """The new tokens up to a candidate as quoted text with visible line breaks."""
+    """Quote the new tokens up to a candidate, with visible line breaks."""
     tokenizer = search.document.loaded.tokenizer
     written = "".join(token_text(tokenizer, token_id) for token_id in search.ids(number))
     return f"“{marked(written)}”"
 
 
 def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) -> str:
-    """The size of the search."""
+    """Describe the size of the search."""
     caption = t(
         "beams.status",
         language,
@@ -86,7 +87,7 @@ def status_sentence(search: BeamSearch, language: Language, *, stopped: bool) ->
 
 
 def best_sentence(search: BeamSearch, language: Language) -> str:
-    """The best text."""
+    """Quote the best text."""
     number = best(search)
     if number is None:
         return ""
@@ -98,7 +99,7 @@ def best_sentence(search: BeamSearch, language: Language) -> str:
 
 
 def finished_rows(search: BeamSearch, language: Language) -> list[list[str]]:
-    """The finished texts, best first."""
+    """List the finished texts, best first."""
     if not search.finished:
         return []
     keys = ("beams.table.text", "beams.table.tokens", "beams.total", "beams.score")
@@ -110,7 +111,7 @@ def finished_rows(search: BeamSearch, language: Language) -> list[list[str]]:
 
 
 def chosen_sentence(state: BeamState, language: Language) -> str:
-    """The candidate that would become the document."""
+    """Describe the candidate that would become the document."""
     search, number = state.search, picked(state)
     if search is None or number is None:
         return ""
@@ -126,7 +127,7 @@ def chosen_sentence(state: BeamState, language: Language) -> str:
 
 
 def picked(state: BeamState) -> int | None:
-    """The clicked candidate, else the best; None if there is none."""
+    """Return the clicked candidate, or the best one if none was clicked; None if there is none."""
     if state.search is None or not state.search.candidates:
         return None
     return best(state.search) if state.chosen is None else state.chosen
@@ -145,10 +146,10 @@ def summary(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """The progress or the size of the search."""
+    """Show the progress or the size of the search."""
     state = s.state(BeamState)
     if s.progress is not None:
-        return {"text": t(s.progress.key, s.language, **s.progress.values)}
+        return sentence_data(s.progress, s.language)
     if state.search is None:
         return {"text": ""}
     if state.busy:
@@ -167,7 +168,7 @@ def finished(s: Snapshot) -> dict[str, Any]:
 
 
 def inputs(s: Snapshot) -> Hashable:
-    """None while this part is closed."""
+    """Return the inputs of the views; None while this part is closed."""
     return None if s.state(CompareState).part != "beams" else (s.state(BeamState), s.progress, s.language)
 
 

@@ -1,4 +1,4 @@
-"""Views of the two columns: both texts, their first difference, the divergence of the predictions."""
+"""Views of the two columns: both texts, their first difference, and the divergence of the predictions."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from components.errors import localize_error
 from components.figures.bars import divergence_bars
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import is_exact, percent, placed, quoted, seed_of, token_text
 from components.next_tokens import next_tokens
 from components.render import Lines, View
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.compare.pair import Pair
 from components.tabs.compare.state import SIDES, CompareState, RunState, Side
 from components.text_views import document_lines
 from components.text_views import strip_labels as token_words
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt.analysis.predictions import kl_divergence
 from gpt.documents.comparison import Divergence
 
@@ -29,13 +29,13 @@ MAX_BARS = 10
 
 
 def column_labels(side: Side, language: Language) -> dict[str, str]:
-    """Labels of one column's strip."""
+    """Return the labels of one column's strip."""
     named = token_words(language, t("compare.empty", language))
     return named | {"name": f"{t(f'compare.{side}', language)}: {named['name']}"}
 
 
 def status_sentence(pair: Pair, side: int, language: Language) -> str:
-    """The model, the number of tokens and the seed of a column, and why it ended."""
+    """State the model, number of tokens and seed of a column, and why it ended."""
     document, reason = pair.documents[side], pair.finish_reasons[side]
     caption = t(
         "compare.status",
@@ -48,7 +48,7 @@ def status_sentence(pair: Pair, side: int, language: Language) -> str:
 
 
 def divergence_sentence(pair: Pair, language: Language) -> str:
-    """The first difference of the texts and its cause."""
+    """Describe the first difference between the texts, and its cause."""
     names = [short_name(document.loaded.name, language) for document in pair.documents]
     if not pair.comparison.same_vocabulary:
         return t("compare.vocabularies", language, left=names[0], right=names[1])
@@ -74,7 +74,7 @@ def divergence_sentence(pair: Pair, language: Language) -> str:
 
 
 def _prompts_sentence(pair: Pair, language: Language) -> str:
-    """The divergence of the models' predictions after the selected positions of two texts with different prompts."""
+    """Describe how far the predictions after the selected positions diverge, for texts with different prompts."""
     places = [(document, pair.at(side)) for side, document in enumerate(pair.documents)]
     p, q = (document.logits(position).cpu().double().log_softmax(dim=0) for document, position in places)
     left, right = (quoted(document.loaded.tokenizer, document.ids[position]) for document, position in places)
@@ -82,7 +82,7 @@ def _prompts_sentence(pair: Pair, language: Language) -> str:
 
 
 def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
-    """The divergence of the predictions at each position with a common history; a sentence if there is none."""
+    """Plot the divergence at each position with a common history, or say that there is none."""
     found = pair.comparison.divergences
     if not pair.comparison.same_vocabulary:
         return chart_data(None, t("compare.divergence.vocabularies", language))
@@ -123,14 +123,14 @@ def _divergence_says(pair: Pair, language: Language) -> str:
 
 
 def bits(value: float) -> str:
-    """A divergence inside a sentence."""
+    """Format a divergence for a sentence."""
     if value == 0 or math.isinf(value):
         return "0" if value == 0 else "∞"
     return f"{value:.2f}" if value >= 0.01 else "< 0.01"
 
 
 def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
-    """The most probable next tokens after the selected position of one column, before and after its settings."""
+    """Plot the most probable next tokens after the selected position of one column, before and after its settings."""
     document, position = pair.documents[side], pair.at(side)
     tokenizer = document.loaded.tokenizer
     stages = pair.stages(side, position)
@@ -154,7 +154,7 @@ def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
 
 
 def strip(side: int, s: Snapshot) -> dict[str, Any]:
-    """The text of one column."""
+    """Show the text of one column."""
     pair, labels = s.state(CompareState).pair, column_labels(SIDES[side], s.language)
     if pair is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "parted": -1, "labels": labels}
@@ -180,10 +180,10 @@ def bars(side: int, s: Snapshot) -> dict[str, Any]:
 
 
 def first_difference(s: Snapshot) -> dict[str, Any]:
-    """The progress of the comparison, or the first difference of the texts."""
+    """Show the progress of the comparison, or the first difference between the texts."""
     state, pair = s.state(CompareState), shown_pair(s)
     if s.progress is not None:
-        return {"text": t(s.progress.key, s.language, **s.progress.values)}
+        return sentence_data(s.progress, s.language)
     if state.measured is not None:
         n, total = state.measured
         return {"text": t("compare.measuring", s.language, n=n, total=total)}
@@ -196,21 +196,18 @@ def divergence(s: Snapshot) -> dict[str, Any]:
 
 
 def shown_pair(s: Snapshot) -> Pair | None:
-    """The pair, once both models have read its prompt."""
+    """Return the pair once both models have read its prompt."""
     pair = s.state(CompareState).pair
     return pair if pair is not None and all(document.n_read for document in pair.documents) else None
 
 
 def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
-    """The remark about a run, or its error."""
-    problem = s.state(run).notice
-    if isinstance(problem, Message):
-        return {"text": t(problem.key, s.language, **problem.values)}
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    """Show the remark or the error about a run."""
+    return sentence_data(s.state(run).notice, s.language)
 
 
 def inputs(s: Snapshot) -> Hashable:
-    """None while this part is closed."""
+    """Return the inputs of the views; None while this part is closed."""
     state = s.state(CompareState)
     return None if state.part != "sides" else (state, s.progress, s.language)
 

@@ -1,4 +1,4 @@
-"""The views of the Inside tab."""
+"""Views of the Inside tab."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.models.memory import format_bytes
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """Why nothing or only a part of the text is shown."""
+    """Explain why nothing, or only a part of the text, is shown."""
     state = s.state(InsideState)
     if s.text is None:
         return {"text": t("error.no_text", s.language)}
@@ -27,7 +27,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def trace_said(s: Snapshot) -> dict[str, Any]:
-    """The content of the saved file, until the text changes."""
+    """Describe the saved file until the text changes."""
     file = s.state(InsideState).trace_file
     if file is None or s.text is None or file.version != s.text.version:
         return {"text": ""}

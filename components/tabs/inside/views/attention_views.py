@@ -22,13 +22,13 @@ _LABELS = ("name", "head", "heads", "all", "only", "least", "from", "to", "cells
 
 
 def description(s: Snapshot, scene: Scene) -> Data:
-    """The definition of the view, and its paper."""
+    """Define the view and cite its paper."""
     return {"text": t(f"lines.what.{s.state(InsideState).attention_view}", s.language)}
 
 
 @torch.inference_mode()
 def attention_lines(s: Snapshot, scene: Scene) -> Data:
-    """The data of the lines of the selected layer."""
+    """Return the data of the attention lines of the selected layer."""
     state, config = s.state(InsideState), scene.config
     if state.attention_view == "rollout" and rollout_of(s, scene) is None:
         return {}
@@ -53,10 +53,10 @@ def attention_lines(s: Snapshot, scene: Scene) -> Data:
 
 
 def attention_view(s: Snapshot, scene: Scene, queries: slice) -> np.ndarray:
-    """(n_head or 1, queries, queries.stop): the chosen view of the selected layer. Rows sum to 1, or to 0 if no weight
-    is left.
+    """Return the chosen view of the selected layer, (n_head or 1, queries, queries.stop).
 
-    The mean and the rollout are over all layers; the rollout includes the layers computed so far.
+    Rows sum to 1, or to 0 if no weight is left. The mean covers all layers; the rollout covers the layers computed so
+    far.
     """
     view, layer = s.state(InsideState).attention_view, scene.layer
     if view == "rollout":
@@ -79,18 +79,18 @@ def attention_view(s: Snapshot, scene: Scene, queries: slice) -> np.ndarray:
 
 
 def rollout_of(s: Snapshot, scene: Scene) -> Rollout | None:
-    """The rollout of the recorded text, through the layers computed so far."""
+    """Return the rollout of the recorded text through the layers computed so far."""
     rollout = s.state(InsideState).rollout
     return rollout if rollout is not None and rollout.recording is scene.recording else None
 
 
 def lines_labels(language: Language) -> dict[str, str]:
-    """Labels of the lines."""
+    """Return the labels of the lines."""
     return {name: t(f"lines.{name}", language) for name in _LABELS}
 
 
 def _sentence(s: Snapshot, scene: Scene, own: np.ndarray, keys: slice) -> str:
-    """own: (queries.stop,), the row of the selected position."""
+    """Describe the attention from the selected position, whose row `own` is (queries.stop,)."""
     view, language, position = s.state(InsideState).attention_view, scene.language, scene.position
     row = own[: position + 1]
     named: dict[str, Any] = {"token": scene.placed(position)}

@@ -1,4 +1,4 @@
-"""Captions of the parts of the flow: name, description, and formula with the selected token's numbers."""
+"""Captions for the parts of the flow: name, description, and formula with the selected token's numbers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from components.tabs.inside.views.scene import Scene, number
 from components.widgets.flow import PARTS
 from gpt import GPTConfig
 
-Captions = dict[str, tuple[str, dict[str, object]]]  # of each part: the key of its text, and the values in it
+Captions = dict[str, tuple[str, dict[str, object]]]  # by part: the key of its text, and the values in it
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
 
 
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[str, str]:
-    """Three lines for each part of the model (components.widgets.flow.PARTS). logits: (vocab_size,)."""
+    """Return three lines for each part of the model (components.widgets.flow.PARTS). `logits` is (vocab_size,)."""
     config, position = scene.config, scene.position
     here = {"id": scene.row_of(position), "position": position}
     last = _lengths(scene, "resid_post", config.n_layer - 1)
@@ -101,8 +101,9 @@ def _feed_forward_captions(scene: Scene) -> Captions:
 
 
 def _lengths(scene: Scene, name: str, layer: int | None = -1) -> dict[str, object]:
-    """Of one vector at the selected position, of the selected layer unless another is given: its norm, and the mean,
-    deviation and root mean square that a norm layer computes."""
+    """Describe one vector at the selected position: its norm, and the mean, deviation and root mean square that a norm
+    layer computes. The layer defaults to the selected one.
+    """
     pooled, position = scene.recording.pooled(scene.layer if layer == -1 else layer, name), scene.position
     eps = scene.config.norm_eps
     norm, std = float(pooled.norm[position]), math.sqrt(pooled.std[position] ** 2 + eps)
@@ -121,7 +122,7 @@ def _embedding(scene: Scene) -> dict[str, object]:
 
 
 def _norms(scene: Scene, **names: str) -> dict[str, object]:
-    """The norms of activations of the selected layer."""
+    """Return the norms of activations in the selected layer."""
     return {key: _lengths(scene, name)["norm"] for key, name in names.items()}
 
 
@@ -134,12 +135,12 @@ def _norm_key(key: str, config: GPTConfig) -> str:
 
 
 def _either(key: str, **variant: bool) -> str:
-    """The key, or that of its variant."""
+    """Return the key, or the key of its variant."""
     return next((f"{key}.{name}" for name, applies in variant.items() if applies), key)
 
 
 def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object]:
-    """Values for the caption of the next tokens. logits: (vocab_size,)."""
+    """Return the values for the caption of the next tokens. `logits` is (vocab_size,)."""
     best = int(logits.argmax())
     return {
         "vocab": f"{len(logits):,}",
@@ -151,7 +152,7 @@ def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object
 
 
 def _weighted_values(scene: Scene, row: np.ndarray) -> str:
-    """The largest terms of the sum of values: 0.41 v(girl) + 0.22 v(a) + ..."""
+    """Write the largest terms of the weighted sum of values: 0.41 v(girl) + 0.22 v(a) + ..."""
     largest = [int(i) for i in np.argsort(-row, kind="stable")[:3]]
     terms = [f"{row[i]:.2f} v({scene.quoted(i)})" for i in largest]
     return " + ".join([*terms, "…"] if len(row) > len(terms) else terms)

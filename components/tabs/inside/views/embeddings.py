@@ -1,4 +1,4 @@
-"""Embeddings: the tokens nearest to the selected one, and the similarity of the positions."""
+"""Embeddings: the tokens nearest to the selected one, and the similarity of positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTHING = chart_data(None, "")
 
 
 def nearest(s: Snapshot, scene: Scene) -> Data:
-    """The tokens whose embeddings have the highest cosine similarity to the selected token's."""
+    """List the tokens whose embeddings have the highest cosine similarity with that of the selected token."""
     return nearest_chart(scene.document.loaded, scene.recording.ids[scene.position], s.language)
 
 
@@ -32,7 +32,7 @@ def nearest_chart(loaded: LoadedModel, token_id: int, language: Language) -> Dat
     with threads_for(model.wte.weight.numel()):
         found = nearest_tokens(model, token_id, MAX_NEAREST)
     ids, cosines = found.token.tolist(), found.cosine.float().cpu().numpy()
-    if not ids:  # a vocabulary of one token
+    if not ids:  # the vocabulary has one token
         return NOTHING
     labels = [token_text(tokenizer, nearest_id) for nearest_id in ids]
     figure = signed_bars(
@@ -48,7 +48,7 @@ def nearest_chart(loaded: LoadedModel, token_id: int, language: Language) -> Dat
 
 
 def positions(s: Snapshot, scene: Scene) -> Data:
-    """The similarity of the learned position embeddings; empty for a model without them."""
+    """Plot the similarity of the learned position embeddings; empty for a model without them."""
     model = scene.document.loaded.model
     return NOTHING if model.wpe is None else positions_chart(model, s.language)
 
@@ -70,7 +70,7 @@ def positions_chart(model: GPT, language: Language) -> Data:
 
 
 def no_positions(s: Snapshot, scene: Scene) -> Data:
-    """Why there is no chart of positions."""
+    """Explain why there is no chart of positions."""
     return {"text": t("places.rotary", s.language) if scene.document.loaded.model.wpe is None else ""}
 
 

@@ -1,4 +1,4 @@
-"""What a model has that GPT-2 has not, in words."""
+"""Describes how a model differs from GPT-2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpt import GPTConfig
 
 
 def family_sentence(scene: Scene, language: Language) -> str:
-    """In what a model differs from GPT-2, as far as the picture of a layer shows it; empty for GPT-2."""
+    """Describe how a layer differs from GPT-2's, as far as the picture shows it; "" for GPT-2."""
     config, layer = scene.config, scene.layer
     window = config.window_of(layer)
     found = {
@@ -36,13 +36,13 @@ def family_sentence(scene: Scene, language: Language) -> str:
 
 
 def group_of(config: GPTConfig, head: int) -> range:
-    """The query heads that share the keys and values of a head, itself included."""
+    """Return the query heads that share the keys and values of a head, itself included."""
     size = config.n_head // config.kv_heads
     return range(head // size * size, head // size * size + size)
 
 
 def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
-    """Which heads share the keys and values of a head, to follow its number; empty if none does."""
+    """Name the heads that share a head's keys and values, to be appended to its number; "" if none does."""
     heads = group_of(config, head)
     if len(heads) == 1:
         return ""
@@ -50,7 +50,7 @@ def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
 
 
 def scores_formula(config: GPTConfig) -> str:
-    """The score of a query and a key: "q · k / √64", or with the factor and the cap of a model that has others."""
+    """Return the formula of a score: "q · k / √64", or with the factor and cap of a model with different ones."""
     factor = f"/ √{config.head_size}" if is_usual_scale(config) else f"× {decimal(config.score_scale, 4)}"
     if config.attn_softcap is None:
         return f"q · k {factor}"
@@ -58,5 +58,5 @@ def scores_formula(config: GPTConfig) -> str:
 
 
 def is_usual_scale(config: GPTConfig) -> bool:
-    """Whether scores are divided by the square root of the head width."""
+    """Return whether scores are divided by the square root of the head size."""
     return abs(config.score_scale * config.head_size**0.5 - 1) < 1e-6

@@ -1,4 +1,4 @@
-"""The film: one token followed through the picture of the machine, with the numbers of the text."""
+"""The film: follows one token through the picture of the machine, with the numbers of the current text."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.sampling import uniform_draw
 from gpt.tokenizer import plain_text
 
-ASKED = 4  # tokens that the second act is about
+ASKED = 4  # tokens in the second act
 GUESSES = 6  # layers whose prediction is shown
 PIECES = 6  # next tokens on the line of the draw
-CHARACTERS = 40  # of the end of the text, where the new token is written
+CHARACTERS = 40  # end of the text, before the new token
 CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
 
 def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
-    """The beats with their words, and the numbers that the picture itself lacks. None without an open film, and until
-    its results are computed. rows: the positions in the picture."""
+    """Return the beats, their words, and the numbers that the picture itself lacks.
+
+    None if the film is closed or its results are not computed yet. `rows` are the positions in the picture.
+    """
     state = s.state(InsideState)
     if s.film is None or not has_film(state, scene.recording, scene.position):
         return None
@@ -70,8 +72,10 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
 
 
 def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
-    """The selected token and those with the largest weights: (position, weight), in the order of the text. start: the
-    first one in the picture."""
+    """Return the selected token and those with the largest weights as (position, weight), in text order.
+
+    `start` is the first position in the picture.
+    """
     position = scene.position
     row = scene.recording.head(scene.layer, scene.head).weights[position, : position + 1]
     largest = sorted(range(start, position), key=lambda i: -row[i])[: ASKED - 1]
@@ -79,7 +83,7 @@ def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
 
 
 def _words(s: Snapshot, scene: Scene, stories: Stories, drawn: Data, values: dict[str, Any]) -> dict[str, Data]:
-    """Title, sentence and details of each beat, and the titles of the acts."""
+    """Return the title, sentence and details of each beat, and the titles of the acts."""
     variants = {
         **dict.fromkeys(("differ", "blind"), "" if stories.is_suited else "unsuited"),
         "rows": {0: "first", 1: "second"}.get(scene.layer, ""),
@@ -100,7 +104,7 @@ def _words(s: Snapshot, scene: Scene, stories: Stories, drawn: Data, values: dic
 
 
 def _stories(scene: Scene, stories: Stories) -> Data:
-    """The two sentences of the first act; next: most probable tokens after each and after the ending alone."""
+    """Return the two sentences of the first act; "next" lists the top tokens after each, and after the ending alone."""
     tokenizer = stories.loaded.tokenizer
     starts, ending, apart = Stories.TEXTS[language_of_model(stories.loaded.name)]
     return {
@@ -131,7 +135,7 @@ def _attention_values(scene: Scene, asked: list[tuple[int, float]]) -> dict[str,
 
 
 def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
-    """For some layers, the first and the last included, what the head of the model would predict after it."""
+    """Return what the model's head would predict after some of the layers, including the first and the last."""
     trace, model = s.state(InsideState).position_trace, scene.document.loaded.model
     assert trace is not None
     n = scene.config.n_layer
@@ -144,8 +148,12 @@ def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
 
 
 def _draw(s: Snapshot, scene: Scene) -> Data:
-    """The line of the draw. pieces: token, start and width. chosen: index of the one that is drawn, number: in [0, 1),
-    None at temperature 0. writes: whether the token is still to be written; ending: the variant of the last beat."""
+    """Return the data of the draw.
+
+    "pieces" are (token, start, width), "chosen" the index of the drawn one. "number" is in [0, 1), or None at
+    temperature 0. "writes" tells whether the token is yet to be written, and "ending" selects the variant of the last
+    beat.
+    """
     document, tokenizer, after = scene.document, scene.document.loaded.tokenizer, scene.position + 1
     params, number = draw_at(s, scene)
     logits = document.logits(scene.position)
@@ -184,25 +192,30 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
 
 
 def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
-    """The settings, with a seed, and the number that the next token was sampled with; or those of a draw now."""
+    """Return the settings and random number that sampled the next token, or would sample it now.
+
+    The settings have a seed: that of the last run, else the one that sampled the token before.
+    """
     document, after = scene.document, scene.position + 1
     if after < len(document.ids) and (number := document.draw(after)) is not None:
         params = document.origin(after).params
         if params is not None and params.seed is not None:
             return params, number
-    seed = (s.throughput.seed if s.throughput else None) or 0
+    before = document.origin(scene.position).params
+    seeds = (None if each is None else each.seed for each in (s.throughput, before))
+    seed = next((each for each in seeds if each is not None), 0)
     return replace(s.settings.sampling(), seed=seed), uniform_draw(seed, len(document.dropped) + after)
 
 
 def whole_percent(p: float, language: Language) -> str:
-    """A probability in whole percent: 49%, under 1%, over 99%."""
+    """Format a probability in whole percent: 49%, under 1%, over 99%."""
     if 0 < p < 0.01:
         return t("film.under", language)
     return t("film.over", language) if 0.99 < p < 1 else f"{round(100 * p)}%"
 
 
 def film_inputs(s: Snapshot) -> Any:
-    """What the film depends on besides the scene."""
+    """Return the film's inputs other than the scene."""
     if s.film is None:
         return None
     state = s.state(InsideState)

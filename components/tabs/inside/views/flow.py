@@ -14,11 +14,11 @@ from components.tabs.inside.views.family import scores_formula
 from components.tabs.inside.views.scene import Data, Scene, number
 from components.widgets.flow import packed
 
-ROWS_AFTER = 8  # most rows after the selected one
-MIN_SCALES = {"ff": 0.5}  # so that the smallest value of GELU, -0.17, and SiLU stays pale
+ROWS_AFTER = 8  # maximum number of rows after the selected one
+MIN_SCALES = {"ff": 0.5}  # keeps GELU's and SiLU's smallest values (-0.17 for GELU) pale
 STACK_BINS = 4  # pixels of a vector in a layer that is not open
 MAX_NEXT = 8  # next tokens
-FULL_PERCENTILE = 98  # of |value|, gets the full colour, so that an outlier does not make the rest pale
+FULL_PERCENTILE = 98  # of |value|: this percentile gets the full colour, so that an outlier does not make the rest pale
 
 _FIXED = (
     *("name", "hint", "keys", "scale", "rows", "layer", "head", "stream", "before", "after"),
@@ -32,7 +32,7 @@ _OF_SKELETON = ("bare", "title", "identity", "name", "hint", "keys")
 
 
 def flow(scene: Scene, rows: slice) -> Data:
-    """The data of the flow for the full model. rows: the positions that it shows."""
+    """Return the data of the flow for the full model. `rows` are the positions it shows."""
     recording, position, language = scene.recording, scene.position, scene.language
     vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
@@ -59,19 +59,19 @@ def flow(scene: Scene, rows: slice) -> Data:
 
 
 def flow_labels(language: Language) -> dict[str, str]:
-    """Labels of the flow; the browser fills in those with {...}."""
+    """Return the labels of the flow. The browser fills in those with {...}."""
     fixed = {key: t(f"flow.{key}", language) for key in _FIXED}
     return fixed | {key: t(f"flow.short.{key}", language) for key in _SHORT}
 
 
 def window(length: int, position: int, rows: int) -> slice:
-    """At most `rows` positions: all of a short text, else a window around the selected one."""
+    """Return at most `rows` positions: all of a short text, or a window around the selected one."""
     end = min(length, max(position + 1 + min(ROWS_AFTER, rows // 4), rows))
     return slice(max(0, end - rows), end)
 
 
 def row_fields(scene: Scene, rows: slice) -> Data:
-    """The rows, and the fields shared by the full model and its skeleton."""
+    """Return the rows, and the fields shared by the full model and its skeleton."""
     config = scene.config
     return {
         "doc": str(scene.document.key),
@@ -94,7 +94,7 @@ def row_fields(scene: Scene, rows: slice) -> Data:
 
 
 def next_fields(scene: Scene, logits: Tensor) -> Data:
-    """The most probable next tokens, and the one that follows in the text. logits: (vocab_size,)."""
+    """Return the most probable next tokens, and the one that follows in the text. `logits` is (vocab_size,)."""
     tokenizer, ids = scene.document.loaded.tokenizer, scene.document.ids
     best, p = top_tokens(logits)
     follower = ids[scene.position + 1] if scene.position + 1 < len(ids) else None
@@ -106,20 +106,24 @@ def next_fields(scene: Scene, logits: Tensor) -> Data:
 
 
 def top_tokens(logits: Tensor) -> tuple[list[int], list[float]]:
-    """The most probable tokens and their probabilities."""
+    """Return the most probable tokens and their probabilities."""
     best = logits.topk(min(MAX_NEXT, len(logits))).indices
     return best.tolist(), logits.softmax(dim=0)[best].tolist()
 
 
 def top_token(scene: Scene, logits: Tensor) -> str:
-    """The most probable token inside a sentence, with its probability."""
+    """Name the most probable token with its probability."""
     best, p = top_tokens(logits)
     return f"{quoted(scene.document.loaded.tokenizer, best[0])} ({percent(p[0])})"
 
 
 def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: int | None = None) -> Data:
-    """Rows of a column for the browser. min_scale: lower limit of the full colour. bins: maximum number of pixels; None
-    for all pooled ones."""
+    """Return the rows of a column for the browser.
+
+    Args:
+        min_scale: Smallest value that may get the full colour.
+        bins: Maximum number of pixels; None for all pooled ones.
+    """
     values = pooled.values[rows]
     if bins is not None:
         values = pool_mean(values, min(bins, values.shape[1]))
@@ -128,7 +132,7 @@ def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: i
 
 
 def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | None]:
-    """The columns by their short names, all positions; None for parts the model does not have."""
+    """Return the columns for all positions by their short names; None for parts that the model lacks."""
     recording, layer = scene.recording, scene.layer
     outside = {"tok": "token_embedding", "pos": "position_embedding", "fin": "final_norm"}
     inner = {
@@ -142,7 +146,7 @@ def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | No
         "post": "resid_post",
     }
     if scene.config.parallel:
-        del inner["mid"]  # nothing reads it
+        del inner["mid"]  # not used by the widget
     found = {short: recording.find(None, name) for short, name in outside.items()}
     found |= {short: recording.find(layer, name) for short, name in inner.items()}
     return found | {name: PooledVectors.of(getattr(vectors, name), BINS) for name in "qkvz"}
@@ -175,13 +179,13 @@ def _sentence(scene: Scene, vectors: HeadVectors, logits: Tensor, rows: slice) -
 
 
 def selected_sentence(scene: Scene) -> str:
-    """The selected token, layer and head, and the token with the largest weight."""
+    """Name the selected token, layer and head, and the token with the largest weight."""
     row = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
     token, target = scene.placed(scene.position), top_targets(scene, row, 1)
     return t("inside.selected", scene.language, token=token, target=target, layer=scene.layer, head=scene.head)
 
 
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:
-    """The tokens with the largest positive weights of (position + 1,), and their weights."""
+    """Name the tokens with the largest positive weights in `row`, (position + 1,), with those weights."""
     largest = [int(i) for i in np.argsort(-row, kind="stable")[:count] if row[i] > 0]
     return listed(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)

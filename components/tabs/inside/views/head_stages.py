@@ -1,4 +1,4 @@
-"""The stages of one head: queries and keys, scores, scaled, masked, softmax, values, output."""
+"""The stages of one head: queries and keys, scores, scaling, mask, softmax, values, output."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from components.widgets.heads import max_pooled
 from components.widgets.stages import floats, shorts
 
 SIDE = 64  # number of queries and of keys shown
-MAP_SIDE = 96  # maximum pixels of the thumbnail of a longer text
+MAP_SIDE = 96  # maximum pixels per side of the thumbnail of a longer text
 
 
 def head_stages(s: Snapshot, scene: Scene) -> Data:
-    """The data of the widget for the selected head."""
+    """Return the widget's data for the selected head."""
     recording, config, position = scene.recording, scene.config, scene.position
     ahead = recording.looks_ahead(scene.layer)
     queries, keys = shown_windows(s, scene)
     vectors, key = recording.head(scene.layer, scene.head), scene.key
-    scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before a cap
+    scaled = vectors.q[queries] @ vectors.k[keys].T * config.score_scale  # before the cap
     if key is None:
         key = keys.start + int(vectors.weights[position, keys].argmax())
     return {
@@ -63,7 +63,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
 
 
 def window_starts(length: int, position: int, key: int | None, before: tuple[int, int] | None) -> tuple[int, int]:
-    """The first query and the first key shown: those of `before` if these windows contain the selection."""
+    """Return the first query and key to show: those of `before` if their windows contain the selection."""
     n = min(length, SIDE)
     query_start, key_start = before or (-1, -1)
     if not (0 <= query_start <= position < query_start + n <= length):
@@ -75,7 +75,7 @@ def window_starts(length: int, position: int, key: int | None, before: tuple[int
 
 
 def shown_windows(s: Snapshot, scene: Scene) -> tuple[slice, slice]:
-    """The queries and the keys shown. A selection inside them does not move them."""
+    """Return the visible queries and keys. A selection inside them does not move them."""
     length = scene.recording.length
     starts = window_starts(length, scene.position, scene.key, s.state(InsideState).windows)
     queries, keys = (slice(start, min(length, start + SIDE)) for start in starts)
@@ -83,14 +83,17 @@ def shown_windows(s: Snapshot, scene: Scene) -> tuple[slice, slice]:
 
 
 def side(scene: Scene, rows: slice) -> Data:
-    """The tokens along one axis."""
+    """Return the tokens along one axis."""
     return {"start": rows.start, "tokens": scene.tokens(rows)}
 
 
 def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, ahead: bool = False) -> np.ndarray:
-    """(n,): log of the sum of exp(score) over the keys that each query sees; weight = exp(score - log_sum).
+    """Return the log of the sum of exp(score) over the keys that each query sees, (n,); weight = exp(score - log_sum).
 
-    scores: (T, T). window: of the layer, see `GPTConfig.window_of`. ahead: whether a query sees later keys.
+    Args:
+        scores: Attention scores, (T, T).
+        window: Window of the layer, see `GPTConfig.window_of`.
+        ahead: Whether queries see later keys.
     """
     scores = scores[queries].astype(np.float64)
     ends, keys = np.arange(queries.start, queries.start + len(scores))[:, None], np.arange(scores.shape[1])
@@ -101,7 +104,7 @@ def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, a
 
 
 def stages_labels(scene: Scene) -> dict[str, str]:
-    """Labels of the stages, as the model computes them; the browser fills in those with {...}."""
+    """Return the labels of the stages as this model computes them. The browser fills in those with {...}."""
     config, language = scene.config, scene.language
     labels = {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
     variants = {
@@ -121,7 +124,7 @@ def stages_labels(scene: Scene) -> dict[str, str]:
 
 
 def _map(vectors: HeadVectors) -> Data:
-    """All weights of a long text, each pixel the maximum of its group."""
+    """Return all weights of a long text, each pixel the maximum of its group."""
     length = len(vectors.weights)
     pixels = -(-length // -(-length // MAP_SIDE))
     levels = np.round(255 * max_pooled(vectors.weights, pixels)).astype(np.uint8)

@@ -23,17 +23,17 @@ from components.widgets.heads import closer_data, heads_data
 
 
 def flow_lead(s: Snapshot, scene: Scene) -> Data:
-    """What is selected, in one line; for the skeleton, what it is."""
+    """Describe the selection in one line, or explain the skeleton."""
     return {"text": t("bare.lead", s.language) if shows_skeleton(s) else selected_sentence(scene)}
 
 
 def family(s: Snapshot, scene: Scene) -> Data:
-    """In what the model differs from GPT-2."""
+    """Describe how the model differs from GPT-2."""
     return {"text": "" if shows_skeleton(s) else family_sentence(scene, s.language)}
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
-    """The flow of the chosen model. offered_rows: another number of tokens to show, None for a short text."""
+    """Return the flow of the chosen model. "offered_rows": another number of tokens to show; None for a short text."""
     state, length = s.state(InsideState), scene.recording.length
     rows = window(length, scene.position, state.flow_rows)
     offered = next(n for n in FLOW_ROWS if n != state.flow_rows) if length > FLOW_ROWS[0] else None
@@ -48,12 +48,12 @@ def flow_of_model(s: Snapshot, scene: Scene) -> Data:
 
 
 def heads_owner(s: Snapshot, scene: Scene) -> Data:
-    """A note that the heads are not those of the skeleton."""
+    """Say that the heads do not belong to the skeleton."""
     return {"text": t("bare.heads", s.language) if shows_skeleton(s) else ""}
 
 
 def heads(s: Snapshot, scene: Scene) -> Data:
-    """The overview, and the head under the pointer at a higher resolution."""
+    """Return the overview, and the head under the pointer at a higher resolution."""
     state, overview = s.state(InsideState), s.state(InsideState).overview
     if overview is None or not overview.ids or not overview.is_beginning(scene.recording):
         return {}
@@ -68,7 +68,7 @@ def heads(s: Snapshot, scene: Scene) -> Data:
 
 
 def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
-    """The number of heads, and the strongest previous-token head."""
+    """State the number of heads and the strongest previous-token head."""
     config, shares = scene.config, overview.shares[:, :, 1]
     layer, head = (int(i) for i in np.unravel_index(shares.argmax(), shares.shape))
     text = t(
@@ -86,7 +86,7 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
 
 
 def heads_labels(language: Language) -> dict[str, str]:
-    """Labels of the overview."""
+    """Return the labels of the overview."""
     return {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "hint", "keys")}
 
 

@@ -1,4 +1,4 @@
-"""The recorded text and the selection, from which the views of the tab are drawn."""
+"""The recorded text and the selection: the basis of all views of the tab."""
 
 from __future__ import annotations
 
@@ -22,8 +22,13 @@ Inputs = Callable[[Snapshot, "Scene"], Any]
 
 @dataclass(frozen=True)
 class Scene:
-    """position: the selected one, at most the last recorded one. key: the selected key position, or None. head: the
-    selected one, the first if the average of all is selected."""
+    """The recorded text and the selection.
+
+    Attributes:
+        position: The selected position, at most the last recorded one.
+        key: The selected key position, or None.
+        head: The selected head; the first one if the average of all is selected.
+    """
 
     recording: Recording
     position: int
@@ -42,29 +47,29 @@ class Scene:
 
     @property
     def kv_head(self) -> int:
-        """The head of keys and values that the selected head uses."""
+        """The key-value head that the selected head uses."""
         return self.head // (self.config.n_head // self.config.kv_heads)
 
     def tokens(self, rows: slice) -> list[str]:
-        """Tokens of the text as displayed."""
+        """Return tokens of the text as displayed."""
         tokenizer = self.document.loaded.tokenizer
         return [alone(token_text(tokenizer, token_id)) for token_id in self.recording.ids[rows]]
 
     def quoted(self, position: int) -> str:
-        """A token of the text inside a sentence."""
+        """Quote a token of the text for a sentence."""
         return quoted(self.document.loaded.tokenizer, self.recording.ids[position])
 
     def row_of(self, position: int) -> str:
-        """What stands for a token in wte[...]: with all digits its id, else the token itself."""
+        """Return the index of wte[...] for a token: its id with all digits, else the token itself."""
         return str(self.recording.ids[position]) if is_exact() else self.quoted(position)
 
     def placed(self, position: int) -> str:
-        """A token as `quoted` names it; with all digits also its position."""
+        """Quote a token, with all digits followed by its position."""
         return placed(self.quoted(position), position)
 
 
 def scene_of(s: Snapshot) -> Scene | None:
-    """The scene; None until the text, or a beginning of it, is recorded."""
+    """Return the scene, or None until the text, or its beginning, is recorded."""
     state = s.state(InsideState)
     if s.text is None or state.recording is None or not state.recording.is_beginning(s.text):
         return None
@@ -74,10 +79,12 @@ def scene_of(s: Snapshot) -> Scene | None:
 
 
 def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) -> View:
-    """A view of one part of the tab; unchanged while the part is closed or its text is not recorded yet.
+    """A view of one part of the tab. It stays unchanged while the part is closed or its text is not recorded yet.
 
-    draw: may return {} for "unchanged". inputs: everything it depends on. nothing: the fields for a document without a
-    recording.
+    Args:
+        draw: Draws the data; {} for "unchanged".
+        inputs: Everything that `draw` depends on.
+        nothing: The fields for a document without a recording.
     """
 
     def view_inputs(s: Snapshot) -> Any:
@@ -98,11 +105,11 @@ def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) 
 
 
 def number(value: float) -> str:
-    """Two decimals; none for numbers of three or more digits."""
+    """Format a number with two decimals, or none if it has three or more digits."""
     return decimal(value, 2 if abs(value) < 100 else 0)
 
 
 def _is_unknown(s: Snapshot) -> bool:
-    """Whether there is no recording of the current document."""
+    """Return whether there is no recording of the current document."""
     recording = s.state(InsideState).recording
     return s.text is None or recording is None or recording.document is not s.text.document

@@ -16,7 +16,7 @@ STREAM = ("pre", "mid", "post", "fin")  # columns of the same vector
 
 
 def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
-    """The data of the flow for the skeleton's forward pass over the recorded text. rows: the positions shown."""
+    """Return the flow data for the skeleton's forward pass over the recorded text. `rows` are the positions shown."""
     n_layer, language, position = scene.config.n_layer, scene.language, scene.position
     logits = skeleton.logits(position)
     tensors = {"tok": skeleton.token, "pos": skeleton.position, "pre": skeleton.states}
@@ -56,7 +56,7 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
 
 
 def _captions(scene: Scene, norms: dict[str, str], logits: Tensor) -> dict[str, str]:
-    """Three lines for each part, as `flow_captions`."""
+    """Return three lines for each part, like `flow_captions`."""
     here = {"id": scene.row_of(scene.position), "position": scene.position}
     stream: dict[str, object] = {"norm": norms["pre"]}
     values: dict[str, tuple[str, dict[str, object]]] = {

@@ -22,18 +22,18 @@ from components.widgets.tokens import shade_value
 from gpt import Trace
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
-MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each raises or lowers
+MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each of them raises or lowers
 NOTHING = chart_data(None, "")
 
 
 def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
-    """All activations of the selected position; None until they are computed."""
+    """Return all activations of the selected position; None until they are computed."""
     trace = s.state(InsideState).position_trace
     return trace if trace is not None and trace.is_at(scene.recording, scene.position) else None
 
 
 def _traced_scene(s: Snapshot) -> tuple[Scene, Trace]:
-    """The scene of a view that waits for the trace."""
+    """Return the scene of a view that waits for the trace."""
     scene = s.cached(scene_of)
     found = None if scene is None else trace_of(s, scene)
     assert scene is not None and found is not None  # noqa: PT018  see `_traced`
@@ -41,24 +41,24 @@ def _traced_scene(s: Snapshot) -> tuple[Scene, Trace]:
 
 
 def norms_of(s: Snapshot) -> StreamNorms:
-    """Norms and shares of the selected position."""
+    """Return the norms and shares at the selected position."""
     return stream_norms(_traced_scene(s)[1])
 
 
 def neurons_of(s: Snapshot) -> Neurons:
-    """The strongest neurons of the selected layer."""
+    """Return the strongest neurons of the selected layer."""
     scene, trace = _traced_scene(s)
     return strongest_neurons(scene.document.loaded.model, trace, scene.layer, 0, k=MAX_NEURONS, n_tokens=MAX_PUSHED)
 
 
 def layers(s: Snapshot, scene: Scene) -> Data:
-    """The layers with the selected one."""
+    """List the layers, with the selected one highlighted."""
     labels = {"layer": t("flow.layer", s.language)}
     return {"layer": scene.layer, "n_layer": scene.config.n_layer, "labels": labels}
 
 
 def tokens(s: Snapshot, scene: Scene) -> Data:
-    """The recorded text as tokens, shaded by the norm of the residual stream after the selected layer."""
+    """Show the recorded text as tokens, shaded by the norm of the residual stream after the selected layer."""
     recording, document, norms = scene.recording, scene.document, _norms(scene)
     unknown = [(None, None)] * recording.length
     return {
@@ -71,7 +71,7 @@ def tokens(s: Snapshot, scene: Scene) -> Data:
 
 
 def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
-    """The largest and the smallest norm after the selected layer."""
+    """State the largest and the smallest norm after the selected layer."""
     norms = _norms(scene)
     named: dict[str, object] = {}
     for name, at in (("longest", int(norms.argmax())), ("shortest", int(norms.argmin()))):
@@ -80,7 +80,7 @@ def tokens_sentence(s: Snapshot, scene: Scene) -> Data:
 
 
 def norms(s: Snapshot, scene: Scene) -> Data:
-    """Norms of the stream and of the branch outputs at the selected position."""
+    """Plot the norms of the stream and of the branch outputs at the selected position."""
     language, found = s.language, s.cached(norms_of)
     parts = {"post": found.resid_post, "attn": found.attn_out, "mlp": found.mlp_out}
     series = {name: values[:, 0].float().cpu().numpy() for name, values in parts.items()}
@@ -98,7 +98,7 @@ def norms(s: Snapshot, scene: Scene) -> Data:
 
 
 def shares(s: Snapshot, scene: Scene) -> Data:
-    """The shares of the components of the stream after each layer."""
+    """Plot how much each component contributes to the stream after each layer."""
     language, layer, found = s.language, scene.layer, s.cached(norms_of)
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
     figure = share_bars(
@@ -113,7 +113,7 @@ def shares(s: Snapshot, scene: Scene) -> Data:
 
 
 def neurons(s: Snapshot, scene: Scene) -> Data:
-    """The strongest neurons of the selected layer, before and after the activation function."""
+    """Plot the strongest neurons of the selected layer, before and after the activation function."""
     language, found = s.language, s.cached(neurons_of)
     activation = ACTIVATIONS[activation_of(scene.document)]
     figure = grouped_bars(
@@ -144,7 +144,7 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
 
 
 def neurons_table(s: Snapshot, scene: Scene) -> Data:
-    """The neurons as rows, with the tokens that each raises or lowers."""
+    """List the neurons with the tokens that each raises or lowers."""
     found = s.cached(neurons_of)
     columns = {"pre": found.pre, "factor": found.mlp_up, "post": found.post, "length": found.norm}
     shown = {name: values for name, values in columns.items() if values is not None}
@@ -156,7 +156,7 @@ def neurons_table(s: Snapshot, scene: Scene) -> Data:
 
 
 def whole_percents(shares: np.ndarray) -> list[str]:
-    """Shares as whole percents that sum to 100: the largest remainders are rounded up. A dash for NaN."""
+    """Format shares as whole percentages that sum to 100 by rounding up the largest remainders. NaN becomes a dash."""
     if not np.isfinite(shares).all():
         return ["–"] * len(shares)
     lower = np.floor(100 * shares)
@@ -166,7 +166,7 @@ def whole_percents(shares: np.ndarray) -> list[str]:
 
 
 def _norms(scene: Scene) -> np.ndarray:
-    """Norms of the stream after the selected layer, (T,)."""
+    """Return the norms of the stream after the selected layer, (T,)."""
     return scene.recording.pooled(scene.layer, "resid_post").norm
 
 
@@ -180,7 +180,7 @@ def _tokens(scene: Scene, ids: list[int]) -> str:
 
 
 def _traced(draw: Draw) -> Draw:
-    """A view that waits for the trace, so that all views show the same token."""
+    """Make a view wait for the trace, so that all views show the same token."""
 
     def draw_traced(s: Snapshot, scene: Scene) -> Data:
         return {} if trace_of(s, scene) is None else draw(s, scene)

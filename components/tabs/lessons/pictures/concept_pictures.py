@@ -17,13 +17,13 @@ from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
 
 
 def model_of(scene: Scene) -> LoadedModel:
-    """The model of the scene, or the bundled one if it has no concepts."""
+    """Return the model of the scene, or the bundled one if the scene's model has no concepts."""
     concepts = scene.loaded.concepts
     return scene.loaded if concepts is not None and concepts.offered else get_model(DEFAULT_MODEL)
 
 
 def concepts(scene: Scene) -> Drawn:
-    """The activity of the first concept that is offered along a text, and the next token with it turned up."""
+    """Plot the activity of the first offered concept along a text, and the next token with the concept turned up."""
     scene = replace(scene, loaded=model_of(scene))
     loaded, ids = scene.loaded, scene.ids(least=2)
     assert loaded.concepts is not None

@@ -1,4 +1,4 @@
-"""Figures of the lessons on what changed after GPT-2: both bundled models on one text, side by side."""
+"""Figures for the lessons on changes since GPT-2: both bundled models side by side on one text."""
 
 from __future__ import annotations
 
@@ -28,32 +28,32 @@ from gpt.models.sources import LLAMA_MODEL
 NAMES = {"gpt2": DEFAULT_MODEL, "llama": LLAMA_MODEL}
 MAX_SHIFT = 200
 SHIFTS = tuple(range(0, MAX_SHIFT + 1, 8))
-MAX_CACHED = 256  # tokens: the context of both
+MAX_CACHED = 256  # tokens: the context length of both models
 
 
 def models() -> dict[str, LoadedModel]:
-    """The bundled models of GPT-2's and of Llama's shape."""
+    """Return the bundled models with the architectures of GPT-2 and Llama."""
     return {shape: get_model(name) for shape, name in NAMES.items()}
 
 
 def ids_of(scene: Scene, loaded: LoadedModel, least: int = 1) -> list[int]:
-    """The ids of the scene's text in the vocabulary of a model, checked as `Scene.ids`."""
+    """Encode the scene's text in the vocabulary of a model, checked like `Scene.ids`."""
     return replace(scene, loaded=loaded).ids(least)
 
 
 def table(scene: Scene, *rows: tuple[object, ...]) -> list[list[str]]:
-    """Rows of a name and the values of both models, with a head."""
+    """Return a table with a header and, per row, a name and the values of both models."""
     head = ["", scene.t("llama.gpt2"), scene.t("llama.llama")]
     return [head, *([scene.t(f"llama.{name}"), str(one), str(other)] for name, one, other in rows)]
 
 
 def groups(scene: Scene, gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
-    """Two rows of numbers by the names of the models."""
+    """Return two rows of numbers by the names of the models."""
     return {scene.t("llama.gpt2"): gpt2, scene.t("llama.llama"): llama}
 
 
 def rms_norm(scene: Scene) -> Drawn:
-    """Mean and root mean square of the last token's vector before and after the first norm of a layer."""
+    """Compare the mean and root mean square of the last token's vector before and after the first norm of a layer."""
     layer = int(scene.a)
     effects = {shape: norm_effect(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     gpt2, llama = effects["gpt2"], effects["llama"]
@@ -80,7 +80,7 @@ def rms_norm(scene: Scene) -> Drawn:
 
 
 def rotary(scene: Scene) -> Drawn:
-    """How much the next-token prediction changes when all positions of the text are moved."""
+    """Plot how much the next-token prediction changes when all positions of the text are shifted."""
     shift = int(scene.a) // SHIFTS[1] * SHIFTS[1]
     changed = {shape: shift_effect(m.model, ids_of(scene, m), SHIFTS).numpy() for shape, m in models().items()}
     figure = lines(
@@ -98,7 +98,7 @@ def rotary(scene: Scene) -> Drawn:
 
 
 def swiglu(scene: Scene) -> Drawn:
-    """The neurons of a layer at the last token, by magnitude, in both models."""
+    """Plot the neurons of a layer at the last token by magnitude, in both models."""
     layer = int(scene.a)
     counts = {shape: neuron_counts(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     longest = max(len(count.values) for count in counts.values())
@@ -121,7 +121,7 @@ def swiglu(scene: Scene) -> Drawn:
 
 
 def grouped_queries(scene: Scene) -> Drawn:
-    """The memory of the key-value cache over the length of the text."""
+    """Plot the memory of the key-value cache against the length of the text."""
     n, lengths = int(scene.a), np.arange(0, MAX_CACHED + 1, 16)
     configs = {shape: m.model.config for shape, m in models().items()}
     used = {shape: lengths * cache_bytes(config, 1) / 2**20 for shape, config in configs.items()}
@@ -141,7 +141,7 @@ def grouped_queries(scene: Scene) -> Drawn:
 
 
 def no_biases(scene: Scene) -> Drawn:
-    """The loss of the text with and without the biases of each model, and what both models are in numbers."""
+    """Compare the loss of the text with and without each model's biases, and list both models' numbers."""
     gpt2, llama = (bias_effect(exact(name), ids_of(scene, get_model(name), least=2)) for name in NAMES.values())
     figure = grouped_bars(
         [scene.t("llama.loss"), scene.t("llama.loss_without")],
@@ -165,11 +165,11 @@ def no_biases(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=2)
 def exact(name: str) -> GPT:
-    """A bundled model with ordinary weights, which an experiment can replace."""
+    """Return a bundled model with ordinary weights, which an experiment can replace."""
     return load_model(name, device="cpu", trainable=True).model.eval()
 
 
-LAYER = SliderSpec("attention.layer", 0, 7, 1, 3)  # both have eight layers
+LAYER = SliderSpec("attention.layer", 0, 7, 1, 3)  # both models have eight layers
 PICTURES: dict[str, Picture] = {
     "rms_norm": Picture(rms_norm, text=EXAMPLE, a=LAYER),
     "rotary": Picture(rotary, text=EXAMPLE, a=SliderSpec("picture.llama.shift", 0, MAX_SHIFT, SHIFTS[1], 96)),

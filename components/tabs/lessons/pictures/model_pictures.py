@@ -1,4 +1,4 @@
-"""Figures of lessons on the forward pass: activation, feed-forward part, attention, block, whole model."""
+"""Figures for the lessons on the forward pass: activation, feed-forward part, attention, block, whole model."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from gpt.experiments.masks import padding_effect
 from gpt.experiments.minimal.average import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
 
-TOP = 8  # bars of next tokens
-MIN_CHOICE = 5  # tokens: with fewer, a head that has no preference gives half of its attention to the last but one
-SHOWN = 3  # numbers of a vector before and after dropout
-IDS = (2, 16)  # the batch of the small model: rows, tokens
+TOP = 8  # bars for next tokens
+# tokens: in a shorter text, even a head without a preference puts half of its attention on the second-to-last one
+MIN_CHOICE = 5
+SHOWN = 3  # numbers of a vector shown before and after dropout
+IDS = (2, 16)  # the small model's batch: rows, tokens
 STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
 def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
-    """The best next tokens of one row of logits, (vocab_size,), with a sentence."""
+    """Plot the best next tokens of one row of logits, (vocab_size,), with a sentence."""
     best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
     labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
     shares = best.values.cpu().numpy()
@@ -38,12 +39,12 @@ def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
 
 
 def activations(scene: Scene) -> Drawn:
-    """The curves of the Activations tab at x."""
+    """Plot the curves of the Activations tab at x."""
     return Drawn(chart=curves_chart(scene.a, scene.language))
 
 
 def feed_forward(scene: Scene) -> Drawn:
-    """The neurons of one layer for the last token."""
+    """Plot the neurons of one layer for the last token."""
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
@@ -66,7 +67,7 @@ def feed_forward(scene: Scene) -> Drawn:
 
 
 def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
-    """Attention weights (T, T) between the tokens of a text, with the last row framed."""
+    """Plot attention weights (T, T) between the tokens of a text, with the last row framed."""
     labels = [token_text(scene.loaded.tokenizer, i) for i in ids]
     return attention_heatmap(
         weights,
@@ -81,19 +82,19 @@ def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
 
 @torch.inference_mode()
 def average(scene: Scene) -> Drawn:
-    """The weights of the mean of the past."""
+    """Plot the weights of the mean over past tokens."""
     ids = scene.ids()
-    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()  # of unit vectors: the weights
+    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()  # applied to unit vectors, it returns the weights
     text = scene.t("average", token=quoted(scene.loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
     return Drawn(chart=chart_data(heatmap(scene, weights, ids), text))
 
 
 @torch.inference_mode()
 def dot_products(scene: Scene) -> Drawn:
-    """The weights from dot products of the normalised vectors that a layer reads."""
+    """Plot the attention weights given by dot products of the normalised vectors that a layer reads."""
     ids, layer = scene.ids(), int(scene.a)
     x = scene.trace().layers[layer].resid_pre.float().cpu()
-    x = torch.nn.functional.layer_norm(x, x.shape[-1:])  # all of one length
+    x = torch.nn.functional.layer_norm(x, x.shape[-1:])  # all vectors have the same length
     scores = (x @ x.transpose(-2, -1))[0]  # (T, T)
     future = torch.ones_like(scores, dtype=torch.bool).triu(1)
     weights = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
@@ -104,7 +105,7 @@ def dot_products(scene: Scene) -> Drawn:
 
 
 def queries(scene: Scene) -> Drawn:
-    """The scores of the last token's query with each key of a head, before the softmax."""
+    """Plot the scores of the last token's query with each key of a head, before the softmax."""
     layer, head = int(scene.a), int(scene.b)
     ids, part = scene.ids(), scene.trace().layers[layer]
     q, k = part.attn_q[0, head, -1].float().cpu(), part.attn_k[0, head].float().cpu()  # (hs,), (T, hs)
@@ -126,7 +127,7 @@ def queries(scene: Scene) -> Drawn:
 
 
 def attention(scene: Scene) -> Drawn:
-    """The attention weights of one head for a short text."""
+    """Plot one head's attention weights for a short text."""
     layer, head = int(scene.a), int(scene.b)
     ids, weights = scene.ids(), scene.trace().layers[layer].attn_weights[0, head].float().cpu().numpy()  # (T, T)
     tokenizer = scene.loaded.tokenizer
@@ -145,7 +146,7 @@ def attention(scene: Scene) -> Drawn:
 
 
 def block(scene: Scene) -> Drawn:
-    """Norms of the last token's vector in one block: the stream and both branch outputs."""
+    """Plot norms of the last token's vector in one block: the stream and both branch outputs."""
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     lengths = {name: float(getattr(part, name)[0, -1].float().norm()) for name in STREAM}
@@ -158,7 +159,7 @@ def block(scene: Scene) -> Drawn:
 
 @torch.inference_mode()
 def model(scene: Scene) -> Drawn:
-    """The shapes of the forward pass, and the prediction after a number of blocks."""
+    """Show the shapes of the forward pass, and the prediction after a number of blocks."""
     network, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
     depth = int(scene.a)
     streams = [trace.layers[0].resid_pre, *(layer.resid_post for layer in trace.layers)]
@@ -181,7 +182,7 @@ def model(scene: Scene) -> Drawn:
 
 
 def dropout(scene: Scene) -> Drawn:
-    """The next token in two passes of each mode, and what each part of the first pass in training mode loses."""
+    """Compare the next token in two passes of each mode, and list what the first training pass drops in each part."""
     ids, tokenizer = scene.ids(), scene.loaded.tokenizer
     effect = dropout_effect(scene.loaded.model, ids, p=scene.a, seed=int(scene.b))
     shares = {"training": effect.training.float().softmax(-1), "evaluation": effect.evaluation.float().softmax(-1)}
@@ -201,7 +202,7 @@ def dropout(scene: Scene) -> Drawn:
 
 
 def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
-    """The name of a part, how much is dropped, and SHOWN numbers before and after, a dropped one among them."""
+    """Return a part's name, how much is dropped, and SHOWN numbers before and after, including a dropped one."""
     zeros = (part.after == 0).nonzero().flatten().tolist()
     first = max(0, min(zeros[0] - 1, len(part.after) - SHOWN)) if zeros else 0
     shown = (
@@ -213,7 +214,7 @@ def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
 
 @torch.inference_mode()
 def skeleton(scene: Scene) -> Drawn:
-    """The model, or one of the same configuration whose blocks and norms do nothing."""
+    """Show the prediction of the model, or of a model whose blocks and norms do nothing."""
     real, ids = scene.loaded.model, scene.ids()
     chosen = real if scene.choice == "real" else bare(real)
     logits = chosen(torch.tensor([ids], device=real.device))
@@ -224,13 +225,13 @@ def skeleton(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=1)
 def bare(real: GPT) -> GPT:
-    """A skeleton of the same configuration, with fixed random weights, on the same device."""
+    """Return a skeleton of the same configuration, with fixed random weights, on the same device."""
     return make_skeleton(real.config, generator=torch.Generator().manual_seed(0)).eval().to(real.device)
 
 
 @torch.inference_mode()
 def small(scene: Scene) -> Drawn:
-    """A tiny GPT on a batch of random tokens, and the effect of left padding with and without the mask."""
+    """Run a tiny GPT on a batch of random tokens, and show the effect of left padding with and without the mask."""
     gpt, n_padding = tiny(), int(scene.a)
     rows, n_tokens = IDS
     idx = torch.randint(SMALL.vocab_size, IDS, generator=torch.Generator().manual_seed(0))
@@ -258,7 +259,7 @@ def small(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=1)
 def tiny() -> GPT:
-    """The small model with its initial weights."""
+    """Return the small model with its initial weights."""
     return GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
 
 

@@ -1,4 +1,4 @@
-"""The figure of a lesson: up to four controls, and a function from their values to the content."""
+"""The figure of a lesson: up to four controls, and a function that draws its content from their values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gpt import GPTConfig, LoadedModel, Trace
 from gpt.tokenizer import prompt_ids
 
 EXAMPLE = "Once upon a time, there was a little"
-MAX_TOKENS = 40  # of a typed text
+MAX_TOKENS = 40  # limit for typed texts
 MAX_TEXT_CHARS = 400
 
 
 @dataclass(frozen=True)
 class SliderSpec:
-    """A slider. label: a catalogue key; high may depend on the configuration of the model."""
+    """A slider. `label` is a catalogue key; `high` may depend on the configuration of the model."""
 
     label: str
     low: float
@@ -30,18 +30,18 @@ class SliderSpec:
     value: float
 
     def top(self, config: GPTConfig) -> float:
-        """Its maximum, always above the minimum, as gradio requires."""
+        """Return its maximum, which is always above the minimum, as Gradio requires."""
         return max(self._high(config), self.low + self.step)
 
     def _high(self, config: GPTConfig) -> float:
         return self.high(config) if callable(self.high) else self.high
 
     def start(self, config: GPTConfig) -> float:
-        """Its initial value."""
+        """Return its initial value."""
         return max(self.low, min(self.value, self._high(config)))
 
     def clamped(self, value: object, config: GPTConfig) -> float:
-        """The value if it is valid for this slider, else the initial one."""
+        """Return the value if it is valid for this slider, else the initial one."""
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             return self.start(config)
         inside = max(self.low, min(value, self._high(config)))
@@ -49,18 +49,18 @@ class SliderSpec:
 
 
 def last_layer(config: GPTConfig) -> float:
-    """The maximum of a layer slider."""
+    """Return the maximum of a layer slider."""
     return config.n_layer - 1
 
 
 def last_head(config: GPTConfig) -> float:
-    """The maximum of a head slider."""
+    """Return the maximum of a head slider."""
     return config.n_head - 1
 
 
 @dataclass(frozen=True)
 class Scene:
-    """The values of the controls. a, b: of the sliders; choice: of the switch."""
+    """The values of the controls: sliders a and b, the choice of the switch, and the text."""
 
     loaded: LoadedModel
     language: Language
@@ -70,11 +70,11 @@ class Scene:
     choice: str = ""
 
     def t(self, key: str, **values: object) -> str:
-        """The text of the catalogue key `picture.<key>`."""
+        """Return the text of the catalogue key `picture.<key>`."""
         return t(f"picture.{key}", self.language, **values)
 
     def ids(self, least: int = 1) -> list[int]:
-        """The ids of the text. Raises ValueError if it is too short or too long."""
+        """Encode the text. Raises ValueError if it is too short or too long."""
         text = self.text[: MAX_TEXT_CHARS + 1]
         ids = prompt_ids(self.loaded.tokenizer, text)
         if len(ids) < least:
@@ -86,7 +86,7 @@ class Scene:
 
     @torch.inference_mode()
     def trace(self) -> Trace:
-        """The trace of the text's forward pass."""
+        """Return the trace of the text's forward pass."""
         trace, model = Trace(), self.loaded.model
         model.hidden_states(torch.tensor([self.ids()], device=model.device), trace=trace)
         return trace
@@ -94,8 +94,11 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The content: a sentence, a chart (of `chart_data`), a strip of tokens, the rows of a table; empty parts are
-    hidden. values: what the lesson's question asks for, by name."""
+    """The content: a sentence, a chart (see `chart_data`), a strip of tokens, and the rows of a table. Empty parts are
+    hidden.
+
+    `values` are the numbers that the lesson's question asks for, by name.
+    """
 
     summary: str = ""
     chart: dict[str, Any] | None = None
@@ -106,11 +109,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Picture:
-    """The controls of a figure and its draw function. text: the initial text, None for no box; choices: of the switch;
-    takes_time: whether drawing takes seconds now; writes_with: the model that generates a text for it, None for no
-    text.
+    """The controls of a figure and its draw function, which may raise ValueError.
 
-    draw may raise ValueError.
+    Attributes:
+        text: Initial text; None for no text box.
+        choices: Choices of the switch.
+        takes_time: Returns whether drawing would take seconds now.
+        writes_with: Returns the model that generates a text for the figure; None for no text.
     """
 
     draw: Callable[[Scene], Drawn]

@@ -1,4 +1,4 @@
-"""Figures of lessons on configurations: sizes, parameters, initialisation, layouts, cost."""
+"""Figures for the lessons on configurations: sizes, parameters, initialisation, layouts, cost."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gpt.models.checkpoints.to_transformers import transposed
 from gpt.models.checkpoints.translate import their_name
 from gpt.models.memory import format_bytes
 
-SMALL = GPTConfig(vocab_size=256, block_size=64, n_head=4, n_embd=64)  # enough to be initialised interactively
+SMALL = GPTConfig(vocab_size=256, block_size=64, n_head=4, n_embd=64)  # small enough to initialise interactively
 
 
 def configuration(scene: Scene) -> Drawn:
-    """Width, heads and layers on sliders, all else as GPT-2; raises for an invalid combination."""
+    """Show GPT-2 with another width and other numbers of heads and layers. Raises for an invalid combination."""
     given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
     config = shape_of(given)
     says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False, scene.language))
@@ -33,7 +33,7 @@ def configuration(scene: Scene) -> Drawn:
 
 
 def parameters(scene: Scene) -> Drawn:
-    """The 124M configuration with and without weight tying: the parts, and the memory in each data type."""
+    """Count the parameters of the 124M configuration with and without weight tying, and its size in each data type."""
     config = UNTIED_124M if scene.choice == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
         parameter_count(config, False, scene.language),
@@ -43,7 +43,7 @@ def parameters(scene: Scene) -> Drawn:
 
 
 def initialisation(scene: Scene) -> Drawn:
-    """Norms along the residual stream of an untrained model, with and without GPT-2's scaled initialisation."""
+    """Plot norms along the residual stream of an untrained model, with and without GPT-2's scaled initialisation."""
     n_layer = int(scene.a)
     norms = residual_norms(SMALL.with_layers(n_layer), seed=int(scene.b))
     figure = lines(
@@ -57,7 +57,7 @@ def initialisation(scene: Scene) -> Drawn:
 
 
 def layouts(scene: Scene) -> Drawn:
-    """The weights of GPT-2 small by their names here and in another layout, with both shapes."""
+    """List the weights of GPT-2 small by their names here and in another layout, with both shapes."""
     rows = name_rows(scene.choice)
     head = [scene.t(key) for key in ("theirs", "shape", "ours", "shape")]
     return Drawn(scene.t(f"layouts.{scene.choice}", n=len(rows)), table=[head, *rows])
@@ -65,7 +65,7 @@ def layouts(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=4)
 def name_rows(layout: str) -> list[list[str]]:
-    """Name and shape there and here of each kind of weight, with one layer for all."""
+    """Return the names and shapes of each kind of weight in both layouts, with one row for all layers."""
     weights = meta_model(GPTConfig(n_layer=1)).state_dict()
     ours = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     if layout == "book":
@@ -80,7 +80,7 @@ def name_rows(layout: str) -> list[list[str]]:
 
 
 def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
-    """The book's weights for one here, with their shapes: three for query, key and value."""
+    """Return the book's weights that form one of ours, with their shapes: three for query, key and value."""
     if ".c_attn." not in ours:
         return [(their_name(ours, BOOK), shape, ours)]
     third = (shape[0] // 3, *shape[1:])
@@ -88,7 +88,7 @@ def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, 
 
 
 def cost(scene: Scene) -> Drawn:
-    """Multiplications for one more token over the length of the text, with and without a KV cache."""
+    """Plot the multiplications for one more token against the length of the text, with and without a KV cache."""
     config = PRESETS[scene.choice]
     length = min(int(scene.a), config.block_size)
     lengths = np.unique(np.linspace(1, config.block_size, 65, dtype=int))
@@ -105,7 +105,7 @@ def cost(scene: Scene) -> Drawn:
         log_y=True,
     )
     with_cache, without = (next_token_cost(config, length, cached=cached) for cached in (True, False))
-    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese uses units of 10⁸
+    unit = 1e8 if scene.language == "zh" else 1e6  # Chinese counts in units of 10⁸
     text = scene.t(
         "cost",
         model=scene.t(f"next.choice.{scene.choice}"),

@@ -1,4 +1,4 @@
-"""Figures of lessons on text: tokens, batches, loss, greedy decoding, sampling, untrained weights."""
+"""Figures for the lessons on text: tokens, batches, loss, greedy decoding, sampling, untrained weights."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from gpt.experiments.minimal.merges import Merges
 from gpt.experiments.minimal.tokenizer import WORDS as WORD
 from gpt.experiments.text_loss import score_text
 
-SIMILAR = 6  # tokens
+SIMILAR = 6  # number of similar tokens
 
 
 def tokenizer(scene: Scene) -> Drawn:
-    """The tokens of a text, with their ids and bytes."""
+    """Show the tokens of a text, with their ids and bytes."""
     vocabulary, ids = scene.loaded.tokenizer, scene.ids()
     rows = [
         [visible(token_text(vocabulary, i)), str(i), " ".join(f"{byte:02x}" for byte in vocabulary.token_bytes(i))]
@@ -49,7 +49,7 @@ def tokenizer(scene: Scene) -> Drawn:
 
 
 def loss(scene: Scene) -> Drawn:
-    """The surprisal of each token of a text."""
+    """Plot the surprisal of each token of a text."""
     loaded, ids = scene.loaded, scene.ids(least=2)
     read = score_text(loaded, ids)
     bits = np.array([loss.surprisal for loss in read.losses])
@@ -68,7 +68,7 @@ def loss(scene: Scene) -> Drawn:
 
 
 def greedy(scene: Scene) -> Drawn:
-    """A greedy continuation of a text."""
+    """Continue a text greedily."""
     document = Generation(scene.loaded, scene.ids())
     steps = list(document.steps(SamplingParams(temperature=0, seed=0), int(scene.a)))
     document.read()
@@ -77,7 +77,7 @@ def greedy(scene: Scene) -> Drawn:
 
 
 def sampling(scene: Scene) -> Drawn:
-    """The next-token bars of Write after a text, with a temperature and a top-k."""
+    """Show Write's next-token bars after a text, for a temperature and a top-k."""
     document = Generation(scene.loaded, scene.ids())
     document.read()
     params = SamplingParams(temperature=scene.a, top_k=int(scene.b) or None)
@@ -85,17 +85,17 @@ def sampling(scene: Scene) -> Drawn:
 
 
 def bars(document: Generation, params: SamplingParams, scene: Scene) -> dict[str, Any]:
-    """The next-token bars of a document. The rows are not buttons: there is no text to insert into."""
+    """Return the next-token bars of a document. Its rows are not buttons, since there is no text to insert into."""
     return next_token_bars(document, document.n_prompt - 1, params, scene.language) | {"rows": None}
 
 
 def model_of(scene: Scene) -> LoadedModel:
-    """The model with trained or random weights."""
+    """Return the model with trained or random weights."""
     return get_model(DEFAULT_MODEL if scene.choice == "trained" else "untrained")
 
 
 def untrained(scene: Scene) -> Drawn:
-    """A continuation of the same prompt by random or trained weights."""
+    """Continue the same prompt with random or trained weights."""
     scene = replace(scene, loaded=model_of(scene))
     document = Generation(scene.loaded, scene.ids())
     list(document.steps(SamplingParams(temperature=0.8, seed=int(scene.a)), 30))
@@ -109,7 +109,7 @@ MAX_ROUNDS = 20
 
 
 def merges(scene: Scene) -> Drawn:
-    """The tokens of a text after a number of merges that were learned from it."""
+    """Show the tokens of a text after a number of merges learned from it."""
     if not scene.text.strip():
         raise PageError("picture.empty")
     learned = Merges(regex.findall(WORD, scene.text[:MAX_TEXT_CHARS]))
@@ -128,7 +128,7 @@ def merges(scene: Scene) -> Drawn:
 
 
 def embedding(scene: Scene) -> Drawn:
-    """The vector of the last token, and the tokens with the most similar ones."""
+    """Plot the vector of the last token, and list the tokens with the most similar vectors."""
     tokenizer, weight = scene.loaded.tokenizer, scene.loaded.model.wte.weight.detach().float().cpu()  # (vocab_size, C)
     token = scene.ids()[-1]
     near = torch.cosine_similarity(weight, weight[token], dim=-1).argsort(descending=True)
@@ -146,7 +146,7 @@ def embedding(scene: Scene) -> Drawn:
 
 
 def batches(scene: Scene) -> Drawn:
-    """What is read and what is asked for at each position of a row."""
+    """Show the input and the target at each position of a row."""
     ids, tokenizer = scene.ids(least=2), scene.loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
     rows = [

@@ -1,4 +1,4 @@
-"""Figures of lessons on training, drawn with the code that the lessons print."""
+"""Figures for the lessons on training, drawn with the code that the lessons print."""
 
 from __future__ import annotations
 
@@ -43,16 +43,18 @@ So long lives this, and this gives life to thee.
 STEPS, EVERY = 400, 20
 CONTEXT = 32
 VALLEY_STEPS = 40
-VALLEY = (1.0, 25.0)  # how steep it is along each weight
-RATES = (0.01, 0.12, 0.01)  # beyond it, plain gradient descent overflows
-SCHEDULE = (0.006, 0.0006, 200)  # highest and lowest rate, updates
+VALLEY = (1.0, 25.0)  # steepness along each weight
+RATES = (0.01, 0.12, 0.01)  # above this range, plain gradient descent overflows
+SCHEDULE = (0.006, 0.0006, 200)  # highest and lowest rate, number of updates
 _alone = threading.Lock()
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A recorded training run: the loss of each update in nats, and after every EVERY of them a sample and the loss on
-    the text that was held out."""
+    """A recorded training run.
+
+    Contains the loss of each update in nats and, every EVERY updates, a sample and the loss on held-out text.
+    """
 
     losses: tuple[float, ...]
     held_out: tuple[float, ...]
@@ -61,13 +63,13 @@ class Recording:
 
 
 def run() -> Recording:
-    """Train a tiny character-level model on the sonnet, once for all visitors; takes some seconds."""
+    """Train a tiny character-level model on the sonnet, once for all visitors. Takes several seconds."""
     with _alone:
         return _run()
 
 
 def is_to_run() -> bool:
-    """Whether the run has not been recorded yet."""
+    """Return whether the run has yet to be recorded."""
     return _run.cache_info().currsize == 0
 
 
@@ -89,7 +91,7 @@ def _run() -> Recording:
 
 @torch.no_grad()
 def written(model: nn.Module, characters: list[str]) -> str:
-    """A text of a full context that begins with "S", at a temperature of 0.5 with fixed random numbers."""
+    """Generate a full context that begins with "S", at a temperature of 0.5 and with fixed random numbers."""
     chance = torch.Generator().manual_seed(1)
     ids = [characters.index("S")]
     while len(ids) < CONTEXT:
@@ -98,7 +100,7 @@ def written(model: nn.Module, characters: list[str]) -> str:
 
 
 def training(scene: Scene) -> Drawn:
-    """The losses of that run, and the sample after a number of updates."""
+    """Plot the losses of that run, and show the sample after a number of updates."""
     done, step = run(), int(scene.a) // EVERY * EVERY
     held_out = np.interp(np.arange(len(done.losses)), np.arange(len(done.held_out)) * EVERY, done.held_out)
     figure = lines(
@@ -123,7 +125,7 @@ def training(scene: Scene) -> Drawn:
 
 
 def optimizer(scene: Scene) -> Drawn:
-    """The loss of two weights in a valley that is 25 times as steep along one of them."""
+    """Plot the loss of two weights in a valley that is 25 times as steep along one of them."""
     found = {name: valley(name, scene.a) for name in ("descent", "adamw")}
     figure = lines(
         np.arange(VALLEY_STEPS + 1),
@@ -137,13 +139,13 @@ def optimizer(scene: Scene) -> Drawn:
 
 
 def valley(name: str, rate: float) -> list[float]:
-    """The losses of plain gradient descent, or of AdamW."""
+    """Return the losses of plain gradient descent or AdamW."""
     with torch.enable_grad():
         weights = nn.Parameter(torch.tensor([1.0, 1.0]))
         adamw, losses = AdamW([weights], lr=rate, decay=0), []
         for _ in range(VALLEY_STEPS + 1):
             loss = (torch.tensor(VALLEY) * weights**2).sum() / 2
-            losses.append(max(loss.item(), 1e-9))  # for the logarithmic axis
+            losses.append(max(loss.item(), 1e-9))  # the axis is logarithmic
             (gradient,) = torch.autograd.grad(loss, weights)
             weights.grad = gradient
             if name == "adamw":
@@ -154,7 +156,7 @@ def valley(name: str, rate: float) -> list[float]:
 
 
 def schedule(scene: Scene) -> Drawn:
-    """The learning rate of each update."""
+    """Plot the learning rate of each update."""
     high, low, steps = SCHEDULE
     warmup = int(scene.a)
     rates = [Schedule(high, low, warmup, steps).rate(step) for step in range(steps)]

@@ -1,4 +1,4 @@
-"""The figure of the lesson on heads that count: heads of the model of poems, and what it writes without one."""
+"""The figure for the lesson on counting heads: heads of the poem model, and what it writes without one of them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ from gpt import Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.models.sources import POEMS_MODEL
 
 VERSE = 5
-TITLE, N_WRITTEN, PARAMS = "《春日》\n", 56, SamplingParams(temperature=0.8, seed=30)  # of the poem that is written
+TITLE, N_WRITTEN, PARAMS = "《春日》\n", 56, SamplingParams(temperature=0.8, seed=30)  # of the generated poem
 
 
 def poems(scene: Scene | None = None) -> LoadedModel:
-    """The model of the figure."""
+    """Return the model of the figure."""
     return get_model(POEMS_MODEL)
 
 
 def looked_at(choice: str) -> list[tuple[int, int]]:
-    """Where a head should look, by position: the last mark; the rhyme before; the character above the one to come."""
+    """Return pairs of a position and the position that a head should attend to from there.
+
+    These are the last punctuation mark, the previous rhyme, or the character above the next one.
+    """
     marks = [i for i, character in enumerate(POEM) if character in "，。\n"]
     if choice == "counts":
         return [(i, max(mark for mark in marks if mark < i)) for i in range(marks[0] + 1, len(POEM)) if i not in marks]
@@ -38,7 +41,7 @@ def looked_at(choice: str) -> list[tuple[int, int]]:
 
 @torch.inference_mode()
 def verse(scene: Scene) -> Drawn:
-    """The weights of a head, and a poem that the model writes with it and without it."""
+    """Show the weights of a head, and the poem that the model writes with and without it."""
     loaded, (layer, head) = poems(), HEADS[scene.choice]
     ids = loaded.tokenizer.encode(POEM)
     weights = replace(scene, loaded=loaded, text=POEM).trace().layers[layer].attn_weights[0, head].cpu().numpy()

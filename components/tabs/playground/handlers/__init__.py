@@ -1,1 +1,1 @@
-"""The event handlers of Write."""
+"""Event handlers of Write."""

@@ -1,4 +1,4 @@
-"""The switch between a text and a chat."""
+"""Switches between plain text and chat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpt import Generation, LoadedModel, get_model
 
 
 def switch_chat(session: Session, on: object) -> Iterator[None]:
-    """Make the prompt the message of a chat, or the message the prompt again, and predict the next token."""
+    """Turn the prompt into the message of a chat, or back into a prompt, and predict the next token."""
     loaded = get_model(session.model) if session.document is None else session.document.loaded
     with admitted(session, loaded) as waiting:
         yield from waiting
@@ -33,7 +33,7 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
                 session.document, session.prompt = document, text
                 session.set_typed(None)
                 document.read()
-            elif chat:  # the token that stands before every text begins no chat
+            elif chat:  # the start-of-text token does not begin a chat
                 session.document, session.prompt = None, ""
                 session.set_typed(None)
             session.chat = chat
@@ -45,7 +45,7 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
 
 
 def plain_prompt(session: Session) -> str:
-    """The text of the box, of a chat its first message."""
+    """Return the text of the box; in a chat, its first message."""
     document = session.document
     if document is not None and session.is_chat:
         message = message_of(document.tokenizer, document.ids)
@@ -54,5 +54,5 @@ def plain_prompt(session: Session) -> str:
 
 
 def new_document(loaded: LoadedModel, text: str, *, chat: bool) -> Generation:
-    """A document of a prompt, or of a chat with this message. Raises ValueError as `Generation`."""
+    """Create a document from a prompt, or a chat with this message. Raises ValueError like `Generation`."""
     return Generation(loaded, loaded.tokenizer.encode_message(text) if chat and text else text)

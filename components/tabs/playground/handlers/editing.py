@@ -16,13 +16,13 @@ from components.state.text import Text
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation
 
-MAX_SHOWN_CHARS = 24  # of typed text in the status
+MAX_SHOWN_CHARS = 24  # limit for typed text in the status
 MAX_QUERY_CHARS = 200
 MAX_TYPED_CHARS = 2000
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
-    """Insert the clicked token or text after the token it was shown for."""
+    """Insert the clicked token or text after the token it was offered for."""
 
     def change(document: Generation) -> LastAction | None:
         after = _position(document, sent)
@@ -50,7 +50,7 @@ def type_text(session: Session, text: str) -> None:
 
 
 def undo(session: Session) -> None:
-    """Undo the last action; if the document has none left, restore the previous document."""
+    """Undo the last action, or restore the previous document if there is nothing left to undo."""
     if session.undo_stack and not (session.document is not None and session.document.can_undo):
         return_to(session, session.undo_stack, session.redo_stack, Message("status.undone"))
         return
@@ -80,7 +80,7 @@ def redo(session: Session) -> None:
 
 
 def go_back(session: Session) -> None:
-    """Cut the text after the selected token."""
+    """Delete the text after the selected token."""
 
     def change(document: Generation) -> LastAction | None:
         position = Text.of(document).framed(session.selection)
@@ -113,8 +113,8 @@ def search(session: Session, text: str) -> None:
 def _change(session: Session, change: Callable[[Generation], LastAction | None], *, new: bool = True) -> None:
     """Stop the stream, change the document, and read its new tokens.
 
-    change: returns the action; None if it is no longer possible. new: whether it clears the redo stack. Raises the
-    ValueError of `change`.
+    `change` returns the action, or None if it is no longer possible; its ValueError is passed on. `new` tells whether
+    the action clears the redo stack.
     """
     with session.changing():
         document = session.document
@@ -132,7 +132,7 @@ def _change(session: Session, change: Callable[[Generation], LastAction | None],
 
 
 def _position(document: Generation, sent: dict[str, Any]) -> int | None:
-    """The position of the token that something was shown for; None if it is no longer in the text."""
+    """Return the position that `sent` refers to; None if its token is no longer in the text."""
     node = sent.get("behind")
     if type(node) is not int or sent.get("document") != str(document.key) or node not in document.path:
         return None

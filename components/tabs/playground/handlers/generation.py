@@ -1,4 +1,4 @@
-"""Generation: prepare, generate token by token, stop; a single step; clear."""
+"""Generation: prepare, generate token by token, stop, take a single step, clear."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from gpt.documents.backends import model_seconds, polled
 from gpt.documents.generation import sliding_steps
 from gpt.tokenizer import is_chat, prompt_ids, start_ids
 
-UPDATE_SECONDS = 0.05  # between two frames
+UPDATE_SECONDS = 0.05  # minimum time between two frames
 _END = object()
 
 
 def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
-    """A handler that prepares a generation and runs it."""
+    """Make a handler that prepares a generation and runs it."""
 
     def write(session: Session, *values: Any) -> Iterator[None]:
         try:
@@ -45,12 +45,12 @@ def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[No
 
 
 def prepare(session: Session, box: str) -> Iterator[None]:
-    """Prepare to continue the text of the box from its end; `generate` runs it. box: see `typing.read_box`."""
+    """Prepare to continue the text of the box from its end; `generate` runs it. For `box`, see `typing.read_box`."""
     yield from _prepare(session, partial(_text_of_box, session, box))
 
 
 def prepare_again(session: Session, box: str) -> Iterator[None]:
-    """Prepare to continue the prompt; the tokens after it remain as a branch."""
+    """Prepare to continue the prompt. The tokens after it remain as a branch."""
 
     def begin(loaded: LoadedModel) -> Generation | None:
         document = _text_of_box(session, box, loaded)
@@ -62,12 +62,12 @@ def prepare_again(session: Session, box: str) -> Iterator[None]:
 
 
 def prepare_again_here(session: Session) -> Iterator[None]:
-    """Prepare to continue the prompt of the document; the tokens after it remain as a branch."""
+    """Prepare to continue the document's prompt. The tokens after it remain as a branch."""
     yield from prepare_again(session, "")
 
 
 def prepare_here(session: Session) -> Iterator[None]:
-    """Prepare to continue after the selected token; the tokens after it remain as a branch."""
+    """Prepare to continue after the selected token. The tokens after it remain as a branch."""
     here = session.document
     if here is None:
         session.notice = Message("error.no_text")
@@ -89,7 +89,10 @@ def prepare_prompt(session: Session) -> Iterator[None]:
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
-    """Prepare a generation with another model. The browser sends a choice twice, and again when the list is closed."""
+    """Prepare a generation with another model.
+
+    The browser sends each choice twice, and again when the list is closed.
+    """
     if name == session.picking or (session.document is not None and name == session.document.loaded.name):
         return
     session.picking = session.model = name
@@ -109,7 +112,7 @@ def prepare_example(text: str, session: Session) -> Iterator[None]:
 
 
 def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]) -> Iterator[None]:
-    """Load the model, and prepare to continue the document that `begin` returns; None for none."""
+    """Load the model, and prepare to continue the document that `begin` returns, if any."""
     turn, began = session.lock.begin(), time.perf_counter()
     _reset(session)
     try:
@@ -136,7 +139,7 @@ def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Run the pending generation once admitted: a frame for each token, fewer under load."""
+    """Run the pending generation once admitted, with one frame per token, or fewer under load."""
     pending, session.pending = session.pending, None
     if pending is None:
         return
@@ -202,7 +205,7 @@ def stop(session: Session) -> None:
 
 
 def finish(session: Session) -> None:
-    """After a stream: read the last token and update the status."""
+    """Finish a stream: read the last token and update the status."""
     with session.lock.settling():
         if session.lock.streaming:  # another stream has begun, or the event that stopped this one updates the page
             return
@@ -244,7 +247,7 @@ def step(session: Session, box: str) -> Iterator[None]:
 
 
 def clear(session: Session) -> None:
-    """Replace the document with an empty one, which the model still predicts from, unless it needs a first token."""
+    """Replace the document with an empty one. The model still predicts from it, unless it needs a first token."""
     loaded = get_model(session.model) if session.document is None else session.document.loaded
     with session.changing():
         session.push_undo()
@@ -261,7 +264,7 @@ def clear(session: Session) -> None:
 
 
 def prepare_tail(session: Session) -> Iterator[None]:
-    """Cut a too long prompt to its last half context, and prepare to continue it."""
+    """Cut an overlong prompt to its last half context, and prepare to continue it."""
     loaded = get_model(session.model)
     ids = loaded.tokenizer.encode(session.next_prompt)
     tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
@@ -278,7 +281,7 @@ def _reset(session: Session) -> None:
 
 
 def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation | None:
-    """The document with the text of the box; None if it exceeds the context. Raises as `take_text`."""
+    """Return the document with the text of the box; None if it exceeds the context. Raises like `take_text`."""
     typed = read_box(session, box)
     if typed is not None and not take_text(session, loaded, typed):
         return None
@@ -289,7 +292,7 @@ def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation 
 
 
 def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | None:
-    """Put a new document with this prompt into the session; None if the prompt is too long."""
+    """Put a new document with this prompt into the session. Returns None if the prompt is too long."""
     prompt, chat = checked_text("prompt", text), session.is_chat and loaded.tokenizer.is_chat
     ids = loaded.tokenizer.encode_message(prompt) if chat and prompt else prompt_ids(loaded.tokenizer, prompt)
     session.set_typed(text, is_current=False)
@@ -307,7 +310,9 @@ def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | Non
 
 
 def _n_given(document: Generation) -> int:
-    """Number of tokens that an answer follows: of the prompt, in a chat of all up to the newest that was typed."""
+    """Return the number of tokens that an answer follows: the prompt or, in a chat, everything up to the last typed
+    token.
+    """
     n_prompt, n = document.n_prompt, len(document.ids)
     if not is_chat(document.tokenizer, document.ids):
         return n_prompt

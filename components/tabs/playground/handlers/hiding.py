@@ -1,4 +1,4 @@
-"""Hide words from the model, and switch attention off."""
+"""Hides words from the model, and switches attention off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.words import words_of
 
 
 def hide_words(session: Session, sent: dict[str, Any]) -> None:
-    """Hide these words and no others. sent: "hidden", a list of positions, each of any token of a word; unchecked."""
+    """Hide exactly these words. `sent["hidden"]` is an unvalidated list of positions, each of any token of a word."""
     s, given = _snapshot(session), sent.get("hidden")
     if s.text is None or not isinstance(given, list):
         return
@@ -23,7 +23,7 @@ def hide_words(session: Session, sent: dict[str, Any]) -> None:
 
 
 def hide_main(session: Session) -> None:
-    """Hide the word that the prediction depends on most; if words are hidden, show them all again."""
+    """Hide the word that the prediction depends on most. If words are hidden, show them all again."""
     s = _snapshot(session)
     reason = s.state(ReasonState).reason
     if s.text is None:
@@ -37,7 +37,7 @@ def hide_main(session: Session) -> None:
 
 
 def switch_attention(session: Session) -> None:
-    """Show the prediction without attention beside the one with it, or no longer."""
+    """Show or hide the prediction without attention beside the one with it."""
     session.change(HiddenState, attention_off=not session.state(HiddenState).attention_off)
 
 

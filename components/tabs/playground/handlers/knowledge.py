@@ -1,4 +1,4 @@
-"""Switch to a model that has read texts like the one in the box."""
+"""Switches to a model that was trained on texts like the one in the box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selection, settings, prompt and pipeline card. These handlers never run the model."""
+"""Selection, settings, prompt and the pipeline card. These handlers never run the model."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def set_values(names: Sequence[str], session: Session, *values: object) -> None:
 
 
 def set_and(names: Sequence[str], handler: Handler, session: Session, box: str, *values: object) -> Iterator[None]:
-    """Set these, then write with them. box: what `handler` gets."""
+    """Set these values, then generate with them. `box` is passed on to `handler`."""
     set_values(names, session, *values)
     yield from handler(session, box) or ()
 
 
 def choose_preset(session: Session, name: object) -> None:
-    """Set all sampling settings."""
+    """Apply a preset of sampling settings."""
     if name in PRESETS:
         session.settings = replace(session.settings, **PRESETS[name])
 
@@ -73,7 +73,7 @@ def choose_shading(session: Session, shading: object) -> None:
 
 
 def unfold_pipeline(session: Session, is_open: object) -> None:
-    """Open or close the pipeline card, which is computed only while it is open."""
+    """Open or close the pipeline card, which is computed only while open."""
     session.change(PlaygroundState, pipeline_open=is_open is True)
 
 
@@ -102,7 +102,7 @@ def follow_token(session: Session, wanted: object) -> None:
 
 
 def follow_picked(session: Session, picked: object) -> None:
-    """Follow what was picked from a list or typed. picked: a list of one id or text."""
+    """Follow the token picked from a list or typed. `picked` is a list with one id or text."""
     if isinstance(picked, list) and picked:
         follow_token(session, picked[0])
 
@@ -114,13 +114,13 @@ def follow_line(session: Session, sent: dict[str, Any]) -> None:
 
 
 def preset_of(settings: Settings) -> str | None:
-    """The name of the preset with these settings; None if there is none."""
+    """Return the name of the preset with these settings; None if there is none."""
     now = {name: getattr(settings, name) for name in LIMITS}
     return next((name for name, values in PRESETS.items() if values == now), None)
 
 
 def _whole_number(choice: object) -> int | None:
-    """A chosen or typed number; None for invalid text."""
+    """Parse a chosen or typed number; returns None for invalid text."""
     if isinstance(choice, str) and choice.isascii() and choice.isdecimal():
         return int(choice[:9])
     return choice if type(choice) is int else None

@@ -1,4 +1,4 @@
-"""The text of the box becomes the document: while a person types, and before anything is generated."""
+"""Turns the text of the box into the document, while the visitor types and before anything is generated."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ from gpt.tokenizer import prompt_ids, start_ids
 
 
 def type_text(session: Session, box: str) -> Iterator[None]:
-    """Make the text of the box the document, and predict its next token; a newer text replaces it while it waits.
+    """Make the text of the box the document, and predict its next token. A newer text replaces one that is still
+    waiting.
 
-    box: see `read_box`. A text that the model cannot read leaves the document as it is; the page says why.
+    For `box`, see `read_box`. A text that the model cannot read leaves the document unchanged, and the page explains
+    why.
     """
     typed = read_box(session, box)
     if typed is None:
@@ -41,9 +43,9 @@ def type_text(session: Session, box: str) -> Iterator[None]:
 
 
 def read_box(session: Session, box: str) -> str | None:
-    """The text of the box; None if none was typed since the last call.
+    """Return the text of the box; None if nothing was typed since the last call.
 
-    box: JSON {"text", "edited"} with the time of the last key in ms, from a browser: may be anything.
+    `box` is JSON with "text" and "edited", the time of the last key press in ms. It comes unvalidated from a browser.
     """
     try:
         sent = json.loads(box)
@@ -57,11 +59,11 @@ def read_box(session: Session, box: str) -> str | None:
 
 
 def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
-    """Make a typed text the document, unread; the caller holds the lock. False if it exceeds the context.
+    """Make a typed text the document without running the model. Returns False if it exceeds the context.
 
-    What is typed after tokens of the model is a branch of their document; any other text is a prompt. Texts that are
-    typed one right after the other are one action for `undo`. Raises ValueError for characters that the vocabulary does
-    not have; the document is then as before.
+    The caller holds the lock. Text typed after generated tokens becomes a branch of their document; any other text is a
+    prompt. Texts typed right after each other form one action for `undo`. Raises ValueError for characters outside the
+    vocabulary, leaving the document unchanged.
     """
     document, before = session.document, session.typed
     shown = None if document is None else Text.of(document)
@@ -100,7 +102,7 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
 
 
 def _take_chat(session: Session, loaded: LoadedModel, document: Generation | None, text: str, *, goes_on: bool) -> bool:
-    """As `take_text`, for a text of a chat; see `chat_edit`."""
+    """Take a text of a chat, like `take_text`; see `chat_edit`."""
     edit = chat_edit(loaded.tokenizer, document, text)
     if (n := edit.keep + len(edit.ids)) > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=n)
@@ -120,13 +122,13 @@ def _take_chat(session: Session, loaded: LoadedModel, document: Generation | Non
 
 
 def _n_typed(document: Generation) -> int:
-    """Number of tokens before the first one that was not typed."""
+    """Return the number of tokens before the first one that was not typed."""
     n = len(document.ids)
     return next((i for i in range(n) if document.origin(i).kind != "typed"), n)
 
 
 def _is_prompt(document: Generation) -> bool:
-    """Whether the document is nothing but its prompt."""
+    """Return whether the document consists of nothing but its prompt."""
     return len(document.tree) == len(document.prompt_ids) == len(document.ids)
 
 

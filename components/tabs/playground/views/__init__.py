@@ -1,4 +1,4 @@
-"""The views of Write."""
+"""Views of Write."""
 
 from components.tabs.playground.views import pipeline, prediction, text, tree
 

@@ -23,13 +23,13 @@ from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
 from gpt.sampling import top_ids
 
-MAX_LINES = 8  # tokens in the chart, without the followed one
+MAX_LINES = 8  # tokens in the chart besides the followed one
 MAX_CHOICES = 12  # tokens in the picker before a search
 
 
 @dataclass(frozen=True)
 class PipelineView:
-    """The stages at one position. followed: id of the followed token."""
+    """The stages at one position. `followed` is the id of the followed token."""
 
     document: Generation
     position: int
@@ -43,17 +43,17 @@ class PipelineView:
 
     @cached_property
     def stages(self) -> list[SamplingStage]:
-        """Each stage, and all of them together."""
+        """Each stage, then all of them together."""
         return sampling_stages(self.logits, self.params, previous_ids=self.document.ids[: self.position + 1])
 
     @cached_property
     def rows(self) -> list[TokenAtStage]:
-        """The followed token before all stages and after each."""
+        """The followed token before all stages and after each one."""
         return token_at_stages(self.logits, self.stages, self.followed)
 
     @property
     def likeliest(self) -> list[int]:
-        """Ids in descending probability: first those that remain, then the removed ones."""
+        """Ids in descending order of probability: first those that remain, then the removed ones."""
         last, raw = self.stages[-1].logits.numpy(), self.logits.float().cpu().numpy()
         count = min(MAX_CHOICES, len(raw))
         drawn = [i for i in top_ids(last, count) if math.isfinite(last[i])]
@@ -61,20 +61,20 @@ class PipelineView:
 
 
 def natural(document: Generation, position: int) -> int:
-    """The default of the followed token: the one that came next, else the most likely."""
+    """Return the token followed by default: the one that came next, else the most likely one."""
     if position + 1 < len(document.ids):
         return document.ids[position + 1]
     return int(document.logits(position).argmax())
 
 
 def lead_sentence(view: PipelineView, language: Language) -> str:
-    """A sentence that names the followed token and the one before it."""
+    """Name the followed token and the one before it."""
     token = quoted(view.document.tokenizer, view.document.ids[view.position])
     return t("pipeline.lead", language, token=token, total=f"{len(view.logits):,}")
 
 
 def stage_table(view: PipelineView, language: Language) -> list[list[str]]:
-    """A row per stage: removed tokens, entropy and perplexity before and after."""
+    """List the stages with the removed tokens, and the entropy and perplexity before and after."""
     head = [t(f"pipeline.{key}", language) for key in ("stage", "removed", "entropy", "perplexity")]
     return [head, *(_stage_row(view, stage, language) for stage in view.stages)]
 
@@ -87,7 +87,7 @@ def _stage_row(view: PipelineView, stage: SamplingStage, language: Language) -> 
 
 
 def _stage_name(view: PipelineView, stage: SamplingStage, language: Language) -> str:
-    """The name of the stage with its setting."""
+    """Return the name of the stage with its setting."""
     name = _name(stage.name, language)
     if stage.name == "final":
         return name
@@ -96,7 +96,7 @@ def _stage_name(view: PipelineView, stage: SamplingStage, language: Language) ->
 
 
 def token_table(view: PipelineView, language: Language) -> list[list[str]]:
-    """The followed token after each stage: logit, log-probability in nats, probability, rank."""
+    """List the followed token's logit, log-probability in nats, probability and rank after each stage."""
     keys = ("stage", "logit", "log_probability.short", "probability", "rank")
     head = [t(f"pipeline.{key}", language) for key in keys]
     return [head, *([_name(row.stage, language), *_cells(row)] for row in view.rows[:-1])]
@@ -109,7 +109,7 @@ def _cells(row: TokenAtStage) -> list[str]:
 
 
 def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str, Any]:
-    """The likeliest tokens and the followed one across the stages."""
+    """Plot the likeliest tokens and the followed one across the stages."""
     tokenizer, ids = view.document.tokenizer, view.likeliest[:MAX_LINES]
     ids = ids if view.followed in ids else [*ids, view.followed]
     values = np.array([_values(view, i, unit) for i in ids])
@@ -128,7 +128,7 @@ def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str,
 
 
 def _values(view: PipelineView, token_id: int, unit: Unit) -> list[float]:
-    """One token before all stages and after each, NaN where removed."""
+    """Return one token's values before all stages and after each one, NaN where it is removed."""
     rows = token_at_stages(view.logits, view.stages, token_id)[:-1]
     return [math.nan if row.rank is None else getattr(row, unit) for row in rows]
 
@@ -140,7 +140,7 @@ def _end(value: float, unit: Unit) -> str:
 
 
 def sentence(view: PipelineView, language: Language) -> str:
-    """The result in words, and the probability of the followed token."""
+    """State the result in words, and the probability of the followed token."""
     whole, first, last = view.stages[-1], view.rows[0], view.rows[-1]
     caption = t(
         "pipeline.says" if whole.n_removed else "pipeline.says.all",
@@ -163,13 +163,13 @@ def sentence(view: PipelineView, language: Language) -> str:
 
 
 def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:
-    """(label, id) of the search results, else of the likeliest tokens, with the followed one among them."""
+    """Return (label, id) of the search results or else the likeliest tokens, including the followed one."""
     ids = list(dict.fromkeys([*(found or view.likeliest[:MAX_CHOICES]), view.followed]))
     return [(f"{visible(token_text(view.document.tokenizer, i))}  {i}", i) for i in ids]
 
 
 def _name(stage: str, language: Language, *, short: bool = False) -> str:
-    """The name of a stage: its own, else that of its slider."""
+    """Return the name of a stage: its own, or that of its slider."""
     keys = (f"pipeline.short.{stage}", f"pipeline.{stage}", stage)
     return t(next(key for key in keys[not short :] if has_text(key)), language)
 
@@ -183,7 +183,7 @@ def _number(value: float) -> str:
 
 
 def pipeline_of(s: Snapshot) -> PipelineView | None:
-    """The stages at the selected position; None while the card is closed or there is no text."""
+    """Return the stages at the selected position; None while the card is closed or there is no text."""
     state = s.state(PlaygroundState)
     if not state.pipeline_open or s.text is None or s.text.n_read == 0:
         return None
@@ -216,7 +216,7 @@ def stage_picture(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The most probable next tokens as a chart that can be saved."""
+    """Show the most probable next tokens as a chart that can be saved."""
     view = s.cached(pipeline_of)
     if view is None:
         return chart_data(None, "")
@@ -224,7 +224,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
 
 
 def to_follow(s: Snapshot) -> list[tuple[str, int]]:
-    """The tokens to choose from."""
+    """List the tokens to choose from."""
     view = s.cached(pipeline_of)
     return [] if view is None else choices(view, s.state(PlaygroundState).found)
 
@@ -235,7 +235,7 @@ def followed(s: Snapshot) -> list[int]:
 
 
 def pipeline_inputs(s: Snapshot) -> tuple[Any, ...] | None:
-    """Inputs of the card; constant while it is closed."""
+    """Return the inputs of the card, which are constant while it is closed."""
     if not s.state(PlaygroundState).pipeline_open:
         return None
     return s.state(PlaygroundState), s.text, s.selection.position, s.settings.sampling(), s.language

@@ -1,4 +1,4 @@
-"""The first screen: the text of the box, what comes next and why, and the attention of the selected head."""
+"""The first screen: the text of the box, the next token and its reason, and the attention of the selected head."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from gpt.models.checkpoints.token_table import Characters
 from gpt.tokenizer import Vocabulary, start_ids
 
 MAX_BARS = 20
-VISIBLE_BARS = 9  # without scrolling
+VISIBLE_BARS = 9  # visible without scrolling
 MAX_ARCS = 8
-N_SPOKEN = 3  # tokens
-MIN_ARC_WEIGHT = 0.02  # of the attention of the selected position
-MIN_ARC_SHARE = 0.04  # of the probability
+N_SPOKEN = 3  # tokens read to screen readers
+MIN_ARC_WEIGHT = 0.02  # minimum attention weight of an arc
+MIN_ARC_SHARE = 0.04  # minimum share of the probability
 
 
 def box(s: Snapshot) -> dict[str, Any]:
-    """The text of the box, the token that may come next, and the words that the prediction depends on."""
+    """Show the text of the box, the likely next token, and the words that the prediction depends on."""
     placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
     labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
     labels |= {name: t(f"prompt.{name}", s.language) for name in ("words", "hide", "show", "invite")}
@@ -77,7 +77,7 @@ def box(s: Snapshot) -> dict[str, Any]:
 
 
 def as_typed(pieces: list[str], s: Snapshot) -> list[str]:
-    """The pieces of the text, with the characters of the prompt that the model reads as <unk>."""
+    """Return the pieces of the text, restoring characters of the prompt that the model reads as <unk>."""
     assert s.text is not None
     tokenizer = s.text.tokenizer
     if not isinstance(tokenizer, Characters):
@@ -91,7 +91,7 @@ def box_inputs(s: Snapshot) -> Hashable:
 
 
 def stages_of(s: Snapshot) -> Stages | None:
-    """The distribution after the selected position; None before the model has read a token."""
+    """Return the distribution after the selected position; None before the model has read a token."""
     if s.text is None or s.text.n_read == 0:
         return None
     position = s.text.at(s.selection)
@@ -100,7 +100,7 @@ def stages_of(s: Snapshot) -> Stages | None:
 
 
 def stages_without_words(s: Snapshot) -> Stages | None:
-    """`stages_of` without the hidden words; the same as with them where none is hidden, or before it is measured."""
+    """Return `stages_of` without the hidden words. Equals `stages_of` if none is hidden or it is not measured yet."""
     stages, hidden = s.cached(stages_of), s.cached(hidden_words)
     logits = s.cached(logits_without_words)
     if s.text is None or stages is None or not hidden or logits is None:
@@ -109,7 +109,7 @@ def stages_without_words(s: Snapshot) -> Stages | None:
 
 
 def hidden_words(s: Snapshot) -> frozenset[int]:
-    """The hidden positions that the prediction would see."""
+    """Return the hidden positions that the prediction would otherwise see."""
     if s.text is None or s.text.n_read == 0:
         return frozenset()
     position = s.text.at(s.selection)
@@ -117,7 +117,7 @@ def hidden_words(s: Snapshot) -> frozenset[int]:
 
 
 def logits_without_words(s: Snapshot) -> Tensor | None:
-    """After the selected position without the hidden words; None before they are measured."""
+    """Return the logits after the selected position without the hidden words; None before they are measured."""
     if s.text is None or s.text.n_read == 0:
         return None
     position, reason = s.text.at(s.selection), s.state(ReasonState).reason
@@ -130,15 +130,20 @@ def logits_without_words(s: Snapshot) -> Tensor | None:
 
 
 def _kept(s: Snapshot) -> list[int]:
-    """The tokens before the prediction that are not hidden."""
+    """Return the tokens before the prediction that are not hidden."""
     assert s.text is not None
     hidden = s.cached(hidden_words)
     return [token for i, token in enumerate(s.text.ids[: s.text.at(s.selection) + 1]) if i not in hidden]
 
 
 def arcs(s: Snapshot) -> list[tuple[int, float]]:
-    """(position, share) of the words that the prediction depends on: how much of its probability is lost without each.
-    Before that is measured, and while the text grows, the attention of the selected head."""
+    """Return (position, share) for the words that the prediction depends on.
+
+    The share is the part of the probability that is lost without the word. Before it is measured, and while the text
+    grows, it is the attention of the selected head. There are none while attention is off.
+    """
+    if s.state(HiddenState).attention_off:
+        return []
     falls = s.cached(reason_falls)
     if s.text is None or falls is None:
         return s.cached(attended)
@@ -150,7 +155,7 @@ def arcs(s: Snapshot) -> list[tuple[int, float]]:
 
 
 def attended(s: Snapshot) -> list[tuple[int, float]]:
-    """The positions that the selected head attends to most at the selected position, with their weights."""
+    """Return the positions that the selected head attends to most from the selected position, with their weights."""
     if s.text is None or s.text.n_read == 0:
         return []
     position = s.text.at(s.selection)
@@ -161,8 +166,11 @@ def attended(s: Snapshot) -> list[tuple[int, float]]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """The most probable tokens after the selected one. Behind each bar the one before: with all words where some are
-    hidden, without the concepts that are turned up; with all digits, before the sampling settings."""
+    """Show the most probable tokens after the selected one.
+
+    Behind each bar is an earlier one: with all words if some are hidden, or without the concepts that are turned up,
+    or, with all digits, before the sampling settings.
+    """
     stages, chosen = s.cached(stages_of), _chosen(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)
     if s.text is None or stages is None:
@@ -194,12 +202,14 @@ def bars(s: Snapshot) -> dict[str, Any]:
 def _bars(
     tokenizer: Vocabulary, before: np.ndarray, final: np.ndarray, also: Sequence[int | None], s: Snapshot
 ) -> tuple[list[Bar], list[int]]:
-    """The likeliest tokens and `also` as bars, likeliest first, and their ids; the first of `also` is among the first
-    bars."""
+    """Return bars for the likeliest tokens and `also`, likeliest first, and their ids.
+
+    The first token of `also` is always among the visible bars.
+    """
     ids = best(final, before, MAX_BARS).tolist()
     missing = [each for each in dict.fromkeys(also) if each is not None and each not in ids]
     ids = sorted([*ids[: MAX_BARS - len(missing)], *missing], key=lambda i: -final[i])
-    if also and also[0] in ids[VISIBLE_BARS:]:  # what stands in the text is in view
+    if also and also[0] in ids[VISIBLE_BARS:]:  # the token that follows in the text must be visible
         ids.insert(VISIBLE_BARS - 1, ids.pop(ids.index(also[0])))
     has_changed = not np.array_equal(before, final)
     listed = []
@@ -211,19 +221,19 @@ def _bars(
 
 
 def _row_key(s: Snapshot) -> str:
-    """The sentence of a bar that has another one behind it."""
+    """Return the key of the sentence for a bar with another one behind it."""
     if s.cached(hidden_words):
         return "bars.row.hidden"
     return "bars.row" if s.cached(unsteered_probabilities) is None else "bars.row.steered"
 
 
 def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
-    """A token beside its bar: as in a sentence, without quotation marks."""
+    """Return a token as the label of its bar: as in a sentence, but without quotation marks."""
     return quoted(tokenizer, token_id).strip("“”")
 
 
 def bars_off(s: Snapshot) -> dict[str, Any]:
-    """The most probable tokens without attention."""
+    """Show the most probable tokens without attention."""
     title, found = t("attention.off.title", s.language), s.cached(_measured)
     if s.text is None or found is None or found.off is None:
         return predictions_data(title, "", [])
@@ -233,7 +243,7 @@ def bars_off(s: Snapshot) -> dict[str, Any]:
 
 
 def goes_on(s: Snapshot) -> dict[str, Any]:
-    """How the text would go on with attention, and, as "off", without it."""
+    """Show how the text would continue with attention and, as "off", without it."""
     found = s.cached(_measured)
     if not s.state(HiddenState).attention_off or found is None or not found.off_goes_on:
         return {"text": "", "off": ""}
@@ -242,7 +252,7 @@ def goes_on(s: Snapshot) -> dict[str, Any]:
 
 
 def _measured(s: Snapshot) -> WithoutWords | None:
-    """The prediction without words and attention, if it is of this place."""
+    """Return the prediction without words and attention if it belongs to this position."""
     found = s.state(HiddenState).measured
     is_here = s.text is not None and found is not None and found.belongs_to(s.text, s.text.at(s.selection))
     return found if is_here else None
@@ -253,8 +263,10 @@ def _numbers(probabilities: Tensor) -> np.ndarray:
 
 
 def why(s: Snapshot) -> dict[str, Any]:
-    """What the prediction depends on, or what has changed without the hidden words; until that is measured, what the
-    selected head attends to."""
+    """Describe what the prediction depends on, or what has changed without the hidden words.
+
+    Until that is measured, describes what the selected head attends to.
+    """
     if s.text is None or s.text.n_read == 0:
         return {"text": ""}
     if measured := s.cached(hidden_sentence) or s.cached(measured_reason):
@@ -270,7 +282,7 @@ def why(s: Snapshot) -> dict[str, Any]:
 
 
 def reason_falls(s: Snapshot) -> Falls | None:
-    """How far the probability of the next token falls without each word and head; None before it is measured."""
+    """Return how far the next token's probability falls without each word and head; None before it is measured."""
     reason = s.state(ReasonState).reason
     if s.text is None or s.text.n_read == 0 or reason is None or not reason.belongs_to(s.text, s.text.at(s.selection)):
         return None
@@ -278,7 +290,7 @@ def reason_falls(s: Snapshot) -> Falls | None:
 
 
 def measured_reason(s: Snapshot) -> str:
-    """The word that the prediction depends on most; "" before it is measured."""
+    """Name the word that the prediction depends on most; "" before it is measured."""
     reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
     if s.text is None or reason is None or falls is None:
         return ""
@@ -287,7 +299,7 @@ def measured_reason(s: Snapshot) -> str:
 
 
 def main_word_name(s: Snapshot) -> str:
-    """The word that the prediction depends on most, as the sentence names it; "" for none."""
+    """Name the word that the prediction depends on most, as the sentence names it; "" for none."""
     reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
     if s.text is None or reason is None or falls is None or (best := main_word(falls)) is None:
         return ""
@@ -295,7 +307,7 @@ def main_word_name(s: Snapshot) -> str:
 
 
 def hide_label(s: Snapshot) -> str:
-    """The label of the button that hides the word of the sentence, or shows all."""
+    """Return the label of the button that hides the word in the sentence, or shows all words."""
     if s.cached(hidden_words):
         return t("hide.none", s.language)
     word = s.cached(main_word_name)
@@ -303,13 +315,15 @@ def hide_label(s: Snapshot) -> str:
 
 
 def can_hide(s: Snapshot) -> bool:
-    """Whether that button has something to do."""
+    """Return whether that button has something to do."""
     return bool(s.cached(hidden_words) or s.cached(main_word_name))
 
 
 def hidden_sentence(s: Snapshot) -> str:
-    """How the probability of the next token has changed without the hidden words, and what is likeliest now; "" where
-    none is hidden, or before that is measured."""
+    """Describe how the next token's probability has changed without the hidden words, and what is likeliest now.
+
+    Returns "" if none is hidden or the change is not measured yet.
+    """
     hidden, whole, now = s.cached(hidden_words), s.cached(stages_of), s.cached(stages_without_words)
     if s.text is None or whole is None or now is None or not hidden or now is whole:
         return ""
@@ -332,13 +346,13 @@ def hidden_sentence(s: Snapshot) -> str:
 
 
 def steered_sentence(s: Snapshot) -> str:
-    """What is likelier by the concepts that are turned up; "" before it is measured, and where none is."""
+    """Name what the turned-up concepts make likelier; "" before it is measured and if none is turned up."""
     stages = s.cached(stages_of)
     return "" if stages is None else risen_sentence(s, stages.final)
 
 
 def spoken(s: Snapshot) -> dict[str, Any]:
-    """What screen readers say once a text that a person has changed or selected rests."""
+    """Return what screen readers say once the visitor stops changing or selecting a text."""
     stages = s.cached(stages_without_words)
     reason = s.cached(hidden_sentence) or s.cached(steered_sentence) or s.cached(measured_reason)
     is_first = s.last_action is None and s.throughput is None and s.selection.position == NEWEST
@@ -354,19 +368,19 @@ def spoken(s: Snapshot) -> dict[str, Any]:
 
 
 def concepts(s: Snapshot) -> dict[str, Any]:
-    """Concepts to turn up, and what that changes."""
+    """Show the concepts that can be turned up, and their effect."""
     return steer_data(s)
 
 
 def heatmap(s: Snapshot) -> dict[str, Any]:
-    """The attention weights of the selected head."""
+    """Show the attention weights of the selected head."""
     if s.text is None or s.text.n_read == 0:
         return chart_data(None, "")
     return attention_heatmap(s.text, s.selection, s.language)
 
 
 def _chosen(s: Snapshot) -> int | None:
-    """The token that follows the selected one in the text."""
+    """Return the token that follows the selected one in the text."""
     if s.text is None or s.text.n_read == 0:
         return None
     after = s.text.at(s.selection) + 1

@@ -1,4 +1,4 @@
-"""The prompt, the token strip and its status, the draw of a token, the search results."""
+"""The prompt, the token strip and its status, the draw of a token, and the search results."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from components.api.arguments import MAX_CHARACTERS
-from components.errors import localize_error
 from components.i18n import Language, t
 from components.labels import is_exact, marked, percent, placed, quoted, token_text, visible
 from components.render import Lines, View
 from components.state.knowledge import fitting_model, is_known_to
 from components.state.selection import NEWEST
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.tabs.playground.state import PlaygroundState
 from components.text_views import (
@@ -28,21 +27,22 @@ from components.text_views import (
 )
 from components.widgets.choices import Choice, choices_data
 from components.widgets.draw import Piece, draw_data
+from components.widgets.sentence import sentence_data
 from gpt import distribution, list_models
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.models.sources import POEMS, STORIES, corpus_of
 from gpt.tokenizer import prompt_ids
 
-MAX_PROMPT_TOKENS = 600  # shown while typing a long prompt
-MAX_DROPPED = 60  # tokens that are quoted
+MAX_PROMPT_TOKENS = 600  # shown while a long prompt is typed
+MAX_DROPPED = 60  # dropped tokens that are quoted
 MAX_PIECES = 48  # shown individually in the draw
-MIN_PIECE_SHARE = 0.004  # of the draw
+MIN_PIECE_SHARE = 0.004  # minimum share of the draw
 MAX_HITS = 8
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The text as a strip of tokens."""
+    """Show the text as a strip of tokens."""
     more = ("curve", "entropy", "surprise", "unit", "here", "totals", "totals.one")
     labels = strip_labels(s.language, t("strip.empty", s.language)) | {
         key: t(f"strip.{key}", s.language) for key in more
@@ -67,7 +67,7 @@ def strip(s: Snapshot) -> dict[str, Any]:
 
 
 def selected(s: Snapshot) -> dict[str, Any]:
-    """The selected position, layer and head."""
+    """Return the selected position, layer and head."""
     if s.text is None:
         return {"text": ""}
     head = head_name(s.selection.head, s.language)
@@ -77,7 +77,7 @@ def selected(s: Snapshot) -> dict[str, Any]:
 
 
 def dropped(s: Snapshot) -> dict[str, Any]:
-    """The tokens that no longer fit the context."""
+    """Show the tokens that no longer fit into the context."""
     ids = [] if s.text is None else s.text.document.dropped
     if s.text is None or not ids:
         return {"text": ""}
@@ -87,7 +87,7 @@ def dropped(s: Snapshot) -> dict[str, Any]:
 
 
 def prompt_strip(s: Snapshot) -> dict[str, Any]:
-    """The tokens of the text with their ids."""
+    """Show the tokens of the text with their ids."""
     lines = Lines()
     if s.text is not None:
         lines = prompt_lines(s.text.tokenizer, s.text.ids[:MAX_PROMPT_TOKENS])
@@ -95,7 +95,7 @@ def prompt_strip(s: Snapshot) -> dict[str, Any]:
 
 
 def prompt_count(s: Snapshot) -> dict[str, Any]:
-    """The number of tokens of the box, or why its text cannot be encoded."""
+    """Show the number of tokens in the box, or why its text cannot be encoded."""
     if s.loaded is None:
         return {"text": ""}
     limit = s.loaded.model.config.block_size
@@ -104,12 +104,12 @@ def prompt_count(s: Snapshot) -> dict[str, Any]:
     try:
         ids = prompt_ids(s.loaded.tokenizer, s.unwritten[:MAX_CHARACTERS])
     except ValueError as problem:
-        return {"text": localize_error(problem, s.language)}
+        return sentence_data(problem, s.language)
     return {"text": count_sentence(len(ids), limit, s.language)}
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """The line above the text: progress, the run, or the last action."""
+    """Show the line above the text: the progress, the run, or the last action."""
     return {"text": status_text(s)}
 
 
@@ -137,17 +137,15 @@ def status_text(s: Snapshot) -> str:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """The notice about the text, or the error."""
+    """Show the notice about the text, or the error."""
     too_long = s.state(PlaygroundState).too_long
     if too_long and s.loaded is not None:
         return {"text": count_sentence(too_long, s.loaded.model.config.block_size, s.language)}
-    if isinstance(s.notice, Message):
-        return {"text": t(s.notice.key, s.language, **s.notice.values)}
-    return {"text": "" if s.notice is None else localize_error(s.notice, s.language)}
+    return sentence_data(s.notice, s.language)
 
 
 def knows(s: Snapshot) -> dict[str, Any]:
-    """That the model has never read texts like this one."""
+    """Say that the model has never read texts like this one."""
     if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
         return {"text": ""}
     corpus = corpus_of(s.loaded.name)
@@ -156,14 +154,14 @@ def knows(s: Snapshot) -> dict[str, Any]:
 
 
 def offered_model(s: Snapshot) -> str | None:
-    """A listed model that has read texts like this one, where the one in use has not."""
+    """Return a listed model that was trained on texts like this one, if the current model was not."""
     if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
         return None
     return fitting_model(list_models(), s.next_prompt)
 
 
 def hint(s: Snapshot) -> dict[str, Any]:
-    """The meaning of the shading."""
+    """Explain the shading."""
     shading = s.selection.shading
     if s.text is None:
         return {"text": ""}
@@ -174,7 +172,7 @@ def hint(s: Snapshot) -> dict[str, Any]:
 
 
 def draw(s: Snapshot) -> dict[str, Any]:
-    """How the selected token was sampled; empty for a token of the prompt."""
+    """Show how the selected token was sampled; empty for a token of the prompt."""
     if s.text is None:
         return draw_data("")
     document, language, tokenizer = s.text.document, s.language, s.text.tokenizer
@@ -205,7 +203,7 @@ def draw(s: Snapshot) -> dict[str, Any]:
 
 
 def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language: Language) -> tuple[list[Piece], int]:
-    """The large intervals individually and the others combined, except the drawn one; and the index of that one."""
+    """Return the large intervals and the drawn one individually, the others combined, and the drawn one's index."""
     starts = np.concatenate(([0.0], ends[:-1]))
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
     cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})
@@ -225,7 +223,7 @@ def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language:
 
 
 def hits(s: Snapshot) -> dict[str, Any]:
-    """Candidates to insert after the selected token: the query itself, and tokens that contain it."""
+    """List candidates to insert after the selected token: the query itself, and tokens that contain it."""
     nothing = choices_data("", (), [])
     if not s.query or s.text is None or s.text.n_read == 0:
         return nothing

@@ -13,11 +13,11 @@ from gpt import Generation
 from gpt.documents.token_tree import TokenTree
 
 MAX_LANES = 60
-LABEL_TOKENS = 16  # in the label of a branch
+LABEL_TOKENS = 16  # maximum length of a branch's label
 
 
 def tree(s: Snapshot) -> dict[str, Any]:
-    """The branches of the text; empty if there is only one and the text ends at its end."""
+    """Show the branches of the text; empty if there is only one and the text ends at its end."""
     if s.text is None:
         return tree_data([], "")
     document, branches, path = s.text.document, s.text.document.tree, s.text.document.path
@@ -45,7 +45,7 @@ def tree(s: Snapshot) -> dict[str, Any]:
 
 
 class _Line(NamedTuple):
-    """A branch: the nodes that belong to no other branch, the index of its parent line, and its depth."""
+    """A branch: the nodes that belong only to it, the index of its parent line, and its depth."""
 
     nodes: list[int]
     parent: int | None
@@ -53,8 +53,10 @@ class _Line(NamedTuple):
 
 
 def _lines(branches: TokenTree) -> list[_Line]:
-    """Branches after their parents; of two branches of one parent the later fork comes first, so that lines do not
-    cross."""
+    """Return the branches, each after its parent.
+
+    Of two branches of one parent, the one that forks later comes first, so that the lines do not cross.
+    """
     lines: list[_Line] = []
     waiting: list[tuple[int, int | None]] = [(0, None)]
     while waiting:
@@ -69,7 +71,7 @@ def _lines(branches: TokenTree) -> list[_Line]:
 
 
 def _label(document: Generation, line: _Line) -> str:
-    """The first tokens of a branch that belong to no other; of the first branch those after its first fork."""
+    """Return the first tokens that belong only to this branch; for the first branch, those after its first fork."""
     nodes, tree = line.nodes, document.tree
     if line.parent is None:
         fork = next((i for i, node in enumerate(nodes) if len(tree.children(node)) > 1), -1)
