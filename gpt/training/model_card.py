@@ -48,8 +48,8 @@ def write_card(
 
     begun_with: name of the model whose weights the run started from; None for random weights.
 
-    The score is that of the saved weights: stored in half precision, computed in float32. Raises ValueError before the
-    first evaluation.
+    The score is measured with the saved weights (stored in half precision, computed in float32). Raises ValueError
+    before the first evaluation.
     """
     if not folder.log():
         raise GPTError(

@@ -127,7 +127,7 @@ class RunFolder:
     def save(self, state: dict[str, Any]) -> None:
         """Write the state to resume from."""
         part = self.path / "last.pt.part"
-        with part.open("wb") as file:  # with a path, torch would hide the error of a full disk
+        with part.open("wb") as file:  # given a path, torch would hide the error that the disk is full
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
