@@ -86,7 +86,7 @@ class Autoencoder:
         return [self.encoder, self.decoder, self.bias, self.center]
 
     def update(self, x: Tensor, rate: float) -> float:
-        """Make one update and return the fraction of the variance that was not explained."""
+        """Make one update and return the fraction of the variance that remains unexplained."""
         pre = F.linear(x - self.center.detach(), self.encoder, self.bias)
         values, features = pre.topk(self.active, dim=-1, sorted=False)
         error = self._decoded(values, features) + self.center - x

@@ -194,8 +194,8 @@ class FolderRun:
 
     text: a file of stories. With `characters`, any text with one token per character, or None for Shakespeare's.
     begin_with: model whose weights and vocabulary the run starts from; None for random weights. Stories need a
-        vocabulary with an end-of-text token, runs on characters one without. options: options of the command, which are
-        saved for resuming.
+        vocabulary with an end-of-text token, runs on characters need one without. options: options of the command,
+        which are saved for resuming.
     Raises ValueError, without writing anything, for an invalid text, folder, recipe or vocabulary.
     """
 

@@ -53,7 +53,7 @@ def read_upload(data: bytes, name: str = "this file") -> str:
 
 
 class TextDataset:
-    """A text as rows of one context, see `gpt.training.dataset.Dataset`.
+    """A text that is split into rows of one context, see `gpt.training.dataset.Dataset`.
 
     units: whether each token is a character or a byte. held_back: fraction at the end of the text to hold back for
     validation, at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model to
