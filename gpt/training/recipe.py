@@ -183,7 +183,7 @@ class Recipe:
 
 
 # nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting for a CPU in its
-# README. Here the learning rate decreases linearly to zero, there along a cosine to a tenth.
+# README. Our learning rate decreases linearly to zero, while nanoGPT's follows a cosine down to a tenth.
 _SHAKESPEARE = Recipe(
     n_layer=6,
     n_head=6,
