@@ -1,4 +1,4 @@
-"""Entry point of python -m gpt.course; see `gpt.course` for its commands."""
+"""python -m gpt.course: see `gpt.course`."""
 
 from gpt.course.command_line import main
 

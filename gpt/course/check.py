@@ -1,4 +1,4 @@
-"""Check a learner's program against the reference model and explain what is wrong, as a teacher would."""
+"""Check a learner's program against the reference, and explain what is wrong."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.course.program import solution
 from gpt.course.reference import Reference
 from gpt.course.step import Mistake, Step, Test, Words
 
-RELATIVE = 1e-5  # Relative tolerance
+RELATIVE = 1e-5  # allowed relative difference
 
 Job = tuple[Path, Test]
 State = Literal["ok", "gap", "wrong"]
@@ -27,13 +27,12 @@ State = Literal["ok", "gap", "wrong"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of checking one step.
+    """The result of one step.
 
-    state: "ok", "wrong", or "gap" for a function that has not been written yet.
-    test: The test that failed.
-    expected, received: The reference result and the learner's result, if any.
-    problem, hint: What is wrong and how to fix it, in both languages.
-    printed: What the program wrote to standard output and standard error.
+    state: "ok", "gap" for a function that is not written yet, or "wrong".
+    test: The failed test. expected, received: The results of this test, if any.
+    problem, hint: What is wrong, and how to fix it, in both languages.
+    printed: Standard output and standard error of the program.
     """
 
     step: Step
@@ -47,7 +46,7 @@ class Verdict:
 
 
 class Checker:
-    """Check programs, computing each result of the reference model only once."""
+    """Checks programs. Computes the results of the reference model only once."""
 
     def __init__(self, reference: Reference | None = None) -> None:
         self.reference = reference or Reference()
@@ -57,10 +56,7 @@ class Checker:
     def check(
         self, program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = lambda: None
     ) -> Generator[Verdict, None, None]:
-        """Yield a verdict for each step, stopping after the first that is not ok.
-
-        on_wait: See `LearnerProcess.ask`.
-        """
+        """Yield a verdict for each step, up to the first that is not ok. on_wait: see `LearnerProcess.ask`."""
         pairs = [(step, test) for step in steps for test in step.tests]
         with TemporaryDirectory(prefix="glassbox-course-") as folder:
             output = Path(folder) / "printed"
@@ -77,9 +73,9 @@ class Checker:
     def run(
         self, jobs: Sequence[Job], folder: Path, on_wait: Callable[[], None] = lambda: None
     ) -> Generator[Answer, None, None]:
-        """Run tests in one process and yield each answer as it arrives. A test that times out ends the process.
+        """Run tests in one process and yield the answers. A test that exceeds its time limit ends the process.
 
-        on_wait: See `LearnerProcess.ask`.
+        on_wait: see `LearnerProcess.ask`.
         """
         with closing(LearnerProcess(folder)) as process:
             for program, test in jobs:
@@ -105,7 +101,7 @@ class Checker:
         return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
 
     def recognise(self, step: Step, test: Test, answer: Answer) -> list[Mistake]:
-        """Return the known mistakes that produce this answer and pass all earlier tests of the step."""
+        """Return the known mistakes of a step that lead to this answer and pass all earlier tests."""
         if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
             return []
         return [
@@ -116,21 +112,21 @@ class Checker:
         ]
 
     def shows_at(self, step: Step, mistake: Mistake) -> Test | None:
-        """Return the first test of the step that fails with this known mistake."""
+        """Return the first test of a step that fails with a known mistake."""
         for test in step.tests:
             answer = self.answer_of(step, mistake, test)
             if "error" in answer or not agrees(answer["result"], self.expected(test), test.tolerance):
                 return test
         return None
 
-    @cache  # noqa: B019 - a checker lives as long as the process
+    @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
-        """Return the answer that a program with this known mistake gives to a test."""
+        """Return the answer of a program with a known mistake."""
         return child.answer(names_with(step, mistake), test.run, self.inputs(test))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """Return the whole solution with one mistake, in this step's code or in the earlier code that it retests."""
+    """Return the solution with a mistake in the code of the step, or of an earlier step that it checks again."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
@@ -138,14 +134,14 @@ def with_mistake(step: Step, mistake: Mistake) -> str:
 
 @cache
 def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
-    """Run a program with a known mistake in this process and return its globals."""
-    names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module by name
+    """Run a program with a known mistake in this process and return its names."""
+    names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
     exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
     return names
 
 
 def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:
-    """Return whether two results have the same shape, the same kind of number, and values within the tolerance."""
+    """Return whether two results agree in shape, kind of number and, within the tolerance, values."""
     if isinstance(received, str) or isinstance(expected, str):
         return bool(received == expected)
     a, b = as_tensor(received), as_tensor(expected)
@@ -155,12 +151,12 @@ def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = 
 
 
 def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
-    """Return whether two programs gave the same result or raised the same error."""
+    """Return whether two programs gave the same result, or the same error."""
     if "error" in a or "error" in b:
         return a.get("error") == b.get("error") and a.get("message") == b.get("message")
     return agrees(a["result"], b["result"], tolerance, equal_nan=True)
 
 
 def as_tensor(value: Any) -> Tensor:
-    """Convert a number to a tensor with shape (); return a tensor unchanged."""
+    """Convert a number to a tensor without axes. Returns a tensor unchanged."""
     return value if isinstance(value, Tensor) else torch.tensor(value)

@@ -1,8 +1,7 @@
 """Run a learner's programs: python -I child.py FOLDER. This file imports nothing from the package.
 
-Each line on standard input is the number n of a job, stored in FOLDER/n.job as {"path", "run", "inputs"}. The process
-writes the answer to FOLDER/n.pt, either {"result"} or {"error", "message", "line", "code"}. It exits at the end of its
-input.
+A number n on standard input requests the job in FOLDER/n.job, {"path", "run", "inputs"}. The answer is written to n.pt:
+{"result"}, or {"error", "message", "line", "code"}. The process ends when its input ends.
 """
 
 from __future__ import annotations
@@ -20,14 +19,11 @@ from torch import Tensor, nn
 
 
 class WrongNames(Exception):
-    """Raised when a module's parameters differ in name or shape from those the course expects."""
+    """Raised when the parameters of a module differ from those in the course."""
 
 
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
-    """Copy weights into the parameters with the same names and return the module in evaluation mode.
-
-    Raises WrongNames if names or shapes differ.
-    """
+    """Copy weights to the parameters with these names, and switch to evaluation mode. Raises WrongNames."""
     parameters = dict(module.named_parameters(remove_duplicate=False))
     problems = [f"- {name}" for name in weights if name not in parameters]
     problems += [f"+ {name}" for name in parameters if name not in weights]
@@ -45,21 +41,18 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
 
 
 class Pass(dict[str, Tensor]):
-    """The tensors of one forward pass, by name; see `record`."""
+    """Tensors of one forward pass by name, see `record`."""
 
 
 @torch.no_grad()
 def record(
     model: nn.Module, idx: Tensor, heads: dict[str, list[float]], parts: dict[str, float], everything: bool
 ) -> Pass:
-    """Run a GPT and record the inputs and outputs of its modules.
+    """Record the inputs and outputs of a GPT's modules.
 
-    "h.0" is the output of a module, "h.0.in" its input, and "h.0.attn.weights" the attention weights that it stores.
-    "logits" are those of the last position.
-
-    heads: Per projection, the factors that scale the heads it reads.
-    parts: Per module, the factor that scales its output.
-    everything: Record everything, not only what a cache needs.
+    For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the weights that it stores. "logits"
+    are those of the last position. heads, parts: factors for the heads that a projection reads, and for the outputs of
+    modules. everything: whether to record everything, or only what a cache needs.
     """
     found = Pass()
 
@@ -96,10 +89,7 @@ def record(
 
 
 def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Run the lines of a test with the globals of a program and return its answer.
-
-    path: The program's file, used to find the line of an error.
-    """
+    """Run the lines of a test with the names of the program at path."""
     scope = {**names, **inputs, "torch": torch, "nn": nn, "copy_weights": copy_weights, "record": record}
     torch.manual_seed(0)
     try:
@@ -110,10 +100,7 @@ def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = 
 
 
 def plain(value: Any) -> Any:
-    """Convert a result so that it can cross the process boundary: tensors lose their graph, lists become tensors.
-
-    Raises TypeError unless the result is a tensor, a number, a string, a list of numbers or a recorded `Pass`.
-    """
+    """Convert a result to a value that can be sent: a tensor without its graph, a number, a string or None."""
     if isinstance(value, Pass):
         return {name: plain(tensor) for name, tensor in value.items()}
     if isinstance(value, Tensor):
@@ -126,7 +113,7 @@ def plain(value: Any) -> Any:
 
 
 def failure(error: BaseException, path: str) -> dict[str, Any]:
-    """Describe an error, with the line of the program that raised it or 0 if it was raised elsewhere."""
+    """Return an error with the line of the program that raised it, or 0 if it was raised elsewhere."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line, code = (frames[-1].lineno, frames[-1].line) if frames else (0, "")
     if isinstance(error, SyntaxError):
@@ -135,7 +122,7 @@ def failure(error: BaseException, path: str) -> dict[str, Any]:
 
 
 def program(path: str) -> dict[str, Any]:
-    """Import a learner's program and return its globals."""
+    """Run a learner's program and return its names."""
     spec = importlib.util.spec_from_file_location("my_gpt", path)
     assert spec is not None
     assert spec.loader is not None
@@ -150,11 +137,11 @@ def program(path: str) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Run jobs in the order they arrive, importing each program only once."""
+    """Run the jobs in order. Imports each program only once."""
     torch.set_num_threads(1)
-    programs: dict[str, dict[str, Any]] = {}  # globals, or the import error
+    programs: dict[str, dict[str, Any]] = {}  # names, or the import error
     numbers = os.fdopen(os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # A program that reads standard input finds it empty
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # programs that read input get none
     for number in map(int, numbers):
         job = torch.load(folder / f"{number}.job")
         path = job["path"]

@@ -1,4 +1,4 @@
-"""Command line of the course: start, check, watch, solution, notebooks."""
+"""python -m gpt.course: start, check, watch, solution, notebooks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.course.step import LANGUAGES, Step, Words
 from gpt.course.steps import STEPS
 from gpt.errors import GPTError
 
-WATCH_SECONDS = 0.3  # Polling interval for changes to the file
+WATCH_SECONDS = 0.3  # interval between checks of the file
 STARTED = Words(
     "Open {path} and fill the gaps. To check whenever you save:\n\n    python -m gpt.course watch {folder}",
     "打开 {path}，把空着的地方填好。每次保存自动检查：\n\n    python -m gpt.course watch {folder}",
@@ -35,13 +35,12 @@ def main(
     program: str = "python -m gpt.course",
     write_books: Callable[[Path], list[Path]] | None = None,
 ) -> int:
-    """Run the command line and return its exit code: 1 if a step is unfinished or an error was printed, else 0.
+    """Run the command line and return 0, or 1 for an unfinished step or after an error message.
 
-    write_books: Function that writes the book into a folder and returns its files. Without it there is no "book"
-        command.
+    write_books: writes the book to a folder and returns its files; None if there is no such command.
     """
     options = parse(arguments, program, has_book=write_books is not None)
-    torch.set_num_threads(1)  # Sums in the same order as the learner's process; more threads would not be faster
+    torch.set_num_threads(1)  # same sums as the learner's process; more threads are not faster for a small model
     try:
         if options.command == "start":
             start(options.folder, options.language)
@@ -69,7 +68,7 @@ def main(
 
 
 def place(words: Sequence[str]) -> tuple[Path, Step | None]:
-    """Return the folder and the step, given in any order. Defaults to the current folder and all steps."""
+    """Return the folder and the step among the arguments, in any order. Defaults to this folder and all steps."""
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:
@@ -78,7 +77,7 @@ def place(words: Sequence[str]) -> tuple[Path, Step | None]:
 
 
 def watch(folder: Path, steps: list[Step]) -> NoReturn:
-    """Check the program each time it is saved."""
+    """Check the program whenever it is saved."""
     checker, seen = Checker(), 0.0
     while True:
         saved = (folder / PROGRAM).stat().st_mtime if language_of(folder) else 0.0
@@ -90,7 +89,7 @@ def watch(folder: Path, steps: list[Step]) -> NoReturn:
 
 
 def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
-    """Check the steps, print a line for each, and explain the first failure. Return whether all are ok."""
+    """Check the steps, and print a line per step and the first problem. Returns whether all steps are ok."""
     language, verdict, n_ok = language_of(folder), None, 0
     for verdict in checker.check(folder / PROGRAM, steps):
         print(line(verdict.step, verdict.state, language), flush=True)
@@ -105,14 +104,14 @@ def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
 
 
 def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> argparse.Namespace:
-    """Parse the arguments of the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
-    begin = commands.add_parser("start", help="create a folder with the program to complete")
+    begin = commands.add_parser("start", help="write a folder with the program to fill in")
     begin.add_argument("folder", type=Path)
-    for name, text in (("check", "check the steps in order"), ("watch", "check each time the program is saved")):
+    for name, text in (("check", "check the steps in order"), ("watch", "check whenever the program is saved")):
         command = commands.add_parser(name, help=text)
-        command.add_argument("where", nargs="*", metavar="[FOLDER] [STEP]", help="default: current folder, all steps")
+        command.add_argument("where", nargs="*", metavar="[FOLDER] [STEP]", help="default: this folder, all steps")
     show = commands.add_parser("solution", help="show the solution of a step")
     show.add_argument("step")
     written = [commands.add_parser("notebooks", help="write the course as a notebook in each language")]

@@ -10,21 +10,21 @@ from torch import Tensor
 
 from gpt.course.step import Words
 
-SHOWN = 5  # Numbers shown per row
+SHOWN = 5  # numbers shown per row
 
 
 def say(en: str, zh: str, **values: object) -> Words:
-    """Fill the placeholders of both sentences."""
+    """Fill the values into the sentences of both languages."""
     return Words(en.format(**values), zh.format(**values))
 
 
 def gap(key: str) -> Words:
-    """Return the feedback for a step whose function has not been written yet."""
+    """Return the feedback for a function that is not written yet. key: key of its step."""
     return say("Step {key} is still a gap.", "第 {key} 步还没写。", key=key)
 
 
 def error(answer: dict[str, Any]) -> Words:
-    """Return the feedback for a program that raised an error, exited or ran too long."""
+    """Return the feedback for a program that raised an error, exited, or took too long."""
     kind, message, line, code = (answer[name] for name in ("error", "message", "line", "code"))
     if kind == "late":
         return say(
@@ -48,7 +48,7 @@ def error(answer: dict[str, Any]) -> Words:
 
 
 def wrong_names(message: str) -> Words:
-    """List the parameters whose names or shapes differ; see `gpt.course.child.copy_weights`."""
+    """Return the feedback for parameters with wrong names or shapes, see `gpt.course.child.copy_weights`."""
     lines = message.split("\n")
     missing = ", ".join(line[2:] for line in lines if line.startswith("- "))
     extra = ", ".join(line[2:] for line in lines if line.startswith("+ "))
@@ -65,7 +65,7 @@ def wrong_names(message: str) -> Words:
 
 
 def difference(expected: Any, received: Any, tolerance: float) -> Words:
-    """Describe how two results differ, by their shapes or by the first row that differs."""
+    """Describe how two results differ: by the shape, or by the first row that differs."""
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=shown(expected), b=shown(received))
     if expected.shape != received.shape:
@@ -102,7 +102,7 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
 
 
 def differs(expected: Tensor, received: Tensor, tolerance: float) -> Tensor:
-    """Return a mask of the numbers that differ by more than the tolerance, for tensors of the same shape."""
+    """Return where two tensors of the same shape differ by more than the tolerance."""
     return ~torch.isclose(received.double(), expected.double(), rtol=1e-5, atol=tolerance)
 
 
@@ -112,13 +112,13 @@ def first_difference(expected: Tensor, received: Tensor, tolerance: float) -> tu
 
 
 def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Words | None:
-    """Return a hint based on the kind of difference, for answers that match no known mistake."""
+    """Return a hint that depends on the kind of difference, for answers without a known mistake."""
     received = answer.get("result")
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return None
     if received.shape != expected.shape:
         if sorted(received.shape) == sorted(expected.shape):
-            return Words("The axes are in another order: transpose two of them.", "轴的顺序不同：转置其中两个。")
+            return Words("The axes are in the wrong order: transpose two of them.", "轴的顺序不同：转置其中两个。")
         return None
     if not received.is_floating_point():
         return None
@@ -140,12 +140,12 @@ def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Wor
 
 
 def shown(value: Any) -> str:
-    """Format a result on one line."""
+    """Format a result in one line."""
     return numbers(value) if isinstance(value, Tensor) else repr(value)
 
 
 def numbers(values: Tensor) -> str:
-    """Format the first few numbers with four decimal places, or four significant digits below 0.001."""
+    """Format a few numbers with four decimal places."""
     row = values.flatten()[:SHOWN].tolist()
     return (
         "  ".join(f"{number:.4g}" if abs(number) < 1e-3 else f"{number:.4f}" for number in row)

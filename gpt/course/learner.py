@@ -1,4 +1,4 @@
-"""Use a learner's GPT as one of the app's models. Its numbers come from the process that runs the program."""
+"""A learner's GPT as a model of the app. Its numbers come from the process that runs the learner's program."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ my_gpt._opened = copy_weights(GPT(Config(**config)), weights)
 result = 0
 """
 RECORD = "result = record(_opened, idx, heads, parts, everything)"
-SECONDS = 30.0  # Time limit of one forward pass
+SECONDS = 30.0  # time limit of one pass
 KEPT_PASSES = 4
-TOLERANCE = 1e-3  # Allowed difference between the learner's logits and the bundled head applied to its input
-BROKEN = {  # Name: (step, correct code, wrong code) of a known mistake
+TOLERANCE = 1e-3  # between the learner's logits and the head applied to its input
+BROKEN = {  # {name: step, correct code and wrong code of a known mistake}
     "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
     "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),
     "no-residual": (
@@ -50,13 +50,13 @@ Pass = dict[str, Tensor]  # see `gpt.course.child.record`
 
 
 class LearnersGPT(GPT):
-    """A learner's program, run with the bundled weights and presented as a `gpt.model.GPT`.
+    """The GPT in a learner's program, with the bundled weights and the interface of `gpt.model.GPT`.
 
-    It accepts the same arguments and fills the same traces. The only edits it supports are scaling factors for heads,
-    attention and feed-forward networks. Its own modules are those of the bundled model, so that analyses can read their
-    weights. Raises ValueError if the program fails, takes too long, or does not provide a requested tensor.
+    It takes the same arguments and fills the same traces. It supports only edits that scale heads, attention and
+    feed-forward. The modules of this object are those of the bundled model, because analyses read their weights. Raises
+    ValueError if the program fails, takes too long, or lacks something that is requested.
 
-    shape: Configuration fields in which the program differs from the bundled model.
+    shape: fields of the configuration in which the program differs from the bundled model.
     """
 
     def __init__(self, program: Path, reference: Reference, **shape: Any) -> None:
@@ -69,7 +69,7 @@ class LearnersGPT(GPT):
         self._folder = TemporaryDirectory(prefix="glassbox-course-")
         self._process = LearnerProcess(Path(self._folder.name))
         finalize(self, self._process.close)
-        self._lock = threading.Lock()  # One forward pass at a time
+        self._lock = threading.Lock()  # one pass at a time
         self._passes: OrderedDict[Any, Pass] = OrderedDict()
         self._ask(OPEN, {"config": config_of(reference.model), "weights": reference.weights()})
 
@@ -80,15 +80,12 @@ class LearnersGPT(GPT):
         return answer["result"]
 
     def record(self, idx: Tensor, edits: Edits | None = None, *, everything: bool) -> Pass:
-        """Run a forward pass over whole texts, (B, T), and return the recorded tensors.
-
-        everything: Also record the tensors that only traces need.
-        """
+        """Run a pass over whole texts, (B, T). everything: whether to record everything that traces need."""
         edits = edits or Edits()
         if replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) != Edits():
             raise GPTError(
                 "course.edits",
-                "in your GPT words, heads, attention and feed-forward can be switched off, nothing else can be changed",
+                "in your GPT you can switch off words, heads, attention and feed-forward, but change nothing else",
             )
         edits.check(self.config)
         parts = {f"h.{layer}.attn": factor for layer, factor in edits.attn_scale.items()}
@@ -127,7 +124,7 @@ class LearnersGPT(GPT):
         trace: Trace | None = None,
         edits: Edits | None = None,
     ) -> Tensor:
-        """Return the input of the learner's output head, (B, T, C)."""
+        """Return the input of the learner's head, (B, T, C)."""
         if attention_mask is not None:
             raise GPTError("course.mask", "your GPT takes no attention mask: give it texts of one length")
         start, whole = 0, idx
@@ -141,16 +138,16 @@ class LearnersGPT(GPT):
         return given(found, "lm_head.in")[:, start:]
 
     def hidden_states_in(self, *context: Any) -> Tensor:
-        """Raise ValueError, because the learner's modules accept no context."""
+        """Raise ValueError, because the learner's modules take no context."""
         raise GPTError("course.context", "your GPT cannot be changed in this way")
 
     def heads_of(self, found: Pass, layer: int) -> tuple[Tensor, ...]:
-        """Return the queries, keys and values of a layer, each (B, n_head, T, head_size)."""
+        """Return queries, keys and values of a layer, each (B, n_head, T, head_size)."""
         parts = given(found, f"h.{layer}.attn.c_attn").chunk(3, dim=-1)
         return tuple(part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2) for part in parts)
 
     def _fill(self, trace: Trace, found: Pass, start: int) -> None:
-        """Copy a pass into a trace. Keys and values cover all positions, everything else begins at `start`."""
+        """Record a pass in a trace. start: first position of everything except keys and values, which are complete."""
         trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap)
         trace.record(None, "token_embedding", given(found, "wte")[:, start:])
         trace.record(None, "position_embedding", given(found, "wpe")[..., start:, :])
@@ -174,9 +171,9 @@ class LearnersGPT(GPT):
 
 
 class LearnersCache(KVCache):
-    """Queries, keys and values of a learner's GPT, which has no cache itself and always reads whole texts.
+    """Queries, keys and values of a learner's GPT, which has no cache of its own and reads whole texts.
 
-    An extra layer stores the token ids, so that they are copied, cropped and restored together with the rest.
+    An additional layer stores the token ids, so that they are copied, cropped and restored together with the rest.
     """
 
     def __init__(
@@ -187,11 +184,11 @@ class LearnersCache(KVCache):
         self.config, self.model, self.edits = config, model, Edits()
 
     def ids(self, length: int | None = None) -> Tensor:
-        """Return the token ids of the first `length` positions, (B, length). Defaults to all positions."""
+        """Return the token ids of the first positions, or of all by default: (B, length)."""
         return self.k[-1, :, 0, : self.length if length is None else length, 0].long()
 
     def store(self, idx: Tensor, found: Pass, edits: Edits | None) -> None:
-        """Append the tokens `idx`, (B, T), with their queries, keys and values."""
+        """Append the tokens idx (B, T) with their queries, keys and values."""
         start, self.edits = self.length, edits or Edits()
         for layer in range(self.config.n_layer):
             self.update(layer, *(part[:, :, start:] for part in self.model.heads_of(found, layer)))
@@ -200,7 +197,7 @@ class LearnersCache(KVCache):
         self.advance(idx.shape[1])
 
     def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
-        """Return a cache for a batch of texts that continue this one; see `KVCache.fork`."""
+        """Return a cache for a batch of texts that continue this text, see `KVCache.fork`."""
         n = self.length if length is None else length
         other = LearnersCache(self.model, batch_size, max_length)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
@@ -208,13 +205,13 @@ class LearnersCache(KVCache):
         return other
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
-        """Return the weights stored by the learner's module instead of recomputing them from queries and keys."""
+        """Return the weights that the learner's module stores. They are not computed from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)
-        return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # Callers scale it in place
+        return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale the result in place
 
 
 def given(found: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return a recorded tensor. Raises ValueError if the learner's modules did not produce it."""
+    """Return a tensor of a pass. Raises ValueError if the learner's modules do not provide it."""
     if name not in found:
         raise GPTError(
             "course.missing", "your GPT does not give {name}: its modules must be called as the stub says", name=name
@@ -223,11 +220,9 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
 
 
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
-    """Load a learner's program as a model with the given name.
+    """Return the GPT in a program as a model with this name.
 
-    Raises ValueError if the program fails or does not produce the tensors that the pictures show.
-
-    shape: See `LearnersGPT`.
+    Raises ValueError if the program fails, or lacks something that the pictures need. shape: see `LearnersGPT`.
     """
     model = LearnersGPT(program, reference, **shape)
     model.hidden_states(reference.idx[:1], trace=Trace())
@@ -235,7 +230,7 @@ def open_program(name: str, program: Path, reference: Reference, **shape: Any) -
 
 
 def open_broken(name: str, reference: Reference) -> LoadedModel:
-    """Load the solution with one of the mistakes in BROKEN."""
+    """Return the GPT in the solution, changed by one of the mistakes in BROKEN."""
     key, right, wrong = BROKEN[name]
     step = STEPS[key]
     mistake = next(each for each in step.mistakes if (each.right, each.wrong) == (right, wrong))

@@ -1,4 +1,4 @@
-"""Start and query the process that runs a learner's programs; see `gpt.course.child`."""
+"""The process that runs a learner's programs, see `gpt.course.child`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ import torch
 
 from gpt.course import child
 
-POLL_SECONDS = 0.02  # Longest interval between checks for an answer
-START_SECONDS = 60.0  # Extra time for the first question, while Python imports torch
+POLL_SECONDS = 0.02  # maximum interval between checks for an answer
+START_SECONDS = 60.0  # time limit for importing torch
 
 Answer = dict[str, Any]  # see `gpt.course.child`
 
 
 class LearnerProcess:
-    """A Python process in isolated mode that answers one question after another.
+    """Python in isolated mode. It runs one job after another, until it ends or a job takes too long.
 
-    It ends on `close` or when a question takes too long.
-
-    folder: Where questions, answers and printed output are written.
+    folder: folder for the jobs, the answers and the output of the programs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -46,11 +44,9 @@ class LearnerProcess:
         seconds: float,
         on_wait: Callable[[], None] = lambda: None,
     ) -> Answer:
-        """Run lines of code with the globals of a program and return the answer.
+        """Run lines with the names of a program and return the answer, or the error "late" or "ended" if there is none.
 
-        If there is none, the answer has the error "late" (time limit) or "ended" (the process exited).
-
-        on_wait: Called repeatedly while waiting. An exception that it raises ends the process.
+        on_wait: called repeatedly while waiting. An exception that it raises ends the process.
         """
         number, self.n_asked = self.n_asked, self.n_asked + 1
         job, path = {"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.pt"

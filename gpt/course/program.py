@@ -1,4 +1,4 @@
-"""Files of the learner's folder: the program with gaps, its solution and the README."""
+"""The learner's folder: the program with gaps, its solution, and the README."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from torch.nn import functional as F"""
 GUIDE = Words(
     """# Build your own GPT
 
-Every function in `my_gpt.py` has a description and a gap. Fill the gaps from top to bottom, and you end up with a GPT
-that loads this project's model, or GPT-2, and writes the same text as the app, token for token.
+Every function in `my_gpt.py` has a description and a gap. Fill in the gaps from top to bottom. In the end, the file is
+a GPT that loads this project's model or GPT-2 and writes the same text as the app, token for token.
 
 ```
-python -m gpt.course watch       check each time you save
+python -m gpt.course watch       check whenever you save
 python -m gpt.course check       check once
-python -m gpt.course check 7     check step 7 and the steps it builds on
-python -m gpt.course solution 7  show the solution of step 7
+python -m gpt.course check 7     a step and the steps it builds on
+python -m gpt.course solution 7  one solution
 ```
 
-Your program runs in its own process, and its output appears below the result. In shapes, B is the number of texts,
-T the number of tokens, C the width (n_embd) and hs the width of one head.
+Your program runs in its own process. Its output appears below the result. In shapes, B is the number of
+texts, T the number of tokens, C the width (n_embd) and hs the width of one head.
 
 ## The steps
 """,
@@ -71,7 +71,7 @@ def find_step(key: str) -> Step:
 
 
 def assemble(parts: list[str], language: Language) -> str:
-    """Join the code of all steps into one program."""
+    """Combine the code of all steps into a program."""
     titles = [f"# {step.key} {step.title.of(language)}" for step in STEPS.values()]
     sections = (f"{title}\n\n\n{part}\n" for title, part in zip(titles, parts, strict=True))
     return "\n\n".join([f"{HEADER.of(language)}\n\n{IMPORTS}\n", *sections])
@@ -83,18 +83,18 @@ def solution(language: Language = "en") -> str:
 
 
 def stub(language: Language = "en") -> str:
-    """Return the program with gaps to fill."""
+    """Return the complete program with gaps."""
     return assemble([step.stub(language) for step in STEPS.values()], language)
 
 
 def readme(language: Language) -> str:
-    """Return the README: the guide, followed by a paragraph for each step."""
+    """Return the guide with a paragraph for each step."""
     steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
     return "\n".join([GUIDE.of(language), *steps])
 
 
 def start(folder: Path, language: Language = "en") -> None:
-    """Create the learner's folder. Raises ValueError if it already contains a program."""
+    """Write the learner's folder. Raises ValueError if it already contains a program."""
     if (folder / PROGRAM).exists():
         raise GPTError("course.exists", "{path} exists: choose another folder", path=folder / PROGRAM)
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def start(folder: Path, language: Language = "en") -> None:
 
 
 def language_of(folder: Path) -> Language:
-    """Return the language chosen when the folder was created. Raises ValueError if it contains no program."""
+    """Return the language of a started folder. Raises ValueError if it has not been started."""
     if not (folder / PROGRAM).is_file():
         raise GPTError(
             "course.no_program",

@@ -1,4 +1,4 @@
-"""Reference results for the course: the bundled model, its activations and the original experiments' numbers."""
+"""The reference for the course: the bundled model, its activations, and the numbers from the original experiments."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ TEXTS = (
     "They were tired, so they went back home",
 )
 CONFIG = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "qkv_bias", "tie_weights")
-LONG_TEXT = 300  # Tokens, more than fit into the context of 256
+LONG_TEXT = 300  # tokens; longer than the context of 256
 TRAINING_STEPS, BATCH_SIZE, LEARNING_RATE = 200, 16, 3e-3
 
 
 class Reference:
-    """Inputs and expected results of the tests, computed on first use on the CPU in float32."""
+    """Inputs and expected results of the tests. They are computed on first use, on the CPU in float32."""
 
     @cached_property
     def loaded(self) -> LoadedModel:
-        """The bundled model with trainable parameters."""
+        """The bundled model, with ordinary parameters."""
         return load_model(BUNDLED, device="cpu", trainable=True)
 
     @property
@@ -52,13 +52,13 @@ class Reference:
 
     @cached_property
     def idx(self) -> Tensor:
-        """The token ids of TEXTS, truncated to the shortest text: (10, T)."""
+        """Token ids of TEXTS, cut to the length of the shortest text: (10, T)."""
         rows = [self.loaded.tokenizer.encode(text) for text in TEXTS]
         return torch.tensor([row[: min(map(len, rows))] for row in rows])
 
     @cached_property
     def trace(self) -> Trace:
-        """The activations of the first two texts."""
+        """Activations of the first two texts."""
         trace = Trace()
         with torch.no_grad():
             self.model(self.idx[:2], trace=trace)
@@ -66,7 +66,7 @@ class Reference:
 
     @property
     def layer(self) -> LayerTrace:
-        """The activations of the first block."""
+        """Activations of the first block."""
         return self.trace.layers[0]
 
     @torch.no_grad()
@@ -75,65 +75,62 @@ class Reference:
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:
-        """Return the parameters of a submodule of the bundled model, such as "h.0.ln_1", by their names in it."""
+        """Return the parameters of a part of the bundled model, such as "h.0.ln_1", by their names within it."""
         return state(self.model.get_submodule(part))
 
     @property
     def config(self) -> dict[str, Any]:
-        """Arguments of the learner's `Config` that describe the bundled model."""
+        """Arguments of the learner's `Config` for the bundled model."""
         return config_of(self.model)
 
     @cached_property
     def short(self) -> GPT:
-        """The first two layers of the bundled model, with a context of 12 tokens."""
+        """The bundled model with two of its layers and a context of 12."""
         return shortened(self.model, n_layer=2, block_size=12)
 
     @property
     def short_config(self) -> dict[str, Any]:
-        """Arguments of the learner's `Config` that describe the short model."""
+        """Arguments of `Config` for the short model."""
         return config_of(self.short)
 
     @property
     def short_weights(self) -> dict[str, Tensor]:
-        """The parameters of the short model."""
+        """Parameters of the short model."""
         return state(self.short)
 
     @cached_property
     def small(self) -> GPT:
-        """A tiny model with random weights, used for sorting letters."""
+        """A tiny model with random weights, for sorting letters."""
         config = GPTConfig(vocab_size=28, block_size=17, n_layer=2, n_head=2, n_embd=32)
         return GPT(config, generator=torch.Generator().manual_seed(0))
 
     @property
     def small_model(self) -> dict[str, Any]:
-        """Configuration and initial weights of the small model, as inputs of a test."""
+        """Inputs of a test: configuration and initial weights of the small model."""
         return {"config": config_of(self.small), "weights": state(self.small)}
 
     @cached_property
     def long_text(self) -> Tensor:
-        """The first of TEXTS, continued by the app with LONG_TEXT greedy tokens: (1, T)."""
+        """Greedy continuation of the first of TEXTS by LONG_TEXT tokens, as written by the app: (1, T)."""
         ids, end = self.idx[0].tolist(), self.idx.shape[1] + LONG_TEXT
-        while len(ids) < end:  # When a story ends, continue with another
+        while len(ids) < end:  # after the end of a story, start another
             steps = generate(self.loaded, ids, SamplingParams(temperature=0), end - len(ids), on_full="crop")
             ids += [step.token_id for step in steps]
         return torch.tensor([ids])
 
     def probabilities(self, **settings: Any) -> Tensor:
-        """Return the distribution from which the app draws the token after the first of TEXTS, (vocab_size,)."""
+        """Return the distribution from which the app draws after the first of TEXTS, (vocab_size,)."""
         return distribution(self.logits(self.idx[:1])[0, -1], SamplingParams(**settings)).final
 
     @cached_property
     def batches(self) -> Tensor:
-        """Batches of letters to sort, such as "qbdazkce>abcdekqz": (TRAINING_STEPS + 1, BATCH_SIZE, tokens).
-
-        The last batch is held out for testing.
-        """
+        """Letters to sort, "qbdazkce>abcdekqz": (TRAINING_STEPS, BATCH_SIZE, tokens). The last batch is for testing."""
         task = TaskDataset(TASKS["sort"])
         rows = task.batch(0, TRAINING_STEPS * BATCH_SIZE).idx, task.validation.idx[:BATCH_SIZE]
         return torch.cat(rows).view(TRAINING_STEPS + 1, BATCH_SIZE, -1)
 
     def trained(self, batches: Tensor) -> list[float]:
-        """Train the small model and return its loss before each update, followed by its loss on the held-out batch."""
+        """Train the small model. Returns the loss before each update, then that of the last batch after training."""
         model = shortened(self.small)
         optimizer, losses = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE), []
         for ids in batches:
@@ -147,7 +144,7 @@ class Reference:
 
     @cached_property
     def gpt2_folder(self) -> str:
-        """A folder with the short model, in the format that transformers uses for GPT-2."""
+        """Folder with the short model in the format in which transformers writes GPT-2."""
         self._temporary = TemporaryDirectory(prefix="glassbox-course-")
         folder = Path(self._temporary.name) / "gpt2"
         save_hugging_face(self.short, folder, self.loaded.tokenizer)
@@ -155,11 +152,11 @@ class Reference:
 
     @property
     def bundled_folder(self) -> str:
-        """The folder of the bundled model."""
+        """Folder of the bundled model."""
         return str(BUNDLED)
 
     def loss_and_gradient(self, idx: Tensor) -> Tensor:
-        """Return the loss of the short model and the gradient of its first norm's weight: (1 + n_embd,)."""
+        """Return the loss of the short model, followed by the gradient of its first norm: (1 + n_embd,)."""
         model = self.short
         error = model.loss(idx[:, :-1], idx[:, 1:])
         (gradient,) = torch.autograd.grad(error, [model.get_parameter("h.0.ln_1.weight")])
@@ -167,12 +164,12 @@ class Reference:
 
 
 def config_of(model: GPT) -> dict[str, Any]:
-    """Return the arguments of the learner's `Config` that describe a model."""
+    """Return the arguments of the learner's `Config` for a model."""
     return {name: getattr(model.config, name) for name in CONFIG} | {"qkv_bias": model.config.has_qkv_bias}
 
 
 def state(module: nn.Module) -> dict[str, Tensor]:
-    """Return a copy of a module's parameters. A shared matrix appears under both of its names."""
+    """Return the parameters of a module. A shared matrix appears under both of its names."""
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 

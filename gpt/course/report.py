@@ -1,4 +1,4 @@
-"""Format verdicts as text."""
+"""Verdicts as text."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ PRINTED = Words("Your program printed", "你的程序打印了")
 
 
 def line(step: Step, state: State, language: Language) -> str:
-    """Format a step as one line of the table."""
+    """Return the line of a step in the table."""
     title = step.title.of(language)
-    wide = sum(ord(character) > 0x2E80 for character in title)  # Chinese characters are two columns wide
+    wide = sum(ord(character) > 0x2E80 for character in title)  # these take two columns each
     return f"  {step.key:>3} {title:<{34 - wide}} {MARKS[state]}"
 
 
 def explain(verdict: Verdict, language: Language) -> str:
-    """Explain what is wrong with a step and how to fix it."""
+    """Explain what is wrong with a step."""
     parts = [] if verdict.problem is None else [verdict.problem.of(language)]
     if verdict.state == "gap":
         parts.append(verdict.step.says.of(language))

@@ -1,4 +1,4 @@
-"""Parts of a course step: its text, code, tests and known mistakes."""
+"""The parts of a step of the course: text, code, tests, and the mistakes that it recognises."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ DOCSTRING = re.compile(r'"""(.*?)\s*\|\|\s*(.*?)"""', re.DOTALL)
 
 
 class Words(NamedTuple):
-    """A sentence in both languages, with optional `str.format` placeholders."""
+    """A sentence in both languages, with placeholders for `str.format`."""
 
     en: str
     zh: str
 
     def of(self, language: Language, **values: object) -> str:
-        """Return the sentence in one language, with its placeholders filled in."""
+        """Return the sentence in one language."""
         return getattr(self, language).format(**values) if values else getattr(self, language)
 
 
@@ -31,14 +31,14 @@ class Words(NamedTuple):
 class Test:
     """A comparison of the learner's code with the reference model.
 
-    run: Lines of Python that set `result` to a tensor, a number or a string. They can use the names in the learner's
-        program, the inputs, `torch`, `nn` and `copy_weights` (see `gpt.course.child`).
-    inputs, expected: Functions of the reference model, called when the test runs.
-    tolerance: Absolute tolerance, in addition to a relative tolerance of 1e-5.
+    run: Lines of Python that set `result`. They can use the names of the learner's program, the inputs, `torch`, `nn`
+        and `copy_weights` (see `gpt.course.child`). A result is a tensor, a number or a string.
+    inputs, expected: Computed by the reference model when the test runs.
+    tolerance: Absolute tolerance. A relative difference of 1e-5 is also allowed.
     seconds: Time limit. Only tests with the default limit recognise known mistakes.
     """
 
-    __test__ = False  # Keep pytest from collecting this class
+    __test__ = False  # not a test for pytest
     name: Words
     run: str
     expected: Callable[[Reference], Any]
@@ -48,15 +48,15 @@ class Test:
 
     @property
     def is_long(self) -> bool:
-        """Whether the test has more than the default time limit."""
+        """Whether the test needs more time than the default limit."""
         return self.seconds > SECONDS
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A common mistake, made by replacing `right` with `wrong` in the solution.
+    """A wrong program: the solution with `wrong` instead of `right`.
 
-    `right` occurs exactly once in the code of the step or, failing that, in the whole program.
+    `right` occurs once in the code of the step, or else once in the whole program.
     """
 
     right: str
@@ -68,9 +68,9 @@ class Mistake:
 class Step:
     """One step of the course.
 
-    key: "1" to "14"; the parts of step 6 are "6a" to "6d".
+    key: "1" to "14", with a letter in step 6.
     says: What to write and why.
-    code: The solution. Docstrings contain both languages: "English || 中文".
+    code: The solution. Docstrings hold both languages, "English || 中文".
     """
 
     key: str
@@ -81,11 +81,11 @@ class Step:
     mistakes: tuple[Mistake, ...]
 
     def solution(self, language: Language) -> str:
-        """Return the code with its docstrings in one language."""
+        """Return the code with docstrings in one language."""
         return DOCSTRING.sub(rf'"""\{1 + LANGUAGES.index(language)}"""', self.code.strip("\n"))
 
     def stub(self, language: Language) -> str:
-        """Return the solution with the body of each function replaced by a gap, below its docstring."""
+        """Return the solution with gaps instead of the function bodies. Docstrings remain."""
         lines = self.solution(language).split("\n")
         functions = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.FunctionDef)]
         for function in sorted(functions, key=lambda node: -node.lineno):
@@ -98,12 +98,12 @@ class Step:
 
     @property
     def defines(self) -> set[str]:
-        """Names of the functions and classes in its code."""
+        """Names of the functions and classes in the code."""
         body = ast.parse(self.code).body
         return {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
     @property
     def uses(self) -> set[str]:
-        """All names used in its code and tests."""
+        """All names in the code and the tests."""
         texts = (self.code, *(test.run for test in self.tests))
         return {node.id for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}

@@ -86,7 +86,7 @@ class Autoencoder:
         return [self.encoder, self.decoder, self.bias, self.center]
 
     def update(self, x: Tensor, rate: float) -> float:
-        """Make one update and return the fraction of the variance that remains unexplained."""
+        """Make one update and return the fraction of the variance that was not explained."""
         pre = F.linear(x - self.center.detach(), self.encoder, self.bias)
         values, features = pre.topk(self.active, dim=-1, sorted=False)
         error = self._decoded(values, features) + self.center - x
@@ -359,8 +359,8 @@ class _Evidence:
 def promoted(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary) -> Tensor:
     """Return the next tokens whose probability rises most when a feature is added: (n, TOP_TOKENS).
 
-    Features are added at twice their natural strength. The mean prediction after the beginnings of a few texts changes,
-    and these tokens contribute most to the divergence."""
+    Features are added at twice their natural strength. The tokens are those that contribute most to the divergence from
+    the mean prediction after a few beginnings of texts."""
     starts = [part for part in parts if len(part) >= CONTEXT_TOKENS][:CONTEXTS]
     idx = torch.stack([part[:CONTEXT_TOKENS] for part in starts]).to(model.device)
     trace = Trace(attention=False)
@@ -474,22 +474,22 @@ def card(
     lines = [
         f"# Concepts of {Path(name).name}",
         "",
-        "TopK sparse autoencoders (Gao et al., [arXiv 2406.04093](https://arxiv.org/abs/2406.04093)) for the residual",
-        f"stream after layers {layers}, with {options.width:,} features per layer, {options.active} of them active",
-        f"per token. `{CONCEPTS}` ({size / 1e6:.1f} MB) contains the encoder and decoder in int8, with a scale per",
-        f"row, and the evidence for each feature: the tokens and the {SNIPPETS} snippets of held-back text on which it",
-        "is strongest, how often it is active, and the next tokens whose probability rises most when it is added.",
+        "TopK sparse autoencoders (Gao et al., [arXiv 2406.04093](https://arxiv.org/abs/2406.04093)) of the residual",
+        f"stream after layers {layers}. Each has {options.width:,} features, {options.active} of which are active on a",
+        f"token. `{CONCEPTS}` ({size / 1e6:.1f} MB) contains the encoder and the decoder in int8 with a scale per row,",
+        f"and evidence for each feature: the tokens and the {SNIPPETS} snippets of held-back text on which it is",
+        "strongest, how often it is active, and the next tokens whose probability rises most when it is added.",
         "",
         "## Data",
         "",
         *([data, ""] if data else []),
-        f"Trained on {run.tokens:,} tokens, excluding the first of each text, for {run.seconds / 60:.0f} minutes.",
+        f"Trained for {run.seconds / 60:.0f} minutes on {run.tokens:,} tokens, excluding the first token of each text.",
         f"Measured on {n_held_back:,} tokens of the held-back text.",
         "",
         "## Figures",
         "",
-        f"The unmodified model has a loss of {loss:.3f} nats per token on this text. The share of the loss recovered",
-        "is 0% if the stream is replaced with its mean and 100% if nothing is lost.",
+        f"There, the model alone has a loss of {loss:.3f} nats per token. The share of the loss recovered is 0% if the",
+        "mean replaces the stream, and 100% if nothing is lost.",
         "",
         "| after layer | variance explained | in float32 | loss recovered | loss | loss with the mean "
         "| active per token | dead features |",

@@ -21,7 +21,7 @@ from gpt.training.run_folder import RunFolder
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 CIRCUIT_LENGTHS = (10, 20, 50, 100)
-CHOICE = "The held-back text was used only to choose the checkpoint with the lowest loss of all evaluations."
+CHOICE = "The held-back text was used only to choose the checkpoint with the lowest loss."
 N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = 10, 150, 0.8
 SNAPSHOT_SAMPLE_TOKENS = 50
 
@@ -48,8 +48,8 @@ def write_card(
 
     begun_with: name of the model whose weights the run started from; None for random weights.
 
-    The score is measured with the saved weights (stored in half precision, computed in float32). Raises ValueError
-    before the first evaluation.
+    The score is that of the saved weights: stored in half precision, computed in float32. Raises ValueError before the
+    first evaluation.
     """
     if not folder.log():
         raise GPTError(
@@ -91,21 +91,21 @@ def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, promp
     config = loaded.model.config
     n_parameters = meta_model(config).n_parameters
     if isinstance(loaded.tokenizer, Characters):
-        file = "`characters.json` the vocabulary, a list\nof characters in order of their ids."
+        file = "and `characters.json` the vocabulary, a list\nof characters in the order of their ids."
     else:
-        file = "`vocab.tiktoken` the vocabulary in\ntiktoken's format (end-of-text has the next id after the last)."
+        file = "and `vocab.tiktoken` the vocabulary\nin tiktoken's format (end-of-text has the next free id)."
     shape, heads = "Llama" if config.gated else "GPT-2", f"{config.n_head} heads"
     if config.kv_heads != config.n_head:
         heads += f" that share {config.kv_heads} key and value heads"
     call = f"generate(model, {json.dumps(prompt, ensure_ascii=False)}, params, {SAMPLE_TOKENS})"
     return f"""# {folder.path.resolve().name}
 
-A language model with the architecture of {shape} and {n_parameters:,} parameters: {config.n_layer} blocks, {heads},
-width {config.n_embd}, a context of {config.block_size} tokens, and {vocabulary}.
-Trained from {f"the weights of {begun_with}" if begun_with else "random weights"} by this project's own code.
+A language model with the shape of {shape} and {n_parameters:,} parameters: {config.n_layer} blocks, {heads},
+width {config.n_embd}, a context of {config.block_size} tokens, {vocabulary}.
+Trained from {f"the weights of {begun_with}" if begun_with else "random weights"} with this project's own code.
 
-`config.json` contains the configuration, `model.safetensors` the weights in half precision, and {file}
-To use the model in Python, load the folder that contains this file:
+`config.json` contains the shape, `model.safetensors` the weights in half precision, {file}
+To use it in Python, with the path of this file's folder:
 
 ```python
 from gpt import SamplingParams, generate, load_model
@@ -124,7 +124,7 @@ def _figures(folder: RunFolder, recipe: Recipe, score: Score, score_text: str, t
     picture = "\n![Loss in nats per token over the tokens read, on the training and the held-back text](curve.png)\n"
     return f"""## Figures
 
-Measured on the held-back text, with the saved weights (stored in half precision, computed in float32):
+On the held-back text, with the weights as saved (half precision, read back and computed in float32):
 
 | bits per byte | nats per token | perplexity | tokens | bytes |
 |---|---|---|---|---|
@@ -132,9 +132,8 @@ Measured on the held-back text, with the saved weights (stored in half precision
 
 {score_text}
 
-This is the best of {len(rows)} evaluations, after step {best.step:,} of {recipe.steps:,} and {best.tokens:,} tokens. \
-The mean
-training loss before it was {best.train_loss:.4f} nats per token. Training time: {rows[-1].seconds / 60:,.1f} minutes
+The best of {len(rows)} evaluations, after step {best.step:,} of {recipe.steps:,} and {best.tokens:,} tokens; the mean
+training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1].seconds / 60:,.1f} minutes
 ({text.hardware}).
 {picture if (folder.best / "curve.png").is_file() else ""}"""
 
@@ -159,10 +158,10 @@ def _circuits(loaded: LoadedModel) -> str:
     table = "\n".join(rows)
     return f"""## Induction heads
 
-Repeated random tokens were part of the training data. The table shows averages over {N_SEQUENCES} sequences of
-end-of-text followed by two copies of the same random tokens. It lists the head that attends most from a token to the
-one that followed its first occurrence (induction), the head in an earlier layer that attends most to the previous
-token, and the loss of the second copy from its second token on.
+The training data included rows of repeated random tokens. The table shows means over {N_SEQUENCES} sequences of
+end-of-text and two copies of random tokens: the head that attends most from a token in the second copy to the token that
+followed it in the first copy; the head in an earlier layer that attends most to the previous token; and the loss on the
+second copy, starting with its second token.
 
 | tokens per copy | induction: layer, head | score | previous token: layer, head | score | loss in nats |
 |---|---|---|---|---|---|
@@ -200,11 +199,11 @@ def _samples(loaded: LoadedModel, prompt: str) -> str:
     begins = (
         f'"{prompt}" and up to {SAMPLE_TOKENS} more tokens'
         if prompt
-        else f"Up to {SAMPLE_TOKENS} tokens without a prompt"
+        else f"Up to {SAMPLE_TOKENS} tokens from an empty prompt"
     )
     return f"""## Ten samples
 
-{begins}, at temperature {TEMPERATURE}, without selection:
+{begins} at temperature {TEMPERATURE}, not hand-picked:
 
 """ + "\n".join(texts)
 
@@ -212,11 +211,10 @@ def _samples(loaded: LoadedModel, prompt: str) -> str:
 def _limits(loaded: LoadedModel) -> str:
     return f"""## Limits
 
-- It only writes the kind of text it was trained on. It knows no facts, follows no instructions and holds no
-  conversation.
+- It writes only the kind of text that it was trained on: no facts, no instructions, no conversation.
 - It forgets everything more than {loaded.model.config.block_size} tokens back and contradicts itself in longer texts.
-- It reproduces its data, including stereotypes. Nothing was filtered and nothing was aligned.
-- It is a toy for learning. Do not rely on its text for information or advice.
+- It reproduces its training data, including stereotypes. The data was not filtered, and the model was not aligned.
+- It is a toy for learning. Do not take its text for information or advice.
 """
 
 
@@ -270,11 +268,11 @@ def _card(
     return f"""{front_matter(text, recipe)}
 # Snapshots of the training of {folder.path.resolve().name}
 
-The weights of one model with {n_parameters:,} parameters ({recipe.n_layer} blocks, {recipe.n_head} heads, width \
+The weights of a model with {n_parameters:,} parameters ({recipe.n_layer} blocks, {recipe.n_head} heads, width \
 {recipe.n_embd},
-a context of {recipe.block_size} tokens) after {len(figures)} of its updates, spaced on a log scale.
-`<step>.safetensors` contains the matrices in int8, with a float16 scale per row, and the vectors in float16 (see
-`gpt.training.snapshots`). `figures.json` contains the measurements of each snapshot, including those of all heads.
+a context of {recipe.block_size} tokens) after {len(figures)} of its updates, on a log scale of steps.
+`<step>.safetensors` contains the matrices in int8 with a float16 scale per row and the vectors in float16, see
+`gpt.training.snapshots`. `figures.json` contains the measurements for each snapshot, including all heads.
 
 ## Data
 
@@ -286,9 +284,9 @@ Hardware: {text.hardware}.
 
 ## Figures
 
-Measured with the saved weights, computed in float32: the loss in nats per token and the bits per byte on the held-back
-text; the loss on the second copy of repeated random tokens; and, on the same random tokens, the highest induction and
-previous-token scores of all heads (`gpt.analysis.heads`).
+Measured with the weights as saved, in float32: the loss on the held-back text in nats per token and in bits per byte;
+the loss on the second copy of repeated random tokens; and, on the same tokens, the highest induction and previous-token
+scores of all heads (`gpt.analysis.heads`).
 
 | step | tokens | loss | bits per byte | loss on the copy | induction | previous token |
 |---|---|---|---|---|---|---|

@@ -35,40 +35,34 @@ class Recipe:
     )
     vocab_size: int = setting(4096, "tokens in the vocabulary, including end-of-text", low=257)
     block_size: int = setting(256, "context length in tokens", low=2)
-    n_layer: int = setting(8, "number of blocks", low=1)
+    n_layer: int = setting(8, "blocks", low=1)
     n_head: int = setting(6, "attention heads per block", low=1)
     n_embd: int = setting(192, "width of the residual stream", low=1)
-    bias: bool = setting(True, "use biases in the linear layers and norms")
+    bias: bool = setting(True, "whether linear layers and norms have biases")
     architecture: Literal["gpt2", "llama"] = setting(
         "gpt2",
-        "gpt2, or llama with RMSNorm, SwiGLU, rotary positions, and shared key and value heads",
+        "gpt2, or llama: RMSNorm, SwiGLU, rotary positions, shared key and value heads",
         choices=("gpt2", "llama"),
     )
-    n_kv_head: int = setting(2, "key and value heads, only for llama", low=1)
-    dropout: float = setting(0.0, "fraction of activations dropped during training", high=1)
-    steps: int = setting(5000, "number of weight updates", low=1)
-    batch_size: int = setting(16, "sequences of one context length per update, across all processes", low=1)
+    n_kv_head: int = setting(2, "key and value heads, for llama only", low=1)
+    dropout: float = setting(0.0, "share of activations dropped during training", high=1)
+    steps: int = setting(5000, "updates of the weights", low=1)
+    batch_size: int = setting(16, "rows of one context per update, in all processes together", low=1)
     optimizer: Literal["muon", "adamw"] = setting(
-        "muon",
-        "muon: Muon for the blocks' matrices, AdamW for the rest; adamw: AdamW for everything",
-        choices=("muon", "adamw"),
+        "muon", "muon for the matrices of the blocks (AdamW for the rest), or adamw for all", choices=("muon", "adamw")
     )
-    muon_lr: float = setting(0.006, "peak learning rate of Muon, matched to AdamW's step size")
-    adamw_lr: float = setting(0.004, "peak learning rate of AdamW")
+    muon_lr: float = setting(0.006, "highest learning rate of Muon, matched to AdamW's step size")
+    adamw_lr: float = setting(0.004, "highest learning rate of AdamW")
     muon_weight_decay: float = setting(0.2, "weight decay of Muon")
-    adamw_weight_decay: float = setting(0.05, "weight decay of AdamW, except for norms and biases")
-    adamw_beta2: float = setting(0.95, "decay rate of AdamW's mean squared gradient", high=1)
-    warmup: int = setting(100, "updates before the learning rate reaches its peak")
-    decay_from: float = setting(
-        0.5, "fraction of the updates after which the learning rates decay linearly to zero", high=1
-    )
+    adamw_weight_decay: float = setting(0.05, "weight decay of AdamW; norms and biases have none")
+    adamw_beta2: float = setting(0.95, "decay of AdamW's mean squared gradient", high=1)
+    warmup: int = setting(100, "updates until the full learning rate")
+    decay_from: float = setting(0.5, "share of the updates after which the rates decrease linearly to zero", high=1)
     clip: float = setting(1.0, "maximum norm of the gradient")
-    repeats_first: float = setting(
-        0.0, "fraction of repeated random sequences among the rows of the first update", high=1
-    )
-    repeats_last: float = setting(0.0, "the same fraction in the last update, interpolated linearly in between", high=1)
-    held_back: float = setting(0.02, "fraction of the text held back for validation", high=1)
-    seed: int = setting(1337, "seed of the split, the initial weights, the order and the dropout")
+    repeats_first: float = setting(0.0, "share of repeated random sequences among the rows of the first update", high=1)
+    repeats_last: float = setting(0.0, "the same for the last update; in between, it changes linearly", high=1)
+    held_back: float = setting(0.02, "share of the text that is kept for validation", high=1)
+    seed: int = setting(1337, "determines the split, the initial weights, the order and the dropout")
     precision: Literal["auto", "fp32", "bf16"] = setting(
         "auto", "precision of matrix products; auto: bf16 if the device supports it", choices=("auto", "fp32", "bf16")
     )
@@ -183,7 +177,7 @@ class Recipe:
 
 
 # nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting for a CPU in its
-# README. Our learning rate decreases linearly to zero, while nanoGPT's follows a cosine down to a tenth.
+# README. Here the learning rate decreases linearly to zero, there along a cosine to a tenth.
 _SHAKESPEARE = Recipe(
     n_layer=6,
     n_head=6,

@@ -48,7 +48,7 @@ def opened(stay: Callable[..., Page], site: str) -> Page:
     open_tab(page, "inside")
     tab(page, "The machine").click()
     page.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
-    expect(flow(page)).to_contain_text("“play”, layer 0, head 0")
+    expect(flow(page)).to_contain_text("layer 0, head 0, “play”")
     page.mouse.move(5, 5)
     return page
 
@@ -130,12 +130,12 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     box = opened.locator("#flow canvas").bounding_box()
     assert box is not None
     opened.locator("#flow canvas").click(position={"x": 60, "y": box["height"] - 100})
-    expect(flow(opened)).not_to_contain_text("“play”, layer")
-    token = re.match("“(.+?)”, layer", flow(opened).text_content() or "")
+    expect(flow(opened)).not_to_contain_text("“play” attends")
+    token = re.search("“(.+?)” attends", flow(opened).text_content() or "")
     assert token is not None
     open_tab(opened, "playground")
     expect(opened.locator(f"{CHIPS}[aria-selected=true]")).to_have_text(token[1], use_inner_text=True)
-    expect(opened.locator("#heatmap .gb-says")).to_contain_text("Layer 1, head 3")
+    expect(opened.locator("#heatmap .gb-says")).to_contain_text("In layer 1 (head 3)")
     expect(opened.locator("#layer select")).to_have_value("1")
     expect(opened.locator("#head select")).to_have_value("3")
     opened.locator(CHIPS).nth(2).click()
@@ -167,7 +167,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     opened.locator("#stages .gb-stages-large").focus()
     opened.keyboard.press("ArrowUp")
     expect(worked.locator("strong")).to_contain_text("(11)")
-    expect(says).to_contain_text("Layer 0, head 0: ")
+    expect(says).to_contain_text("In layer 0, head 0, ")
     drawn(opened, "#lines canvas", 50)
     first = opened.locator("#lines .gb-lines-heads button").first
     first.click()

@@ -1,4 +1,4 @@
-"""The steps of the course in order."""
+"""The steps of the course, in order."""
 
 from gpt.course.step import Step
 from gpt.course.steps import (

@@ -6,7 +6,7 @@ from gpt.presets import PRESETS
 CODE = '''
 @dataclass(frozen=True)
 class Config:
-    """The sizes and switches that define a GPT. The defaults describe GPT-2 small.
+    """The numbers that define the shape of a GPT. The defaults are those of GPT-2 small.
     || 决定 GPT 形状的数字；默认值是 GPT-2 small 的。"""
 
     vocab_size: int = 50257
@@ -33,9 +33,9 @@ STEP = Step(
     key="1",
     title=Words("Configuration", "配置"),
     says=Words(
-        "Five sizes and two switches determine every matrix in a GPT. The heads share the width equally, so the width "
-        "must be divisible by the number of heads. Check that here with a clear message, and no later step fails with "
-        "a puzzling shape error.",
+        "Five sizes and two switches determine every matrix of a GPT. The heads share the width, so the width must be "
+        "divisible by the number of heads. Check that here, with a clear message, so that no later step fails with a "
+        "puzzling error about shapes.",
         "五个尺寸和两个开关决定了 GPT 的每一个矩阵。各个注意力头平分宽度，所以宽度必须能被头数整除。"
         "在这里用一句话检查清楚，后面就不会冒出让人摸不着头脑的形状错误。",
     ),
@@ -50,7 +50,7 @@ STEP = Step(
             expected=lambda reference: [PRESETS[name].head_size for name in ("gpt2", "gpt2-medium", "gpt2-xl")],
         ),
         Test(
-            name=Words("a width of 768 with 10 heads", "768 的宽度分给 10 个头"),
+            name=Words("a width of 768 for 10 heads", "768 的宽度分给 10 个头"),
             run="""
 try:
     Config(n_embd=768, n_head=10)
@@ -74,7 +74,7 @@ except ValueError as error:
             "return self.n_embd // self.n_head",
             "return self.n_embd",
             Words(
-                "This is the combined width of all heads. Divide it by the number of heads.",
+                "That is the width of all heads together. Divide it by the number of heads.",
                 "这是所有头加在一起的宽度，还要除以头数。",
             ),
         ),
@@ -82,7 +82,7 @@ except ValueError as error:
             "if self.n_embd % self.n_head:",
             "if self.n_head > self.n_embd:",
             Words(
-                "10 heads passed, although 768 / 10 is not a whole number. Test the remainder: n_embd % n_head.",
+                "10 heads passed, although 768 / 10 is not a whole number. Look at the remainder: n_embd % n_head.",
                 "10 个头通过了检查，可 768 / 10 不是整数。看余数：n_embd % n_head。",
             ),
         ),
@@ -90,7 +90,7 @@ except ValueError as error:
             'raise ValueError(f"n_embd ({self.n_embd}) must be divisible by n_head ({self.n_head})")',
             'raise ValueError("n_embd must be divisible by n_head")',
             Words(
-                "The message should contain both numbers, so that nobody has to search for them.",
+                "The message should contain both numbers, so that its reader does not have to look for them.",
                 "句子里要写出这两个数，读的人才不用到处去找。",
             ),
         ),

@@ -8,14 +8,14 @@ class FeedForward(nn.Module):
     || 每个词元独立思考：(..., n_embd) -> (..., n_embd)。"""
 
     def __init__(self, config):
-        """Linear layers: c_fc expands the width by a factor of four, c_proj reduces it again.
+        """Linear layers: c_fc, from the width to four times the width, and c_proj, back to the width.
         || 线性层：c_fc 变到四倍宽度，c_proj 变回来。"""
         super().__init__()
         self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd)
         self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)
 
     def forward(self, x):
-        """Apply c_fc, GELU and c_proj. || c_fc、GELU、c_proj。"""
+        """c_fc, GELU, c_proj. || c_fc、GELU、c_proj。"""
         return self.c_proj(gelu(self.c_fc(x)))
 '''
 
@@ -23,8 +23,8 @@ STEP = Step(
     key="5",
     title=Words("Feed-forward", "前馈网络"),
     says=Words(
-        "A token's vector is spread over four times as many neurons, bent by GELU, and brought back to its width. No "
-        "token sees another one here. Two thirds of a block's parameters are in these two matrices.",
+        "A token's vector is expanded to four times as many neurons, passed through GELU, and brought back to its "
+        "width. Here, no token sees another. Two thirds of a block's parameters are in these two matrices.",
         "词元的向量展开到四倍数量的神经元上，经 GELU 弯一下，再变回原来的宽度。在这里词元之间互不相见。"
         "一个块三分之二的参数都在这两个矩阵里。",
     ),
@@ -46,7 +46,7 @@ STEP = Step(
             "self.c_proj(gelu(self.c_fc(x)))",
             "self.c_proj(self.c_fc(x))",
             Words(
-                "GELU is missing. Without it, the two layers amount to a single linear layer.",
+                "GELU is missing, so the two layers are equivalent to a single linear layer.",
                 "少了 GELU，两层合起来就只是一个线性层。",
             ),
         ),
@@ -75,7 +75,7 @@ STEP = Step(
             "        self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)",
             "self.c_fc = nn.Linear(config.n_embd, config.n_embd)\n"
             "        self.c_proj = nn.Linear(config.n_embd, config.n_embd)",
-            Words("The width between the two layers is 4 * n_embd.", "两层之间的宽度是 4 * n_embd。"),
+            Words("Between the layers the width is 4 * n_embd.", "两层之间的宽度是 4 * n_embd。"),
         ),
     ),
 )

@@ -6,7 +6,7 @@ from gpt.generate import generate_greedy
 CODE = '''
 @torch.no_grad()
 def generate(model, idx, n_tokens):
-    """Append the most likely next token, n_tokens times: (B, T) -> (B, T + n_tokens).
+    """Append the most likely token, n_tokens times: (B, T) -> (B, T + n_tokens).
 
     The model reads at most the last block_size tokens.
     || 接上最可能的词元，重复 n_tokens 次：(B, T) -> (B, T + n_tokens)。
@@ -28,8 +28,8 @@ STEP = Step(
     title=Words("Greedy generation", "贪心生成"),
     says=Words(
         "A GPT writes one token at a time: read, take the most likely next token, append it, read again. When the text "
-        "outgrows the context, only its end is read. The last check writes 300 tokens in a context of 256 and wants "
-        "the app's text, token for token.",
+        "outgrows the context, the model reads only its end. The last check writes 300 tokens in a context of 256 and "
+        "expects the app's text, token for token.",
         "GPT 一次写一个词元：读一遍，取最可能的下一个，接上，再读。文本超过上下文长度时，只读末尾。"
         "最后一项检查在 256 的上下文里写 300 个词元，必须和应用写出的文本一模一样。",
     ),
@@ -75,7 +75,7 @@ STEP = Step(
             "idx[:, -model.config.block_size :]",
             "idx",
             Words(
-                "The text outgrows the context, and there are no more position vectors. Crop it: idx[:, -block_size:].",
+                "The text outgrows the context, and there are no positions beyond it. Crop it: idx[:, -block_size:].",
                 "文本超过了上下文长度，没有那么多位置。要裁剪：idx[:, -block_size:]。",
             ),
         ),
@@ -83,7 +83,7 @@ STEP = Step(
             "idx[:, -model.config.block_size :]",
             "idx[:, : model.config.block_size]",
             Words(
-                "You crop the text to its beginning. Crop it to its end: idx[:, -block_size:].",
+                "You keep the beginning of the text. Keep its end: idx[:, -block_size:].",
                 "你保留了文本的开头。要保留结尾：idx[:, -block_size:]。",
             ),
         ),
@@ -107,7 +107,7 @@ STEP = Step(
         Mistake(
             "logits.argmax(dim=-1, keepdim=True)",
             "logits.argmin(dim=-1, keepdim=True)",
-            Words("This picks the least likely token. Use argmax.", "这是最不可能的词元。"),
+            Words("That is the least likely token.", "这是最不可能的词元。"),
         ),
         Mistake(
             "logits.argmax(dim=-1, keepdim=True)",
@@ -121,14 +121,14 @@ STEP = Step(
             "logits.argmax(dim=-1, keepdim=True)), dim=1)",
             "logits.argmax(dim=-1, keepdim=True)), dim=0)",
             Words(
-                "dim=0 adds another text to the batch. Append tokens along dim=1.",
+                "dim=0 appends another text. Tokens are appended along dim=1.",
                 "dim=0 接上的是另一段文本。词元要沿 dim=1 接上。",
             ),
         ),
         Mistake(
             "dim=1)\n    return idx",
             "dim=1)\n    return idx[:, -n_tokens:]",
-            Words("Return the prompt together with the new tokens.", "返回时要包含提示词和新词元。"),
+            Words("Return the prompt followed by the new tokens.", "返回时要包含提示词和新词元。"),
         ),
     ),
 )

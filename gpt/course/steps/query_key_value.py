@@ -6,7 +6,7 @@ CODE = '''
 def attention(q, k, v):
     """Mix the values of the past: (..., T, hs) each -> (output (..., T, hs), weights (..., T, T)).
 
-    No token sees later tokens: set their scores to -inf before the softmax.
+    No token sees later tokens: their scores are -inf before the softmax.
     || 混合过去的值：每个输入都是 (..., T, hs) -> (输出 (..., T, hs)，权重 (..., T, T))。
 
     词元看不到后面的词元：在 softmax 之前，它们的得分是 -inf。
@@ -27,7 +27,7 @@ STEP = Step(
     title=Words("Attention: query, key, value", "注意力：查询、键、值"),
     says=Words(
         "Hide the future: set every score above the diagonal to -inf. Softmax turns each row into weights that sum to "
-        "1, and -inf into exactly 0. The output is the weighted mean of the values, the product of step 6a with "
+        "1, and -inf into exactly 0. The output is the weighted mean of the values: the product from step 6a, with "
         "weights that depend on the text.",
         "先遮住未来：把对角线以上的得分都设为 -inf。softmax 把每一行变成和为 1 的权重，-inf 正好变成 0。"
         "输出是值的加权平均，也就是 6a 的那个乘积，只不过权重由文本决定。",
@@ -81,7 +81,7 @@ STEP = Step(
             ".triu(1)",
             ".triu(0)",
             Words(
-                "The mask also hides the token itself, which leaves nothing in row 0 (NaN). Use triu(1).",
+                "The mask also hides the token itself, and row 0 has nothing left (NaN). Use triu(1).",
                 "掩码把词元自己也遮住了，第 0 行什么都不剩（NaN）。用 triu(1)。",
             ),
         ),
@@ -94,7 +94,8 @@ STEP = Step(
             "scores.softmax(dim=-1)",
             "scores.softmax(dim=-2)",
             Words(
-                "Softmax runs over the queries, so the columns sum to 1. Each row should sum to 1 instead: dim=-1.",
+                "Softmax runs over the queries, so the columns sum to 1. Each query distributes its own weight: "
+                "dim=-1.",
                 "softmax 沿查询方向计算，于是列之和为 1。每个查询分配自己的权重：dim=-1。",
             ),
         ),

@@ -4,10 +4,10 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def distribution(logits, temperature=1.0, top_k=None):
-    """Return the probabilities used to draw the next token: (..., V) logits -> (..., V).
+    """Return the probabilities from which the next token is drawn: (..., V) logits -> (..., V).
 
-    Divide by the temperature, keep the top_k largest logits (all of them for None), and apply softmax. At
-    temperature 0, keep only the largest.
+    Divide by the temperature, keep the top_k largest (None: all), and apply softmax. Temperature 0 keeps only the
+    largest.
     || 抽取下一个词元所用的概率：(..., V) 的 logits -> (..., V)。
 
     除以温度；保留最大的 top_k 个，None 表示全部；再做 softmax。温度为 0 表示只留最大的一个。
@@ -23,7 +23,7 @@ def distribution(logits, temperature=1.0, top_k=None):
 
 @torch.no_grad()
 def sample(model, idx, n_tokens, temperature=1.0, top_k=None):
-    """Work like generate, but draw tokens from the distribution. || 与 generate 相同，但词元从分布中抽取。"""
+    """Like generate, but draw each token from the distribution. || 与 generate 相同，但词元从分布中抽取。"""
     for _ in range(n_tokens):
         probabilities = distribution(model(idx[:, -model.config.block_size :])[:, -1], temperature, top_k)
         idx = torch.cat((idx, torch.multinomial(probabilities, 1)), dim=1)
@@ -32,7 +32,7 @@ def sample(model, idx, n_tokens, temperature=1.0, top_k=None):
 
 
 def drawing(name: Words, **settings: float | None) -> Test:
-    """Return a test that compares the distribution after the first text."""
+    """Return a test of the distribution after the first text."""
     arguments = ", ".join(f"{key}={value}" for key, value in settings.items())
     return Test(
         name=name,
@@ -46,9 +46,9 @@ STEP = Step(
     key="12",
     title=Words("Temperature and top-k", "温度与 Top-k"),
     says=Words(
-        "Greedy text repeats itself, so draw the next token at random instead. A temperature below 1 makes likely "
-        "tokens even more likely, a temperature above 1 gives unlikely ones a chance, and 0 is greedy again. Top-k "
-        "allows only the k most likely tokens.",
+        "Greedy text repeats itself, so draw the next token instead. A temperature below 1 makes likely tokens even "
+        "more likely, a temperature above 1 gives unlikely ones a chance, and 0 is greedy again. Top-k removes "
+        "everything except the k most likely tokens.",
         "贪心生成容易重复，所以改成抽取下一个词元。温度低于 1 时，热门词元更容易被抽到；高于 1 时，冷门词元也有机会；"
         "0 又回到贪心。Top-k 只允许最可能的 k 个词元。",
     ),
@@ -78,7 +78,7 @@ result = difference.abs().sum().item()
         Mistake(
             "logits = logits / temperature",
             "logits = logits * temperature",
-            Words("You multiply by the temperature. Divide by it instead.", "你乘了温度。应该除以温度。"),
+            Words("You multiply by the temperature. Divide by it.", "你乘了温度。应该除以温度。"),
         ),
         Mistake(
             "logits = logits / temperature",
@@ -104,7 +104,7 @@ result = difference.abs().sum().item()
             "logits < least",
             "logits <= least",
             Words(
-                "The k-th largest logit is also removed. Keep every logit that is equal to it.",
+                "You also remove the k-th largest. Keep values that equal it.",
                 "第 k 大的也被去掉了：与它相等的要保留。",
             ),
         ),
@@ -112,7 +112,7 @@ result = difference.abs().sum().item()
             "masked_fill(logits < least, -math.inf)",
             "masked_fill(logits < least, 0.0)",
             Words(
-                "A logit of 0 still allows the token, because exp(0) is 1. Fill in -inf.",
+                "A logit of 0 is not removed, because exp(0) is 1. Fill in -inf.",
                 "logit 为 0 并不等于禁止，因为 exp(0) 是 1。请填 -inf。",
             ),
         ),

@@ -4,11 +4,11 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def load(folder):
-    """Load a GPT from a folder with config.json and model.safetensors, in evaluation mode.
+    """Load the GPT from a folder with config.json and model.safetensors, in evaluation mode.
 
-    The bundled model uses the same names as your parameters. A GPT-2 from the Hub differs in four ways: its context is
-    called n_positions, names may begin with "transformer.", buffers such as h.0.attn.bias are not needed, and c_attn,
-    c_proj and c_fc are transposed. Neither file stores a tied head.
+    The bundled model uses the names of your parameters. A GPT-2 from the hub differs in four ways: its context is
+    called n_positions, names may begin with "transformer.", buffers such as h.0.attn.bias are useless, and c_attn,
+    c_proj and c_fc are transposed. Neither of them contains a tied head.
     || 从含有 config.json 和 model.safetensors 的文件夹读出 GPT，设为评估模式。
 
     自带的模型与你的参数同名。Hub 上的 GPT-2 有四点不同：上下文长度叫 n_positions；名字可能以 "transformer." 开头；
@@ -36,8 +36,8 @@ STEP = Step(
     title=Words("Loading weights", "加载权重"),
     says=Words(
         "A checkpoint is a dictionary of names and tensors. Read the sizes, build the model, and copy every tensor to "
-        "the parameter with the same name. OpenAI stored four matrices of each block as (in, out), while nn.Linear "
-        "uses (out, in), so these must be transposed.",
+        "the parameter with its name. OpenAI stored four matrices of each block as (in, out), while nn.Linear uses "
+        "(out, in), so these must be transposed.",
         "检查点就是“名字到张量”的字典。读出尺寸，建好模型，把每个张量复制到同名参数里。OpenAI 把每个块的四个矩阵存成"
         "（输入，输出），而 nn.Linear 是（输出，输入）：这些要转置。",
     ),
@@ -72,7 +72,7 @@ STEP = Step(
             "turned = is_gpt2 and name.endswith",
             "turned = name.endswith",
             Words(
-                "You also transpose the bundled model's matrices. Only a GPT-2 from the Hub needs that.",
+                "You also transpose the bundled matrices. Only a GPT-2 from the hub needs that.",
                 "自带模型的矩阵也被转置了。只有 Hub 上的 GPT-2 才需要。",
             ),
         ),
@@ -80,7 +80,7 @@ STEP = Step(
             "stored[name].T if turned else stored[name]",
             "stored[name]",
             Words(
-                "Transpose c_attn, c_proj and c_fc of a GPT-2 with .T.",
+                "c_attn, c_proj and c_fc of a GPT-2 must be transposed: .T.",
                 "GPT-2 的 c_attn、c_proj、c_fc 要转置：.T。",
             ),
         ),
@@ -88,7 +88,7 @@ STEP = Step(
             "stored[name].T if turned else stored[name]",
             "stored[name].T if stored[name].shape != weight.shape else stored[name]",
             Words(
-                "attn.c_proj is square, so its shape does not show that it must be transposed. Go by the names.",
+                "attn.c_proj is square, so its shape does not show that it must be transposed. Use the names.",
                 "attn.c_proj 是方阵，看形状看不出要转置。请按名字判断。",
             ),
         ),
@@ -104,7 +104,7 @@ STEP = Step(
             'name.removeprefix("transformer.")',
             "name",
             Words(
-                'The names in a GPT-2 begin with "transformer.": remove it.',
+                'The names in a GPT-2 begin with "transformer.": remove this prefix.',
                 'GPT-2 里的名字以 "transformer." 开头：去掉它。',
             ),
         ),
@@ -112,7 +112,7 @@ STEP = Step(
             'facts["block_size"] = facts["n_positions" if is_gpt2 else "block_size"]',
             "pass",
             Words(
-                "A GPT-2 calls its context n_positions. You use the default of Config instead.",
+                "GPT-2 calls its context n_positions, but you use the default of Config.",
                 "GPT-2 把上下文长度叫作 n_positions；你用的是 Config 的默认值。",
             ),
         ),

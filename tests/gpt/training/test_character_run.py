@@ -63,7 +63,7 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model_wit
     n_held_back = len(TEXT) - int(0.9 * len(TEXT))
     for said in (
         "A song.",
-        f"{len(set(TEXT))} different characters in the text",
+        f"{len(set(TEXT))} different characters of the text",
         f"{len(TEXT):,} characters. Split: the last {n_held_back:,}",
         f"| {n_held_back - 1:,} | {n_held_back - 1:,} |",
         "python -m gpt.training --characters tea.txt --out teas --every 3 --block-size 32",
@@ -117,8 +117,8 @@ def test_a_run_begins_with_the_weights_and_the_characters_of_a_model(
     assert saved.tokenizer.encode("7 bottles") == begun.tokenizer.encode("7 bottles")
     card = (tmp_path / "walls" / "best" / "README.md").read_text(encoding="utf-8")
     for said in (
-        "Trained from the weights of best by",
-        "characters that it began with",
+        "Trained from the weights of best with",
+        "characters of the initial model",
         "python -m gpt.training --characters wall.txt --out walls --init-from best --every 2",
     ):
         assert said in card
