@@ -23,7 +23,7 @@ class Patch:
     """Replace an activation of one layer at one absolute position.
 
     name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts of the batch, or (B, C).
-    ids: text for which the model computed this value at the same position; None if the value comes from elsewhere.
+    ids: the text in which the model computed this value, at the same position; None if it comes from elsewhere.
     """
 
     name: str
@@ -90,7 +90,7 @@ class Steering:
 
 
 def steer(x: Tensor, steering: Sequence[Steering], positions: Tensor) -> Tensor:
-    """Apply the vectors of one layer to the stream x (..., T, C). Vectors that depend on an activity come last."""
+    """Apply vectors of one layer to the stream x (..., T, C), those that depend on an activity last."""
     for each in sorted(steering, key=lambda each: each.activity is not None):
         x = each.apply(x, positions)
     return x

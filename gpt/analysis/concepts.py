@@ -1,7 +1,7 @@
 """Concepts: directions of the residual stream that are active on few tokens. Sparse autoencoders find them.
 
 A dictionary approximates the stream after one layer by a sum of a few features. A feature is a direction of length 1.
-Its activity is its factor in this sum, at least 0. Turning a concept up adds its direction at
+Its activity is the factor by which it is multiplied in this sum, at least 0. Turning a concept up adds its direction at
 each position; turning it down reduces its activity at positions where it is active.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.
@@ -35,7 +35,7 @@ class Dictionary:
 
     encoder, decoder: (n, C); bias: (n,); center: (C,). A stream x is approximately activity @ decoder + center.
     active: maximum number of active features per token. share: (n,), fraction of tokens on which a feature is active.
-    tokens: (n, 8), ids of the tokens that most often activate the feature strongly; promotes: (n, 8), ids of the next
+    tokens: (n, 8), ids of the tokens on which the feature is most often strong; promotes: (n, 8), ids of the next
     tokens whose probability rises most when the feature is added. starts: (n, 12), start of each snippet in the text;
     peaks: (n, 12), highest activity in each snippet, in descending order; tints: (n, 12, WINDOW), uint8, activity on
     each token of the snippets, scaled so that the highest peak is 255. Rows are padded with NONE or 0.
@@ -74,7 +74,7 @@ class Dictionary:
 
 @dataclass(frozen=True)
 class NamedConcept:
-    """A feature that has been given a name.
+    """A feature with a name.
 
     names: by language, such as {"en": "dog", "zh": "狗"}.
     strength: default for turning the feature up, as a multiple of its natural strength; None if turning it up does not

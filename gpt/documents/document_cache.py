@@ -193,7 +193,7 @@ class BranchCache:
         check_integer("max_branch_bytes", max_bytes, 0)
         self.max_bytes = max_bytes
         self.evicted: set[int] = set()
-        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # keyed by first node, oldest first
+        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # by first node, oldest first
 
     @property
     def n_bytes(self) -> int:

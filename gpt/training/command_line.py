@@ -14,7 +14,8 @@ Under torchrun several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-With --snapshots N a run keeps N small copies of its weights and measures them, like the recorded run in the Learn tab.
+With --snapshots N a run keeps N small copies of its weights and measures them, as the recorded training in the tab
+Learn.
 
 The bundled model was trained on stories with the defaults and --compile --every 200; its card has a second part.
 

@@ -1,9 +1,9 @@
-"""Prepare regulated Chinese poems for training: python -m gpt.training.poems POEMS OUT
+"""Regulated Chinese poems as a file to train on: python -m gpt.training.poems POEMS OUT
 
-POEMS contains poems, each followed by a line <|endoftext|>. A poem has an optional line for its title and a line for
-each couplet. OUT contains the poems in the format for `gpt.training`. Titles are enclosed in 《》, which distinguishes
-them from verses and allows prompts with a title. A fifth of the titles are removed, so that the model also learns to
-continue a first line. If poems share half of their verses, only one of them is kept.
+POEMS: poems, each followed by a line <|endoftext|>: a line for the title, if it has one, and a line for each couplet.
+OUT is the same for `gpt.training`: a title stands in 《》, so that it can be told from a verse and be asked for; a
+fifth of the poems lose theirs, so that the model also continues a first line; of poems that share half their verses,
+one is kept.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpt.tokenizer import END_OF_TEXT
 from gpt.training.corpus import read_stories
 
 VERSE_END = re.compile("[，。？；]")
-UNTITLED = 0.2  # fraction of titles to remove
+UNTITLED = 0.2  # share of the titled poems that lose their title
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Poem:
 
     @property
     def verses(self) -> list[str]:
-        """Verses without the punctuation marks that end them. Omits a last verse that has no such mark."""
+        """Verses, each of which ends before a punctuation mark. A last verse without one is omitted."""
         return [verse.strip() for verse in VERSE_END.split("\n".join(self.couplets))[:-1]]
 
     @property

@@ -1,7 +1,7 @@
 """Convert a model to a transformers model: the inverse of `family_options` and `translate`.
 
-The family of the original checkpoint is used if it can express the configuration, or else the first of FAMILIES that
-can.
+The family is that of the checkpoint the model was read from, if it can express the configuration, or else the first of
+FAMILIES that can.
 """
 
 from __future__ import annotations
@@ -258,7 +258,7 @@ def their_parts(ours: dict[str, Tensor], family: Family, config: GPTConfig) -> I
 
 
 def transposed(name: str, tensor: Tensor) -> Tensor:
-    """Convert a weight between our orientation and that of transformers, in either direction. Returns a view."""
+    """Convert a weight from our orientation to that of transformers, or the other way round. Returns a view."""
     return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
 
 

@@ -18,7 +18,7 @@ from gpt.models.checkpoints.families import Family
 from gpt.models.checkpoints.layouts import CUSTOM, HeadsUnknown, Layout
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
-Place = tuple[int, int]  # place of a tensor within a weight: (0, 1 or 2 for query, key or value; number of the head)
+Place = tuple[int, int]  # of a tensor in a weight: 0, 1, 2 for query, key, value; number of the head
 
 
 # Names of wrapper modules: torch.compile, DDP, FSDP, activation checkpointing, and training programs.
@@ -138,7 +138,7 @@ def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separa
 
 
 def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]:
-    """Split a fused matrix or bias that stores query, key and value in another order, and return them in our order."""
+    """Split a fused matrix or bias in which query, key and value are in another order, and return them in our order."""
     if layout.qkv_order != "heads":
         parts = tensor.chunk(3)
         return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]
