@@ -59,7 +59,7 @@ class ReadRequest:
     states: list[Tensor] = field(default_factory=list)  # states of the chunks read so far
     result: Any = None
     error: BaseException | None = None
-    called: bool = False  # whether `on_read` has been called, at least begun: the cache then keeps the tokens
+    called: bool = False  # whether `on_read` has started, after which the cache keeps the tokens
     done: threading.Event = field(default_factory=threading.Event)
     thread: int = field(default_factory=threading.get_ident)  # thread of the caller
 

@@ -271,7 +271,7 @@ def rope_type(rope: Values) -> object:
 
 
 def read_windows(family: Family, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
-    """Read the window, and which layers lack it, from `layer_types` or by the family's rule; {} if all are alike.
+    """Read the window and the layers without it from `layer_types` or by the family's rule; {} if no layer needs one.
 
     In Gemma, layers without a window also rotate differently.
     """
