@@ -35,7 +35,7 @@ ROUND_MULTIPLICATIONS = 2**34  # limit on the prompts of a round: 0.5 s on two c
 BATCH_TOKENS = 128  # maximum tokens per forward pass; a single request may have more
 GATHER_SHARE = 0.5  # longest wait for stragglers, as a fraction of the last round's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
-WORKER = 0  # stands for the worker in `_leader`; no thread has this number
+WORKER = 0  # value of `_leader` for the worker; no thread has this number
 LARGE_MODEL = 2**25  # linear weights; such models exceed every CPU cache, so two threads read them faster
 
 
@@ -59,7 +59,7 @@ class ReadRequest:
     states: list[Tensor] = field(default_factory=list)  # states of the chunks read so far
     result: Any = None
     error: BaseException | None = None
-    called: bool = False  # whether `on_read` has been called, at least begun: the cache then keeps the tokens
+    called: bool = False  # whether `on_read` has started, after which the cache keeps the tokens
     done: threading.Event = field(default_factory=threading.Event)
     thread: int = field(default_factory=threading.get_ident)  # thread of the caller
 

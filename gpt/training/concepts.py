@@ -359,8 +359,8 @@ class _Evidence:
 def promoted(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary) -> Tensor:
     """Return the next tokens whose probability rises most when a feature is added: (n, TOP_TOKENS).
 
-    Features are added at twice their natural strength. The tokens are those that contribute most to the divergence from
-    the mean prediction after a few beginnings of texts."""
+    Features are added at twice their natural strength, after the beginnings of a few texts. The tokens are those that
+    contribute most to the divergence from the mean prediction without the feature."""
     starts = [part for part in parts if len(part) >= CONTEXT_TOKENS][:CONTEXTS]
     idx = torch.stack([part[:CONTEXT_TOKENS] for part in starts]).to(model.device)
     trace = Trace(attention=False)

@@ -187,7 +187,7 @@ SCALES = ("head_size", "n_embd")  # widths; attention scores may be divided by t
 class ScaleUnknown(GPTError):
     """Raised when the scale of a checkpoint's attention scores is ambiguous, see `Layout.asks_scale`.
 
-    `widths` maps each of SCALES to the width that it stands for.
+    `widths` maps each of SCALES to its width.
     """
 
     @property
