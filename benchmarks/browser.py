@@ -1,9 +1,9 @@
-"""Lag of the page behind the model while token strip, bar chart and heatmap are updated.
+"""Measure how far the page lags behind the model while it updates the token strip, bar chart and heatmap.
 
     python benchmarks/browser.py [--pace 50] [--tokens 150] [--rounds 5] [--opened] [--language zh]
 
-Starts the app in this process and a headless Chromium beside it. The server records the time of each token,
-the page when its chip and the newest bars were on the screen.
+Starts the app in this process, and a headless Chromium. The server records when each token was generated; the page
+records when the token and its bars appeared on the screen.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ WATCH = """() => {
 
 
 def busy_ms(browser: CDPSession) -> float:
-    """How long the page's main thread has worked."""
+    """Return the total working time of the page's main thread."""
     metrics = browser.send("Performance.getMetrics")["metrics"]
     return 1000 * next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
 
 def measure(page: Page, browser: CDPSession, made: list[float]) -> tuple[float, float, float, float]:
-    """Of one text: tokens a second on the screen; in ms the lag of the last chip and bars, and the page's work a token.
+    """Return the tokens per second on the screen, the lag of the last token, the lag of the last bars, and the main
+    thread's working time per token, for one text. Times are in ms.
 
-    The rate is that from the first new chip on the screen to the last.
+    The speed is measured from the first new token on the screen to the last.
     """
     made.clear()
     before = busy_ms(browser)
@@ -64,7 +65,7 @@ def main() -> None:
     parser.add_argument("--pace", choices=["5", "20", "50", "full speed"], default="50")
     parser.add_argument("--tokens", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--opened", action="store_true", help="after a visit to every tab")
+    parser.add_argument("--opened", action="store_true", help="visit every tab first")
     parser.add_argument("--language", choices=["en", "zh"], default="en")
     args = parser.parse_args()
     made: list[float] = []
@@ -82,7 +83,7 @@ def main() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 1100})
         page.goto(f"{url}?lang={args.language}")
         page.locator("#bars .main-svg").first.wait_for()
-        page.wait_for_timeout(SETTLES)  # until the page has loaded its texts
+        page.wait_for_timeout(SETTLES)  # let the page finish loading
         if args.opened:
             for tab in [*page.locator("#tabs > .tab-wrapper [role=tab]").all()[1:], page.get_by_role("tab").first]:
                 tab.click()
@@ -97,9 +98,11 @@ def main() -> None:
         rows = [measure(page, client, made) for _ in range(args.rounds + 1)][1:]
         browser.close()
     rate, chip, bars, work = (statistics.median(column) for column in zip(*rows, strict=True))
-    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
-    print(f"{rate:.1f} tokens/s on the screen; last chip {chip:.0f} ms, last bars {bars:.0f} ms after their token")
-    print(f"the page works {work:.0f} ms for each token")
+    print(f"system load: {os.getloadavg()[0]:.1f}")
+    print(
+        f"{rate:.1f} tokens/s on the screen; lag of the last token {chip:.0f} ms, of its bars {bars:.0f} ms"
+    )
+    print(f"the page uses {work:.0f} ms per token")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""What the border to a cluster costs: 1, 8, 32 visitors in this process, in 1 and in 2 replicas of a local cluster.
+"""Measure the cost of the process boundary: models in this process, or in the replicas of a local cluster.
 
     python benchmarks/cluster.py [--visitors 1 8 32] [--replicas 0 1 2] [--rounds 3] [--tokens 100] [--model NAME]
 
-Every visitor is a thread that takes the steps of a document, as the page does; 0 replicas is the engine of this
-process. Each round measures every number of replicas, one after the other. Printed are the tokens per second of all
-visitors together and the time of the slowest first token, as medians over the rounds, and the rate as a multiple of
-that of this process. A text that differs from what a visitor alone writes from the same seed ends the benchmark.
+Every visitor is a thread that steps through a document, like the page does. 0 replicas means the engine of this
+process. Each round measures every number of replicas in turn. The output has the total tokens per second of all
+visitors, also relative to this process, and the time of the slowest first token, as medians over the rounds. The
+benchmark stops if a text differs from the text that the same seed generates alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PROMPT = "Once upon a time there was a"
 
 
 def visit(loaded: Any, seed: int, tokens: int, expected: list[int]) -> tuple[float, float]:
-    """Seconds to the first and to the last token of one visitor."""
+    """Return the seconds until a visitor's first and last token."""
     from gpt import Generation, SamplingParams
     from gpt.documents.backends import polled
 
@@ -34,12 +34,12 @@ def visit(loaded: Any, seed: int, tokens: int, expected: list[int]) -> tuple[flo
         if step is not None:
             times.append(time.perf_counter() - began)
     if document.ids[document.n_prompt :] != expected:
-        sys.exit(f"seed {seed} wrote another text")
+        sys.exit(f"seed {seed} generated a different text")
     return times[0], times[-1]
 
 
 def measure(loaded: Any, visitors: int, tokens: int, expected: list[list[int]]) -> tuple[float, float]:
-    """(tokens per second in total, seconds to the slowest first token)."""
+    """Return the total tokens per second, and the seconds until the slowest first token."""
     with ThreadPoolExecutor(visitors) as pool:
         visits = list(pool.map(lambda seed: visit(loaded, seed, tokens, expected[seed]), range(visitors)))
     return sum(map(len, expected[:visitors])) / max(last for _, last in visits), max(first for first, _ in visits)
@@ -47,7 +47,7 @@ def measure(loaded: Any, visitors: int, tokens: int, expected: list[list[int]]) 
 
 @contextmanager
 def model_of(name: str, replicas: int) -> Any:
-    """Return the model, of this process or of a local cluster with this many replicas, after a first text of each."""
+    """Yield the model, loaded in this process or in a local cluster with this many replicas."""
     from gpt import load_model
     from gpt.inference.cluster import Cluster, ClusterOptions
     from gpt.models.registry import Registry
@@ -86,10 +86,10 @@ def main() -> None:
                     for seed in range(max(args.visitors)):
                         params = SamplingParams(temperature=1.0, seed=seed)
                         expected.append([step.token_id for step in generate(loaded, PROMPT, params, args.tokens)])
-                measure(loaded, max(args.visitors), args.tokens, expected)  # every replica has started
+                measure(loaded, max(args.visitors), args.tokens, expected)  # makes sure that every replica has started
                 for visitors in args.visitors:
                     found.setdefault((visitors, replicas), []).append(measure(loaded, visitors, args.tokens, expected))
-    print("visitors  replicas  tokens/s  of this process  first token, slowest")
+    print("visitors  replicas  tokens/s  vs this process  slowest first token")
     for (visitors, replicas), results in sorted(found.items()):
         rate, first = (statistics.median(values) for values in zip(*results, strict=True))
         own = statistics.median(rate for rate, _ in found[visitors, args.replicas[0]])

@@ -1,11 +1,11 @@
-"""Does a text mention a concept that is turned up, and is it still a text?
+"""Check that texts mention a concept when it is turned up, and still read like texts.
 
     python -m benchmarks.concepts [MODEL]
 
-Of each named concept with words: the share of 16 continuations that mention it, at the strength by which the page turns
-it up and without it, and the loss of the steered texts under the unsteered model. A concept may be offered if at least
-three of four steered texts mention it and at most one of four others, and the loss is below 3.2 nats per token; for
-poems below 4.1, which is what the poems of people cost the model.
+For each named concept with words, prints how many of 16 continuations mention it, at the page's strength and without
+steering, and the loss of the steered texts under the unsteered model. The page may offer a concept if at least three
+quarters of the steered texts mention it, at most a quarter of the others do, and the loss is below 3.2 nats per token.
+For poems the limit is 4.1, the model's loss on poems written by people.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_LOSS, MOST_LOSS_OF = 3.2, {"poems": 4.1}
 
 @dataclass(frozen=True)
 class Measured:
-    """Shares of the texts that mention the concept, with it turned up and without, and the loss of the former."""
+    """Shares of steered and unsteered texts that mention the concept, and the loss of the steered texts."""
 
     mentioned: float
     without: float
@@ -44,7 +44,7 @@ class Measured:
 
 
 def prompts(loaded: LoadedModel) -> Tensor:
-    """(N_TEXTS, PROMPT_TOKENS): how the first texts begin that were held back from the dictionaries."""
+    """Return the beginnings of texts held out from the dictionaries, (N_TEXTS, PROMPT_TOKENS)."""
     assert loaded.concepts is not None
     ids, eot = loaded.concepts.text.long(), loaded.tokenizer.eot_id
     starts = (ids == eot).nonzero()[:, 0] if eot is not None else torch.arange(0, len(ids), PROMPT_TOKENS)
@@ -53,7 +53,7 @@ def prompts(loaded: LoadedModel) -> Tensor:
 
 @torch.inference_mode()
 def continuations(loaded: LoadedModel, edits: Edits | None = None) -> Tensor:
-    """(N_TEXTS, LENGTH): sampled ids after the prompts."""
+    """Sample continuations of the prompts, (N_TEXTS, LENGTH)."""
     model, new = loaded.model, prompts(loaded)
     generator, cache = torch.Generator().manual_seed(SEED), loaded.model.new_cache(len(new))
     written = []
@@ -65,7 +65,7 @@ def continuations(loaded: LoadedModel, edits: Edits | None = None) -> Tensor:
 
 
 def mentioning(loaded: LoadedModel, written: Tensor, words: Sequence[str]) -> float:
-    """Return the share of texts in which a word begins so; in Chinese, which has no spaces, that contain it."""
+    """Return the share of texts in which a word starts with one of these, or, in Chinese, that contain one of them."""
     beginning = r"\b" if all(word.isascii() for word in words) else ""
     pattern = re.compile(f"{beginning}({'|'.join(map(re.escape, words))})", re.IGNORECASE)
     texts = [loaded.tokenizer.decode(ids[: length_of(loaded, ids)].tolist()) for ids in written]
@@ -73,14 +73,14 @@ def mentioning(loaded: LoadedModel, written: Tensor, words: Sequence[str]) -> fl
 
 
 def length_of(loaded: LoadedModel, ids: Tensor) -> int:
-    """Number of tokens before the end of a text."""
+    """Return the number of tokens before the end of the text."""
     ends = (ids == loaded.tokenizer.eot_id).nonzero() if loaded.tokenizer.eot_id is not None else ()
     return int(ends[0]) if len(ends) else len(ids)
 
 
 @torch.inference_mode()
 def loss_of(loaded: LoadedModel, written: Tensor) -> float:
-    """Mean loss of the unsteered model on the texts, in nats per token."""
+    """Return the mean loss of the unsteered model on the texts, in nats per token."""
     idx = torch.cat([prompts(loaded), written], dim=1)
     logits = loaded.model(idx)[:, PROMPT_TOKENS - 1 : -1].float()
     nats = F.cross_entropy(logits.transpose(1, 2), written, reduction="none")
@@ -90,7 +90,7 @@ def loss_of(loaded: LoadedModel, written: Tensor) -> float:
 
 
 def measure(loaded: LoadedModel, concept: NamedConcept, strength: float | None = None) -> Measured:
-    """Measure a concept at a strength, by default at its own."""
+    """Measure a concept at a strength, which defaults to its own."""
     assert loaded.concepts is not None
     strength = concept.strength if strength is None else strength
     steering = loaded.concepts.steering(concept.layer, concept.feature, strength or 0.0)
@@ -103,7 +103,7 @@ def main() -> None:
     """Print a row for each named concept with words."""
     loaded = load_model(sys.argv[1] if len(sys.argv) > 1 else DEFAULT_MODEL)
     assert loaded.concepts is not None, "this model has no concepts"
-    print("| concept | feature | strength | mention it | without | loss | offered |\n|---|---|---|---|---|---|---|")
+    print("| concept | feature | strength | steered | unsteered | loss | passes |\n|---|---|---|---|---|---|---|")
     found = [(each, measure(loaded, each)) for each in loaded.concepts.named if each.words and each.strength]
     for each, row in found:
         place = f"{each.layer}.{each.feature}"

@@ -1,19 +1,22 @@
-"""Tokens per second of a model with random weights, greedy, against other inference engines.
+"""Compare the greedy decoding speed of this app with other inference engines, on a model with random weights.
 
     python benchmarks/decode.py [--shape gpt2] [--rounds 5] [--engines ours-fp32 ours-int8 transformers-fp32 ...]
 
-Each measurement runs in a new process, the engines alternate; medians and the load of the machine are printed. Engines
-whose package is missing are skipped and named: `pip install -r benchmarks/requirements.txt` installs them.
+Each measurement runs in a new process, and the engines take turns. Prints medians, the system load, and the CPU with
+the instruction set that torch uses. Skips engines whose package is missing; install them with
+`pip install -r benchmarks/requirements.txt`. Also skips engines without kernels for the CPU: transformers in bfloat16
+takes minutes without oneDNN's bfloat16.
 
-rate: 128 tokens one by one after a prompt of 32. far: the 64 tokens before position 900, against the first 64 of those.
-together: 16 such texts at once, all their tokens. first: seconds from the prompt to its first token. memory: resident
-bytes beyond the imports after loading and generating, against the bytes of the weights and the cache of 1,024 tokens.
-The CPU and what torch uses of it are printed; engines without kernels for it are left out: bfloat16 of transformers
-without oneDNN's bfloat16 takes minutes. To see what another CPU would do, limit this one for all engines but
-onnxruntime, which cannot be limited: ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2
-CT2_FORCE_CPU_ISA=AVX2.
+rate: tokens per second for 128 tokens after a prompt of 32.
+far: speed of the last 64 tokens before position 900, relative to the first 64 tokens.
+together: total tokens per second for 16 such texts at once.
+first: seconds from the prompt to the first token.
+memory: resident memory after loading and generating, not counting imports, relative to the size of the weights and a
+    cache of 1,024 tokens.
+shape: GPT-2 124M; or SmolLM2 or Qwen3, which only this app and transformers support here.
 
-shape: GPT-2 124M, or that of SmolLM2 or Qwen3, which only this app and transformers read here.
+To simulate an older CPU, restrict all engines (except onnxruntime, which can't be restricted) with
+ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 CT2_FORCE_CPU_ISA=AVX2.
 """
 
 from __future__ import annotations
@@ -36,20 +39,20 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 PROMPT_TOKENS, NEW_TOKENS, FAR_POSITION, FAR_TOKENS, BATCH_SIZE = 32, 128, 900, 64, 16
 CACHED_TOKENS = 1024
-SHAPES = {"gpt2": "gpt2", "smollm2-135m": "SmolLM2-135M", "qwen3-0.6b": "Qwen3-0.6B"}  # and the name of the preset
+SHAPES = {"gpt2": "gpt2", "smollm2-135m": "SmolLM2-135M", "qwen3-0.6b": "Qwen3-0.6B"}  # names of the presets
 WEIGHT_BYTES = {"fp32": 4, "half": 2, "bf16": 2, "int8": 1}
 
 
 @dataclass(frozen=True)
 class Engine:
-    """generate(prompt, count): time of each token. generate_batch(prompts, count): generates all at once."""
+    """`generate(prompt, count)` returns the time of each token. `generate_batch(prompts, count)` generates a batch."""
 
     generate: Callable[[list[int], int], list[float]]
     generate_batch: Callable[[list[list[int]], int], object]
 
 
 def prompt(length: int = PROMPT_TOKENS, seed: int = 0) -> list[int]:
-    """Ids without a pattern, the same in every process."""
+    """Return token ids without a pattern, the same in every process."""
     return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 49_000 for i in range(length)]
 
 
@@ -78,7 +81,7 @@ def transformers(folder: Path, precision: str, device: str) -> Engine:
     options: dict[str, Any] = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
 
     class Clock:
-        """A streamer that records the time of each token; the first call is for the prompt."""
+        """Streamer that records the time of each token. The first call is for the prompt."""
 
         def __init__(self) -> None:
             self.times: list[float] = []
@@ -154,7 +157,7 @@ ENGINES = (
 
 
 def cpu_name() -> str:
-    """Return the model of the CPU, the instructions that torch uses of it, and its number of cores."""
+    """Return the CPU model, the instruction set that torch uses, and the number of cores."""
     import torch
 
     info = Path("/proc/cpuinfo")
@@ -164,7 +167,7 @@ def cpu_name() -> str:
 
 
 def without_kernels(name: str) -> bool:
-    """Whether the CPU has no kernels for an engine, or the engine cannot be limited to those that torch may use."""
+    """Return whether an engine has no kernels for this CPU, or can't be restricted to the instruction set of torch."""
     from gpt.inference.packed_linear import has_bfloat16
 
     is_limited = "ATEN_CPU_CAPABILITY" in os.environ
@@ -172,7 +175,7 @@ def without_kernels(name: str) -> bool:
 
 
 def measure(name: str, folder: Path, device: str, shape: str) -> dict[str, float]:
-    """All figures of one engine, in this process."""
+    """Measure one engine in this process."""
     library, precision = name.split("-")
     if library != "ours":
         __import__(library)
@@ -207,12 +210,12 @@ def rate(times: list[float]) -> float:
 
 
 def resident() -> int:
-    """Bytes of this process in memory."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def prepare_family(folder: Path, shape: str) -> None:
-    """Return a model of another family with random weights, as transformers saves it."""
+    """Save a model of another family with random weights, in the format of transformers."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
@@ -240,7 +243,7 @@ def prepare_family(folder: Path, shape: str) -> None:
 
 
 def prepare(folder: Path, engines: list[str], shape: str) -> None:
-    """Return a model with random weights, in the form of every engine."""
+    """Save a model with random weights in the format of each engine."""
     import torch
 
     from gpt import GPT, PRESETS
@@ -267,10 +270,10 @@ def prepare(folder: Path, engines: list[str], shape: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shape", choices=SHAPES, default="gpt2", help="of the model (gpt2)")
+    parser.add_argument("--shape", choices=SHAPES, default="gpt2", help="model shape (gpt2)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES, metavar="ENGINE")
-    parser.add_argument("--device", default="cpu", help="cuda: ours and transformers, without the memory")
+    parser.add_argument("--device", default="cpu", help="with cuda, only ours and transformers, and no memory figures")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -288,11 +291,11 @@ def main() -> None:
     if args.device != "cpu":
         engines = [name for name in engines if name in ON_GPU]
     if missing:
-        print(f"not installed, left out: {', '.join(sorted(missing))}")
+        print(f"skipped, not installed: {', '.join(sorted(missing))}")
     if args.device == "cpu":
         print(cpu_name())
         if left_out := [name for name in engines if without_kernels(name)]:
-            print(f"no kernels on this CPU, left out: {', '.join(left_out)}")
+            print(f"skipped, no kernels for this CPU: {', '.join(left_out)}")
         engines = [name for name in engines if name not in left_out]
     load = os.getloadavg()[0]  # before any engine runs
     results: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
@@ -304,7 +307,7 @@ def main() -> None:
                 command = [sys.executable, __file__, "--measure", name, *options]
                 output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
                 results[name].append(json.loads(output.splitlines()[-1]))
-    print(f"load of the machine before: {load:.1f}, medians of {args.rounds}")
+    print(f"system load before: {load:.1f}; medians of {args.rounds} rounds")
     print(f"{'engine':20} {'tokens/s':>8} {'far':>6} {'16 together':>12} {'first token':>12} {'memory':>7}")
     for name, runs in results.items():
         all_of = {key: statistics.median(run[key] for run in runs) for key in runs[0]}

@@ -1,15 +1,15 @@
-"""A class: pages that follow a teacher's, and what each step of the teacher costs the server.
+"""Measure what a class costs the server: pages that follow a teacher through a lesson.
 
     python -m benchmarks.follow [--pages 30] [--browsers 2] [--languages en zh]
 
-The app runs in a process of its own, the teacher in a headless Chromium. Of the pages that follow, `--browsers` are
-tabs of Chromium; the others ask as a page does, and draw nothing. The teacher steps through the eight stops of the
-first lesson and back, then lets a text be written.
+The app runs in a separate process, and the teacher in a headless Chromium. `--browsers` of the followers are Chromium
+tabs; the others send the same requests as a page but draw nothing. The teacher steps through the eight stops of the
+first lesson and back, then generates a text.
 
-Printed, without followers and with them: processor time of the server for a stop, and its share of a core while the
-text is written; when the pages had a stop, from the click on (median, and the slowest of all); the bytes of a stop for
-each page; and processor time of the server for each arriving page. Processor time is that of the server alone, so
-others who use the machine change it little; the delays include the time that the server waited for a core.
+Prints, with and without followers: the server's CPU time per stop, its share of a core while the text is generated, the
+delay from the teacher's click until the pages have the stop (median and slowest), the bytes per stop for each page, and
+the server's CPU time for each arriving page. Other users of the machine hardly affect the CPU time, which is the
+server's alone. The delays include the time that the server waits for a core.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from benchmarks.trials.app_process import AppProcess, running_app
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-SETTLE_SECONDS = 4.0  # for which a stop is given time to be drawn and sent
+SETTLE_SECONDS = 4.0  # time for a stop to be drawn and sent
 TOKENS = 60
 
 
 class Followers:
-    """Pages that ask for frames, in a thread of their own.
+    """Followers that request frames, in a separate thread.
 
-    arrivals: time, number of the frame and bytes of each answer, by page.
+    arrivals: For each page, the time, frame number and bytes of each response.
     """
 
     def __init__(self, url: str, code: str, n: int, languages: Sequence[str]) -> None:
@@ -68,19 +68,19 @@ class Followers:
         self._thread.join()
 
     def since(self, began: float) -> tuple[list[float], list[int]]:
-        """Of each page: seconds to the first answer since then, and bytes of all."""
+        """Return the seconds until each page's first response after `began`, and the bytes of all responses."""
         answers = [[each for each in page if each[0] > began] for page in self.arrivals]
         return [page[0][0] - began for page in answers if page], [sum(each[2] for each in page) for page in answers]
 
 
 def processor_seconds(app: AppProcess) -> float:
-    """Processor time of the server since its start."""
+    """Return the server's CPU time since its start."""
     fields = Path(f"/proc/{app.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def teach(app: AppProcess, page: Page, followers: Followers | None) -> str:
-    """Step through the lesson and write a text; a line of the table."""
+    """Step through the lesson, generate a text, and return a line of the table."""
     work, first, slowest, sent = [], [], [], []
     step = page.locator("#class-bar").get_by_role("button", name="Next stop")
     back = page.locator("#class-bar").get_by_role("button", name="Previous stop")
@@ -102,7 +102,7 @@ def teach(app: AppProcess, page: Page, followers: Followers | None) -> str:
     page.wait_for_function("document.querySelector('#stop').disabled === true", timeout=120_000)
     seconds = time.perf_counter() - began
     share = (processor_seconds(app) - before) / seconds
-    line = f"{1000 * statistics.median(work):8.0f} ms  {100 * share:12.0f} %"
+    line = f"{1000 * statistics.median(work):8.0f} ms  {100 * share:13.0f}%"
     if followers is None:
         return line
     delays = f"{statistics.median(first):8.2f} s {max(slowest):8.2f} s"
@@ -138,8 +138,8 @@ def main() -> None:
         code = link.input_value().rpartition("=")[2]
         page.locator("#class-dialog").get_by_role("button", name="Close").click()
         time.sleep(SETTLE_SECONDS)
-        print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
-        print("pages  server, a stop  while writing  they have it (median, slowest)  bytes of a stop")
+        print(f"system load before: {os.getloadavg()[0]:.1f}")
+        print("pages  CPU per stop  while generating  delay (median, slowest)  bytes per stop")
         print(f"    0  {teach(app, page, None)}", flush=True)
         before = processor_seconds(app)
         opened = [open_page(browser, f"{app.url}?follow={code}") for _ in range(args.browsers)]
@@ -148,10 +148,8 @@ def main() -> None:
         followers = Followers(app.url, code, args.pages - args.browsers, args.languages)
         time.sleep(SETTLE_SECONDS)
         print(f"{args.pages:5}  {teach(app, page, followers)}", flush=True)
-        print(f"{1000 * arrival:.0f} ms of the server for each page that arrives in a browser")
-        print(
-            f"memory of the server: {app.resident / 2**20:.0f} MiB; load of the machine after: {os.getloadavg()[0]:.1f}"
-        )
+        print(f"{1000 * arrival:.0f} ms of CPU time for each page that opens in a browser")
+        print(f"server memory: {app.resident / 2**20:.0f} MiB; system load after: {os.getloadavg()[0]:.1f}")
         followers.stop()
         for each in opened:
             assert (

@@ -1,8 +1,8 @@
-"""Tokens per second of `generate` with the bundled model, against transformers with the same weights, both in fp32.
+"""Compare the speed of `generate` with transformers, on the bundled model in fp32.
 
     python benchmarks/generate.py [--rounds 5] [--tokens 128]
 
-Greedy, batch size 1. Each measurement runs in a new process, both alternate; medians are printed.
+Greedy, batch size 1. Each measurement runs in a new process, and the two take turns. Prints medians.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROMPT = "Once upon a time, there was a little girl named Lily. She"
 
 
 def ours(tokens: int, folder: str) -> float:
-    """Tokens per second of gpt.generate."""
+    """Return the tokens per second of `gpt.generate`."""
     from gpt import SamplingParams, generate, get_model
 
     loaded = get_model()
@@ -33,7 +33,7 @@ def ours(tokens: int, folder: str) -> float:
 
 
 def transformers(tokens: int, folder: str) -> float:
-    """Tokens per second of transformers' generate with its cache."""
+    """Return the tokens per second of `generate` in transformers, with its cache."""
     import torch
     from transformers import GPT2LMHeadModel
 
@@ -74,7 +74,7 @@ def main() -> None:
                 command = [sys.executable, __file__, *options]
                 rates[name].append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
     medians = {name: statistics.median(values) for name, values in rates.items()}
-    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    print(f"system load: {os.getloadavg()[0]:.1f}")
     for name, rate in medians.items():
         print(f"{name}: {rate:.0f} tokens/s, {rate / medians['transformers']:.2f} x transformers")
 

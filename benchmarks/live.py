@@ -1,9 +1,9 @@
-"""Training time of a tiny GPT on each task of the Train tab.
+"""Measure how long a tiny GPT trains on each task of the Train tab.
 
     python benchmarks/live.py [TASK ...] [--steps N] [--seed N]
 
-Runs as on the page, in the background on one core. Prints for each task the first evaluated step with an accuracy of
-99 % on test examples, the final accuracy, wall-clock seconds and seconds of processor time.
+Trains in the background on one core, like the page. For each task, prints the first evaluation with at least 99%
+accuracy on test examples, the final accuracy, the wall-clock time and the CPU time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TICK_SECONDS = 0.05
 
 
 def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
-    """One row of the table."""
+    """Train on a task and return a row of the table."""
     recipe = LIVE_RECIPES[name]
     run = LiveRun(TaskDataset(TASKS[name], seed), replace(recipe, steps=steps or recipe.steps, seed=seed))
     clock, processor = time.monotonic(), time.process_time()
@@ -42,7 +42,7 @@ def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
 
 
 def first_good(progress: RunProgress, clock: float, processor: float) -> tuple[int, float, float] | None:
-    """(step, seconds, seconds of the processor) as soon as the goal is reached."""
+    """Return (step, seconds, CPU seconds) once the goal is reached."""
     good = [
         evaluation.step
         for evaluation in progress.evaluations
@@ -57,11 +57,15 @@ def _row(numbers: tuple[int, float, float]) -> tuple[str, ...]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK", choices=[*TASKS, []], help=f"of {', '.join(TASKS)} (all)")
-    parser.add_argument("--steps", type=int, metavar="N", help="updates (as on the page)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the examples and the first weights (0)")
+    parser.add_argument(
+        "tasks", nargs="*", metavar="TASK", choices=[*TASKS, []], help=f"{', '.join(TASKS)} (all)"
+    )
+    parser.add_argument("--steps", type=int, metavar="N", help="number of updates (as on the page)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of examples and initial weights (0)"
+    )
     options = parser.parse_args()
-    columns = ("task", "99 % at step", "seconds", "cpu s", "at the end", "steps", "seconds", "cpu s", "load")
+    columns = ("task", "99% at step", "seconds", "CPU s", "accuracy", "steps", "seconds", "CPU s", "load")
     print("".join(f"{column:>14}" for column in columns))
     for name in options.tasks or TASKS:
         row = (*learn(name, options.steps, options.seed), f"{os.getloadavg()[0]:.1f}")

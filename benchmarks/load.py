@@ -1,13 +1,12 @@
-"""Load test: 1, 8, 32, 64 concurrent visitors stream from the running app through its API.
+"""Load test: concurrent visitors stream texts from the running app through its API.
 
     python -m benchmarks.load [--visitors 1 8 32 64] [--rounds 3] [--tokens 100] [--model NAME] [--precision fp32]
 
-The app runs in a process of its own. All visitors start at the same time, each with another seed. Printed for each
-number of visitors, as medians over the rounds: tokens per second in total and as a multiple of one visitor's, how many
-came with one update, the slowest visitor against the median one, when the first token came (median and 95th
-percentile), streams that were lost, texts that are not those which `generate` alone writes from the same seed, and the
-app's memory after the first round and after the last. About one text in 300 is another: rounding swaps two tokens of
-nearly the same probability, of which one is drawn.
+The app runs in a separate process. All visitors start at the same time, each with a different seed. For each number of
+visitors, prints these medians over the rounds: total tokens per second, also relative to a single visitor; tokens per
+update; speed of the slowest visitor relative to the median; time to the first token (median and 95th percentile); lost
+streams; texts that differ from what `generate` makes of the same seed; and the app's memory after the first and last
+round. About one text in 300 differs, because rounding swaps two tokens with nearly the same probability.
 """
 
 from __future__ import annotations
@@ -41,9 +40,11 @@ class Expected:
 
 @dataclass(frozen=True)
 class Visit:
-    """first, last: seconds from the start to the first and the last update with text; updates: how many came.
+    """What a visitor received.
 
-    is_expected: whether the text is the one that was expected.
+    first, last: Seconds until the first and last update that contained text.
+    updates: Number of updates.
+    is_expected: Whether the text is the expected one.
     """
 
     first: float
@@ -63,12 +64,12 @@ def expect(model: str, precision: str, tokens: int, visitors: int) -> list[Expec
 
 
 def arguments(prompt: str, tokens: int, seed: int) -> list[object]:
-    """Of /generate: temperature 1, no filter, and what it draws by the seed."""
+    """Return arguments for /generate: temperature 1 and no filters."""
     return [prompt, tokens, 1.0, 0, 1.0, 0.0, 1.0, seed, "", "stop", None, None, False]
 
 
 async def visit(client: AsyncClient, url: str, tokens: int, seed: int, expected: Expected) -> Visit | None:
-    """One visitor's stream; None if it was lost."""
+    """Read one visitor's stream. Return None if it was lost."""
     began, times, text, event = time.perf_counter(), [], "", ""
     url = f"{url}gradio_api/call/generate"
     try:
@@ -85,15 +86,15 @@ async def visit(client: AsyncClient, url: str, tokens: int, seed: int, expected:
     except httpx.HTTPError as problem:
         event = repr(problem)
     if event != "complete" or not times:
-        print(f"lost: seed {seed} ended with {event} after {text!r}", file=sys.stderr)
+        print(f"seed {seed} was lost: it ended with {event} after {text!r}", file=sys.stderr)
         return None
     if text != expected.text:
-        print(f"seed {seed} wrote {text!r}, and alone {expected.text!r}", file=sys.stderr)
+        print(f"seed {seed} generated {text!r}, but alone {expected.text!r}", file=sys.stderr)
     return Visit(times[0], times[-1], len(times), expected.tokens, text == expected.text)
 
 
 def visits(url: str, tokens: int, expected: Sequence[Expected]) -> list[Visit | None]:
-    """Concurrent visits, one of each seed from 0 on."""
+    """Run one visit for each expected text, all at the same time."""
 
     async def gather() -> list[Visit | None]:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
@@ -114,9 +115,9 @@ def main() -> None:
     expected = expect(args.model, args.precision, args.tokens, max(args.visitors))
     with running_app("--model", args.model, "--precision", args.precision) as app:
         visits(app.url, args.tokens, expected[:2])
-        print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
-        head = "visitors  tokens/s together  an update  slowest/median  first token (median, 95 %)"
-        print(f"{head}  lost  other  memory, first to last round")
+        print(f"system load before: {os.getloadavg()[0]:.1f}")
+        head = "visitors  total tokens/s    per update  slowest/median  first token (median, 95%)"
+        print(f"{head}  lost  different  memory, first to last round")
         alone = None
         for visitors in args.visitors:
             rounds, memory = [], []

@@ -1,7 +1,7 @@
-"""Time from a checkpoint on disk to its first token: python -m benchmarks.load_model [CHECKPOINT ...]
+"""Measure the time from loading a checkpoint to its first token: python -m benchmarks.load_model [CHECKPOINT ...]
 
-Without arguments: GPT-2 small with random weights, written to a temporary folder in each layout. Every load runs
-in a new process; the time of the imports is printed separately. The files are in the page cache, as after a download.
+Without arguments, writes GPT-2 small with random weights to a temporary folder in each layout. Every load runs in a new
+process, and imports are timed separately. The files are in the page cache, as they are after a download.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ print(imported - start, ready - imported, time.perf_counter() - ready)
 
 
 def measure(checkpoint: Path, rounds: int) -> list[float]:
-    """Seconds to import, to load, to the first token: the minimum over several new processes."""
+    """Return the seconds for imports, loading and the first token, from the fastest of several new processes."""
     rows = []
     for _ in range(rounds):
         command = [sys.executable, "-c", CHILD, str(checkpoint), PROMPT]
@@ -38,7 +38,7 @@ def measure(checkpoint: Path, rounds: int) -> list[float]:
 
 
 def write_gpt2(folder: Path) -> list[Path]:
-    """GPT-2 small with random weights: as Hugging Face has it, and in our format in two precisions."""
+    """Write GPT-2 small with random weights as a Hugging Face folder, and in our format in two precisions."""
     import torch
 
     from gpt.model import GPT
@@ -55,11 +55,11 @@ def write_gpt2(folder: Path) -> list[Path]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoints", type=Path, nargs="*", help="files or folders; default: GPT-2 small, random")
+    parser.add_argument("checkpoints", type=Path, nargs="*", help="files or folders (GPT-2 small with random weights)")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        print(f"{'checkpoint':<20} {'import s':>9} {'load s':>9} {'first token s':>14} {'beyond imports s':>17}")
+        print(f"{'checkpoint':<20} {'import s':>9} {'load s':>9} {'first token s':>14} {'without imports s':>17}")
         for checkpoint in args.checkpoints or write_gpt2(Path(folder)):
             imports, load, first = measure(checkpoint, args.rounds)
             print(f"{checkpoint.name:<20} {imports:>9.2f} {load:>9.2f} {first:>14.2f} {load + first:>17.2f}")

@@ -1,10 +1,10 @@
-"""What it takes until the page answers: its size, its requests, the time, and how much of it jumps.
+"""Measure what the page needs until it responds: size, requests, time and layout shift.
 
     python benchmarks/loading.py [--rounds 5]
 
-Starts the app in this process, and a headless Chromium with an empty cache beside it. The page answers when a letter,
-typed as soon as there is a text box, has changed the prediction below it. Beside it stands the least that gradio
-takes: an empty page with one component of each kind that this one has.
+Starts the app in this process, and a headless Chromium with an empty cache. A letter is typed as soon as the text box
+appears; the page has responded when the prediction changes. For comparison, also measures the minimum that Gradio
+needs: an empty page with one component of each kind used by the app.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.decode import cpu_name
 from components.page import build_app, launch_options
 
 WIDTHS = (390, 1280, 1920)
-SETTLES = 3_000  # ms after the answer, for what loads later
+SETTLES = 3_000  # ms after the response, for everything that loads later
 ANSWER = """() => {
   window.shift = 0;
   new PerformanceObserver((list) => { for (const each of list.getEntries()) window.shift += each.value; })
@@ -54,8 +54,10 @@ COMPONENT = """() => {
 
 
 class Visit:
-    """One visit with an empty cache: seconds until the page answers, and its requests and kilobytes by then; of the
-    empty page in all."""
+    """One visit with an empty cache: seconds until the page responds, and requests and kilobytes up to that moment.
+
+    For the empty page, all requests are counted.
+    """
 
     def __init__(self, browser: Browser, url: str, script: str, width: int) -> None:
         page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
@@ -77,7 +79,7 @@ class Visit:
 
     @staticmethod
     def _began(page: Page) -> float:
-        """Return the start of the visit on the clock of the network's events, in s."""
+        """Return the start of the visit in seconds, on the clock of the network events."""
         metrics = page.context.new_cdp_session(page)
         metrics.send("Performance.enable")
         found = {each["name"]: each["value"] for each in metrics.send("Performance.getMetrics")["metrics"]}
@@ -85,7 +87,7 @@ class Visit:
 
 
 def empty_page(app: gr.Blocks) -> gr.Blocks:
-    """Return a page with one component of each kind that the app has."""
+    """Return a page with one component of each kind used by the app."""
     kinds = {type(block) for block in app.blocks.values() if isinstance(block, Block)}
     with gr.Blocks(analytics_enabled=False) as page:
         gr.Button("ready")
@@ -104,7 +106,7 @@ def main() -> None:
     kinds = Counter(each["type"] for each in config["components"])
     print(cpu_name())
     n_components, n_events = sum(kinds.values()) - kinds["api"], len(config["dependencies"])
-    print(f"{n_components} components, {kinds['api']} parameters of endpoints, {n_events} events")
+    print(f"{n_components} components, {kinds['api']} endpoint parameters, {n_events} events")
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     _, empty, _ = empty_page(app).launch(prevent_thread_lock=True, quiet=True, ssr_mode=False)
     with sync_playwright() as playwright:

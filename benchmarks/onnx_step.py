@@ -1,4 +1,4 @@
-"""GPT-2 as an ONNX graph of one step with past keys and values, for onnxruntime."""
+"""Export GPT-2 for onnxruntime, as an ONNX graph of one step with past keys and values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from gpt import GPT
 
 
 class Step(nn.Module):
-    """ids (1, T), past keys and values (n_layer, nh, S, hs) -> logits of the last (vocab_size,), both longer by T."""
+    """One step: ids (1, T) and past keys and values (n_layer, nh, S, hs) to logits of the last position (vocab_size,)
+    and keys and values with T more positions."""
 
     def __init__(self, model: GPT) -> None:
         super().__init__()
@@ -38,7 +39,7 @@ class Step(nn.Module):
 
 
 def export(model: GPT, path: Path, *, int8: bool = False) -> None:
-    """Write the graph; int8: with its products quantised dynamically, per channel."""
+    """Write the graph. With int8, its matrix products are quantised dynamically, per channel."""
     shape = (model.config.n_layer, model.config.n_head, 3, model.config.head_size)
     past = torch.zeros(shape), torch.zeros(shape)
     axes = {"ids": {1: "count"}, "past_k": {2: "past"}, "past_v": {2: "past"}}

@@ -1,7 +1,6 @@
-"""Differences from reference implementations, as a table for docs/benchmarks.md: python -m benchmarks.parity
+"""Compare the model with reference implementations, for docs/benchmarks.md: python -m benchmarks.parity
 
-The weights are random, nothing is downloaded. The second column is the reference implementation, the last the largest
-absolute difference.
+All weights are random, and nothing is downloaded. Prints the largest absolute difference of each comparison.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ SHAPES = {
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: quantity, reference, model, largest absolute difference."""
+    """One comparison: the quantity, the reference, the model and the largest absolute difference."""
 
     what: str
     against: str
@@ -46,10 +45,10 @@ def max_diff(a: Tensor, b: Tensor) -> float:
 
 
 def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iterator[Row]:
-    """Read a checkpoint written by transformers, and compare all results on some tokens."""
+    """Load a checkpoint written by transformers and compare all results on some tokens."""
     config = GPT2Config(**shape, attn_implementation="eager", bos_token_id=0, eos_token_id=0)
     reference = GPT2LMHeadModel(config).eval()
-    for key, parameter in reference.named_parameters():  # biases and norms too, which are initialised to 0 and 1
+    for key, parameter in reference.named_parameters():  # including biases and norms, which are initialised to 0 and 1
         torch.nn.init.normal_(parameter, float("ln_" in key and key.endswith("weight")), 0.05)
     reference.save_pretrained(folder)
     model = open_checkpoint(folder).build()
@@ -77,7 +76,7 @@ def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iter
 
 
 def against_reference_models(folder: Path) -> Iterator[Row]:
-    """Read state dicts of the reference models, and compare the logits."""
+    """Load the state dicts of the reference models and compare the logits."""
     for name, original in {"nanoGPT": NanoGPT(), "minGPT": MinGPT(), "the book's GPTModel": BookGPT()}.items():
         randomized(original)
         torch.save(original.state_dict(), folder / "model.pt")
@@ -92,7 +91,7 @@ def against_reference_models(folder: Path) -> Iterator[Row]:
 
 
 def against_families() -> Iterator[Row]:
-    """Every case of tests/parity/family_models.py: the largest difference of each family."""
+    """Compare every case in tests/parity/family_models.py and yield the largest difference of each family."""
     idx = torch.randint(61, (2, 40))
     for family, cases in OPTIONS.items():
         pairs = [family_twins(family, name) for name in cases]
@@ -105,7 +104,7 @@ def main() -> None:
     torch.manual_seed(0)
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    print("| what | against | model | largest difference |\n|---|---|---|---|")
+    print("| quantity | reference | model | largest difference |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         for number, (name, shape) in enumerate(SHAPES.items()):
             for row in against_transformers(name, shape, Path(folder) / str(number)):

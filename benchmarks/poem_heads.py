@@ -1,10 +1,10 @@
-"""Which heads of a model of poems count, look at the character above, and look for the rhyme; and what is lost without.
+"""Find the heads of a poem model that count characters, look at the character above and look for the rhyme.
 
     python -m benchmarks.poem_heads POEMS --model FOLDER [--poems 48]
 
-POEMS is the file that the model was trained on (`python -m gpt.training.poems`). It reads held-back poems of eight
-verses of five characters, without their titles, so that all have the same places. `pip install -r
-benchmarks/requirements.txt` installs pypinyin.
+Also measures what the poems lose without each head. POEMS is the training file of the model, see
+`python -m gpt.training.poems`. The model reads held-out poems with eight verses of five characters, without titles, so
+that all poems have the same positions. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from gpt.training.poems import Poem
 from gpt.training.recipe import RECIPE_PRESETS
 
 VERSE, VERSES = 5, 8
-LINE = 2 * VERSE + 3  # two verses, their marks, the line feed
-BEST = 2  # heads of a kind
+LINE = 2 * VERSE + 3  # two verses, their punctuation and a line feed
+BEST = 2  # heads listed by each criterion
 
 
 @dataclass(frozen=True)
 class Places:
-    """Positions in a poem that begins after end-of-text. Each of a character is that of the character itself.
+    """Positions of characters in a poem that begins after end-of-text.
 
-    marks: of the marks that end verses. above: (character of a second verse, the one above it in the first). ends: of
-    the rhyming characters, those of the even verses.
+    marks: Punctuation at the end of the verses.
+    above: Pairs of a character in a second verse and the character above it in the first verse.
+    ends: Rhyming characters at the end of the even verses.
     """
 
     marks: list[int]
@@ -48,7 +49,7 @@ class Places:
 
 
 def read_poems(loaded: LoadedModel, texts: Iterable[str], n: int) -> Tensor:
-    """(n, T) ids of poems of the form, after end-of-text."""
+    """Return the ids of poems with this form, after end-of-text, (n, T)."""
     poems = (Poem("", Poem.of_text(text).couplets) for text in texts)
     formed = [poem for poem in poems if poem.is_regulated and [len(v) for v in poem.verses] == [VERSE] * VERSES]
     encode, first = loaded.tokenizer.encode, loaded.tokenizer.eot_id
@@ -56,7 +57,7 @@ def read_poems(loaded: LoadedModel, texts: Iterable[str], n: int) -> Tensor:
 
 
 class Measures:
-    """What is measured of predictions: (n, T, vocab_size) logits -> a number."""
+    """Measures of predictions, each a function of logits (n, T, vocab_size)."""
 
     def __init__(self, loaded: LoadedModel, ids: Tensor) -> None:
         self.ids, self.places = ids, Places.of_form()
@@ -65,17 +66,17 @@ class Measures:
         self.groups = torch.tensor([-1 if group is None else group for group in groups])
 
     def counting(self, logits: Tensor) -> float:
-        """Return the mean probability of the mark that ends a verse, where it stands."""
+        """Return the mean probability of the punctuation that ends a verse."""
         return self._probability(logits, self.places.marks)
 
     def parallel(self, logits: Tensor) -> float:
-        """Return the mean loss, in nats, of the characters of second verses."""
+        """Return the mean loss of the characters in second verses, in nats."""
         at = [position for position, _ in self.places.above]
         log_p = logits[:, [p - 1 for p in at]].log_softmax(-1)
         return -log_p.gather(-1, self.ids[:, at, None]).mean().item()
 
     def rhyming(self, logits: Tensor) -> float:
-        """Return the mean probability of a character that rhymes with the first rhyme, at the three others."""
+        """Return the mean probability of a character that rhymes with the first rhyme, at the three later rhymes."""
         first, *others = self.places.ends
         p = logits[:, [at - 1 for at in others]].softmax(-1)
         wanted = self.groups[self.ids[:, first]]
@@ -90,7 +91,7 @@ class Measures:
 
 
 def attention(trace: Trace, pairs: list[tuple[int, int]]) -> Tensor:
-    """(n_layer, n_head): the mean weight of the pairs of positions, query and key."""
+    """Return the mean attention weight over pairs of query and key positions, (n_layer, n_head)."""
     queries, keys = map(list, zip(*pairs, strict=True))
     return torch.stack([layer.attn_weights[:, :, queries, keys].mean(dim=(0, 2)) for layer in trace.layers])
 
@@ -99,14 +100,14 @@ Head = tuple[int, int]  # layer, head
 
 
 def found(weights: Tensor, left: dict[Head, float], whole: float) -> list[Head]:
-    """Return the heads without which a measure changes most, and those that look most where they should."""
+    """Return the heads whose removal changes a measure most, and those that attend most to the right positions."""
     changed = sorted(left, key=lambda head: abs(left[head] - whole), reverse=True)[:BEST]
     look = sorted(left, key=lambda head: float(weights[head]), reverse=True)[:BEST]
     return list(dict.fromkeys(changed + look))
 
 
 def form_of(poems: list[Poem]) -> tuple[float, float]:
-    """Return the share of poems that are regulated, and of the even verses of those that rhyme."""
+    """Return the share of regulated poems, and the share of their even verses that rhyme."""
     regular = [poem for poem in poems if poem.is_regulated]
     return len(regular) / len(poems), mean([rhyming(poem) for poem in regular])
 
@@ -116,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", metavar="POEMS")
     parser.add_argument("--model", required=True, metavar="FOLDER")
-    parser.add_argument("--poems", type=int, default=48, help="that are read, and that are written without a head")
+    parser.add_argument("--poems", type=int, default=48, help="poems to read, and to generate without each head")
     options = parser.parse_args()
     loaded, recipe = load_model(options.model), RECIPE_PRESETS["poems"]
     _, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
@@ -125,15 +126,16 @@ def main() -> None:
     places, heads = measures.places, product(range(config.n_layer), range(config.n_head))
     whole = measures.all(loaded.model(ids, trace=trace))
     left = {head: measures.all(loaded.model(ids, edits=Edits(head_scale={head: 0.0}))) for head in heads}
-    wanted = {  # pairs of positions, query and key: a prediction is made one position before its character
-        "probability of a mark": [(mark - 1, mark - 1 - VERSE) for mark in places.marks[1:]],
+    wanted = {  # (query, key) positions; the query is one position before the predicted character
+        "probability of punctuation": [(mark - 1, mark - 1 - VERSE) for mark in places.marks[1:]],
         "loss of second verses": [(second - 1, first) for second, first in places.above],
         "probability of a rhyme": [(b - 1, a) for b in places.ends for a in places.ends if a < b],
     }
     print(
-        f"{len(ids)} poems read, {options.poems} written. A head looks at the mark before, the character above, rhymes"
+        f"{len(ids)} poems read, {options.poems} generated per head. Heads should attend to the previous punctuation, "
+        "the character above, or earlier rhymes."
     )
-    print("| measure | head | its weight there | whole | without it | regulated without it | rhymes without it |")
+    print("| measure | head | attention there | all heads | without it | regulated without it | rhyming without it |")
     print("|---|---|---|---|---|---|---|")
     for i, (name, pairs) in enumerate(wanted.items()):
         weights = attention(trace, pairs)

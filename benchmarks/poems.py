@@ -1,10 +1,10 @@
-"""What a model of poems writes, beside its corpus: form, rhyme, tones, pairs of numerals, copied verses.
+"""Compare the poems of a model with its corpus: form, rhyme, tones, paired numerals and copied verses.
 
     python -m benchmarks.poems POEMS --model FOLDER [--poems 500]
 
-POEMS is the file that the model was trained on (`python -m gpt.training.poems`). Poems are written from nothing at
-temperature 0.8. Rhyme and tones are those of modern Mandarin, which has lost the entering tone: figures to compare, not
-verdicts on a verse. `pip install -r benchmarks/requirements.txt` installs pypinyin.
+POEMS is the training file of the model, see `python -m gpt.training.poems`. The model writes its poems without a
+prompt, at temperature 0.8. Rhyme and tones follow modern Mandarin, which has lost the entering tone, so the figures
+are useful for comparisons but don't judge a single verse. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gpt.training.poems import Poem
 from gpt.training.recipe import RECIPE_PRESETS
 
 AT_ONCE, MAX_TOKENS = 32, 100
-# The fourteen rhymes of 中华新韵 (2005), by the finals of pinyin.
+# The fourteen rhyme groups of 中华新韵 (2005), given by their pinyin finals.
 RHYMES = (
     *("a ia ua", "o e uo", "ie ve", "ai uai", "ei uei", "ao iao", "ou iou", "an ian uan van", "en in uen vn"),
     *("ang iang uang", "eng ing ueng ong iong", "i er v", "-i", "u"),
@@ -37,7 +37,7 @@ NUMERALS = frozenset("一二两三四五六七八九十百千万双孤独半")
 
 
 def rhyme(character: str) -> int | None:
-    """Return the number of a character's rhyme among RHYMES, None if it is not read."""
+    """Return the index of a character's rhyme group in RHYMES, or None if it has no reading."""
     final = pinyin(character, style=Style.FINALS, strict=True)[0][0]
     initial = pinyin(character, style=Style.INITIALS, strict=False)[0][0]
     if final == "i" and initial in {"zh", "ch", "sh", "r", "z", "c", "s"}:
@@ -46,18 +46,18 @@ def rhyme(character: str) -> int | None:
 
 
 def is_level(character: str) -> bool:
-    """Return whether a character's modern tone is the first or the second."""
+    """Return whether a character has the first or second tone in modern Mandarin."""
     return pinyin(character, style=Style.TONE3, neutral_tone_with_five=True)[0][0][-1:] in {"1", "2"}
 
 
 def rhyming(poem: Poem) -> float:
-    """Share of the even-numbered verses that end in the most frequent of their rhymes."""
+    """Return the share of even verses that end in their most frequent rhyme."""
     ends = Counter(rhyme(verse[-1]) for verse in poem.verses[1::2])
     return ends.most_common(1)[0][1] / ends.total()
 
 
 def couplets(poem: Poem) -> list[tuple[str, str]]:
-    """Return the pairs of verses that should be parallel: of eight verses, the third to the sixth."""
+    """Return the pairs of verses that should be parallel: in eight verses, the third to the sixth."""
     pairs = list(pairwise(poem.verses))[::2]
     return pairs[1:3] if len(poem.verses) == 8 else []
 
@@ -67,7 +67,7 @@ def mean(values: Sequence[float | bool]) -> float:
 
 
 def row(name: str, poems: Sequence[Poem], known: frozenset[str]) -> str:
-    """Return a row of the table: the figures of some poems."""
+    """Return a row of the table with the figures of some poems."""
     regular = [poem for poem in poems if poem.is_regulated]
     pairs = [pair for poem in regular for pair in couplets(poem)]
     tones = [is_level(a[i]) != is_level(b[i]) for a, b in pairs for i in range(1, len(a), 2)]
@@ -86,7 +86,7 @@ def row(name: str, poems: Sequence[Poem], known: frozenset[str]) -> str:
 
 
 def shuffled(poems: Sequence[Poem]) -> list[Poem]:
-    """Poems of the same forms, each verse drawn from all that have its length."""
+    """Return poems of the same forms, with each verse drawn at random from all verses of its length."""
     rng, verses = random.Random(0), defaultdict[int, list[str]](list)
     for poem in poems:
         for verse in poem.verses:
@@ -96,7 +96,7 @@ def shuffled(poems: Sequence[Poem]) -> list[Poem]:
 
 
 def written(loaded: LoadedModel, n: int, temperature: float, edits: Edits | None = None) -> list[Poem]:
-    """Poems of a model, written from nothing, with the seeds 0 to n - 1."""
+    """Generate poems without a prompt, with seeds 0 to n - 1."""
 
     def poem(seed: int) -> Poem:
         steps = generate(loaded, "", SamplingParams(temperature=temperature, seed=seed), MAX_TOKENS, edits=edits)
@@ -117,14 +117,14 @@ def main() -> None:
     recipe = RECIPE_PRESETS["poems"]
     training, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
-    print(f"{len(held_back):,} poems held back: {score.loss / math.log(2):.3f} bits per character of the vocabulary")
+    print(f"{len(held_back):,} held-out poems: {score.loss / math.log(2):.3f} bits per character of the vocabulary")
     known = frozenset(verse for text in training for verse in Poem.of_text(text).verses)
     print("| poems | number | regulated | even verses rhyme | tones opposed | numerals paired | verses copied |")
     print("|---|---|---|---|---|---|---|")
     poems = [Poem.of_text(text) for text in held_back]
-    print(row("held back", poems, known))
-    print(row("held back, verses shuffled", shuffled(poems), known))
-    print(row("written", written(loaded, options.poems, options.temperature), known))
+    print(row("held out", poems, known))
+    print(row("held out, verses shuffled", shuffled(poems), known))
+    print(row("generated", written(loaded, options.poems, options.temperature), known))
 
 
 if __name__ == "__main__":

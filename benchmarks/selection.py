@@ -1,9 +1,9 @@
-"""Time from a click on another head, layer or token until its picture is on the screen.
+"""Measure the time from a click on another head, layer or token until its picture is on the screen.
 
     python benchmarks/selection.py [--rounds 9] [--model NAME]
 
-Starts the app in this process and a headless Chromium beside it; the page measures from the click
-to the second frame after the picture's sentence has changed. The drawing time of the server is printed as well.
+Starts the app in this process, and a headless Chromium. The page measures the time from the click to the second frame
+after the picture's caption has changed. Also prints the server's drawing time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FLOW, STAGES, NEURONS = (f"{name} figcaption .gb-says" for name in ("#flow", "#s
 
 
 def clicks() -> Iterator[tuple[str, str, list[str], str]]:
-    """(part of the tab, what is clicked, two selectors to alternate, selector of the sentence that changes)."""
+    """Yield (inner tab, what is clicked, two selectors to alternate, selector of the caption that changes)."""
 
     def head(widget: str, number: int) -> str:
         return f"{widget} .gb-picks-heads button:nth-of-type({number})"
@@ -60,11 +60,11 @@ def clicks() -> Iterator[tuple[str, str, list[str], str]]:
 
 
 def measure(page: Page, selectors: list[str], watched: str, rounds: int) -> list[float]:
-    """Milliseconds from each click to its picture; the first two warm up."""
+    """Return the milliseconds from each click to its picture, without the first two clicks."""
     found = []
     for number in range(rounds + 2):
         found.append(page.evaluate(CLICK, [selectors[number % 2], watched]))
-        page.wait_for_timeout(300)  # until the other views are drawn
+        page.wait_for_timeout(300)  # let the other views finish drawing
     return found[2:]
 
 
@@ -98,9 +98,9 @@ def main() -> None:
             computing.clear()
             took = measure(page, selectors, watched, args.rounds)
             server = statistics.median(computing)
-            print(f"{part}, {what}: {statistics.median(took):.0f} ms, of them {server:.0f} ms drawing", flush=True)
+            print(f"{part}, {what}: {statistics.median(took):.0f} ms, including {server:.0f} ms of drawing", flush=True)
         browser.close()
-    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    print(f"system load: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

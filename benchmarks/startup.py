@@ -1,8 +1,8 @@
-"""Time from `python app.py` to the first page, against importing torch and gradio.
+"""Compare the time from `python app.py` to the first page with the time to import torch and gradio.
 
     python benchmarks/startup.py [--rounds 5]
 
-Each start is a new process, both kinds alternate; medians and their ratio are printed.
+Each measurement runs in a new process, and the two take turns. Prints the medians and their ratio.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ ROOT = Path(__file__).parent.parent
 
 
 def imports() -> float:
-    """Seconds of a process that imports torch and gradio and ends."""
+    """Return the seconds taken by a process that only imports torch and gradio."""
     began = time.perf_counter()
     subprocess.run([sys.executable, "-c", "import torch, gradio"], check=True)
     return time.perf_counter() - began
 
 
 def page() -> float:
-    """Seconds from starting app.py to the first page it serves."""
+    """Return the seconds from starting app.py to the first page it serves."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -48,10 +48,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    imports(), page()  # files into the disk cache
+    imports(), page()  # read all files into the disk cache
     times = [(imports(), page()) for _ in range(rounds)]
     alone, ready = (statistics.median(column) for column in zip(*times, strict=True))
-    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
+    print(f"system load: {os.getloadavg()[0]:.1f}")
     print(f"import torch, gradio: {alone:.2f} s; app.py to page: {ready:.2f} s; ratio {ready / alone:.2f}")
 
 

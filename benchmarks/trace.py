@@ -1,10 +1,10 @@
-"""Time of a traced forward pass relative to a plain one, ours and transformers'.
+"""Compare the time of forward passes with and without tracing, in this app and in transformers.
 
     python benchmarks/trace.py [--rounds 5] [--tokens 256 1024] [--threads N]
 
-The shape of GPT-2 small with random weights, float32, one text. Each library runs in its own
-process, in which plain and traced passes alternate. Ratios of the medians are printed, of wall-clock time and of
-processor time, which depends less on other work on the machine.
+Uses one text and GPT-2 small with random weights in float32. Each library runs in its own process, where plain and
+traced passes take turns. Prints ratios of the medians for wall-clock time and for CPU time, which depends less on
+other work on the machine.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ ForwardPass = Callable[[torch.Tensor], object]
 
 
 def ours(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
-    """Return the plain pass over ids (1, T), and the traced one."""
+    """Return functions that run a plain and a traced pass over ids (1, T)."""
     model = GPT(config).eval()
-    pack(model, "fp32")  # as a loaded model is
+    pack(model, "fp32")  # as in a loaded model
     return model, lambda idx: model(idx, trace=Trace())
 
 
 def transformers(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
-    """Return the plain pass, and the one with output_attentions."""
+    """Return functions that run a plain pass, and a pass with `output_attentions`."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     shape = GPT2Config(
@@ -46,7 +46,7 @@ def transformers(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
         n_embd=config.n_embd,
         n_layer=config.n_layer,
         n_head=config.n_head,
-        attn_implementation="eager",  # the only one of transformers that gives weights
+        attn_implementation="eager",  # the only implementation that returns weights
     )
     traced = GPT2LMHeadModel(shape).eval()
     shape.attn_implementation = "sdpa"
@@ -60,7 +60,7 @@ def transformers(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
 
 @torch.inference_mode()
 def seconds(run: Callable[[torch.Tensor], object], idx: torch.Tensor) -> tuple[float, float]:
-    """Wall-clock and processor time of one pass."""
+    """Return the wall-clock and CPU time of one pass."""
     began, used = time.perf_counter(), time.process_time()
     run(idx)
     return time.perf_counter() - began, time.process_time() - used
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--measure", choices=sorted(MODELS), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if not args.measure:
-        print(f"{args.threads} threads; load of the machine {os.getloadavg()[0]:.1f}", flush=True)
+        print(f"{args.threads} threads; system load {os.getloadavg()[0]:.1f}", flush=True)
         for name in MODELS:
             subprocess.run([sys.executable, __file__, *sys.argv[1:], "--measure", name], check=True)
         return
@@ -89,7 +89,7 @@ def main() -> None:
         )
         print(
             f"{n} tokens, {args.measure}: {1000 * wall:.0f} ms; traced {traced_wall / wall:.2f} x, "
-            f"processor time {traced_used / used:.2f} x",
+            f"CPU time {traced_used / used:.2f} x",
             flush=True,
         )
 

@@ -1,9 +1,9 @@
-"""What the app stands: many visitors, cut connections, junk, scripts, bad checkpoints, kill -9, long texts.
+"""Load and failure tests: many visitors, cut connections, fuzzing, scripts, broken checkpoints, kill -9, long texts.
 
     python -m benchmarks.trial [--scale 1.0] [TRIAL ...]
 
-Prints a row for each trial, and what failed. The exit code is 1 if anything did. A tenth of it (--scale 0.1) is what
-tests/trial runs.
+Prints a row for each trial, and every failure. The exit code is 1 if anything failed. tests/trial runs a tenth of it
+(--scale 0.1).
 """
 
 from __future__ import annotations
@@ -27,14 +27,12 @@ TRIALS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trials", nargs="*", metavar="TRIAL", choices=[*TRIALS, []], help=f"{', '.join(TRIALS)} (all)")
     parser.add_argument(
-        "trials", nargs="*", metavar="TRIAL", choices=[*TRIALS, []], help=f"of {', '.join(TRIALS)} (all)"
+        "--scale", type=float, default=1.0, metavar="X", help="fraction of the full test (1.0)"
     )
-    parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="share of the full figures (1.0)")
     options = parser.parse_args()
-    print(
-        "| what | how often | result | failed | seconds | load of the machine |\n|---|---|---|---|---|---|", flush=True
-    )
+    print("| test | count | result | failed | seconds | system load |\n|---|---|---|---|---|---|", flush=True)
     failures = 0
     for name in options.trials or TRIALS:
         began, result = time.monotonic(), TRIALS[name](options.scale)

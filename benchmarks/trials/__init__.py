@@ -1,1 +1,1 @@
-"""What the app must stand, each a function of a scale (1: the figures of docs/benchmarks.md) that returns a Result."""
+"""Load and failure tests. Each is a function of a scale (1 gives the figures in docs/benchmarks.md)."""

@@ -1,4 +1,4 @@
-"""The running app in a process of its own, and the result of a trial."""
+"""The app running in a separate process, and the result of a trial."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 TRACEBACK = "Traceback (most recent call last)"
-SECONDS = 300.0  # that anything may take on a busy machine
+SECONDS = 300.0  # timeout that is long enough for a busy machine
 
 
 @dataclass(frozen=True)
 class Result:
-    """n: how often it was tried; failures: what went wrong; said: what was measured."""
+    """Result of a trial.
+
+    n: Number of attempts.
+    failures: What went wrong.
+    said: What was measured.
+    """
 
     name: str
     n: int
@@ -33,7 +38,11 @@ class Result:
 
 @dataclass(frozen=True)
 class AppProcess:
-    """url: ends with /; errors: the file of the standard error."""
+    """A running app.
+
+    url: Address of the app, with a trailing slash.
+    errors: File with its standard error.
+    """
 
     process: subprocess.Popen[str]
     url: str
@@ -41,7 +50,7 @@ class AppProcess:
 
     @property
     def resident(self) -> int:
-        """Bytes in memory."""
+        """Resident memory in bytes."""
         pages = Path(f"/proc/{self.process.pid}/statm").read_text(encoding="utf-8").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
@@ -57,18 +66,18 @@ class AppProcess:
         return self.errors.read_text(encoding="utf-8", errors="replace")
 
     def metric(self, name: str) -> float:
-        """Return the sum over all labels of a metric."""
+        """Return a metric, summed over all labels."""
         text = httpx.get(f"{self.url}metrics", timeout=SECONDS).text
         return sum(map(float, re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, flags=re.MULTILINE)))
 
     def n_texts(self) -> int:
-        """How many texts are being generated or wait."""
+        """Return the number of texts that are being generated or waiting."""
         return int(self.metric("glassbox_texts_running") + self.metric("glassbox_texts_waiting"))
 
 
 @contextmanager
 def running_app(*options: str, **environment: str) -> Iterator[AppProcess]:
-    """Run the app with these command line options until the block ends."""
+    """Run the app with these command-line options until the block ends."""
     with tempfile.TemporaryDirectory() as folder:
         app = start_app(Path(folder), *options, **environment)
         try:
@@ -79,7 +88,10 @@ def running_app(*options: str, **environment: str) -> Iterator[AppProcess]:
 
 
 def start_app(folder: Path, *options: str, port: int | None = None, **environment: str) -> AppProcess:
-    """Start the app and wait until it is ready. Raises RuntimeError if it does not get there. folder: for its log."""
+    """Start the app and wait until it is ready. Raise RuntimeError if it fails to start.
+
+    folder: Folder for the log.
+    """
     errors, port = folder / "errors", port or free_port()
     with errors.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
@@ -104,7 +116,7 @@ def free_port() -> int:
 
 
 def seconds_until(done: object, limit: float = SECONDS) -> float:
-    """Seconds until `done()` is true; infinity after `limit`."""
+    """Return the seconds until `done()` is true, or infinity after `limit` seconds."""
     began = time.monotonic()
     while not done():  # type: ignore[operator]
         if time.monotonic() - began > limit:

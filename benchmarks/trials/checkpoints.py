@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged, contradict themselves, or attack who opens them."""
+"""Checkpoints that are damaged, contradictory or malicious."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHAPE = GPTConfig(vocab_size=261, block_size=8, n_layer=1, n_head=2, n_embd=8)
 
 
 class Touch:
-    """Creates a file when it is unpickled."""
+    """An object that creates a file when it is unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -40,7 +40,7 @@ class Touch:
 
 
 def checkpoints(scale: float = 1.0) -> Result:
-    """40 bad checkpoints: none is loaded, runs code, takes over 10 s or 2 GB."""
+    """Open 40 broken checkpoints: none may load, run code, or take more than 10 s or 2 GB."""
     failures, slowest, most = list[str](), 0.0, 0
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["benchmarks.trials.checkpoints"])
@@ -56,7 +56,7 @@ def checkpoints(scale: float = 1.0) -> Result:
                 sentence, seconds, n_bytes = receive.recv()
             except EOFError:
                 process.join()
-                failures.append(f"{name} ended the process with {process.exitcode}")
+                failures.append(f"{name} ended the process with exit code {process.exitcode}")
                 continue
             process.join()
             slowest, most = max(slowest, seconds), max(most, n_bytes)
@@ -65,13 +65,13 @@ def checkpoints(scale: float = 1.0) -> Result:
             elif sentence.startswith("!") or seconds > MAX_SECONDS or n_bytes > MAX_BYTES:
                 failures.append(f"{name}: {sentence}, {seconds:.1f} s, {n_bytes / 1e9:.1f} GB")
         if marker.exists():
-            failures.append("code of a checkpoint ran")
-    said = f"{len(names) - len(failures)} refused in a sentence, in {slowest:.1f} s and {most / 1e9:.1f} GB at most"
-    return Result("bad checkpoints", len(names), tuple(failures), said)
+            failures.append("code in a checkpoint was executed")
+    said = f"{len(names) - len(failures)} refused with a message, within {slowest:.1f} s and {most / 1e9:.1f} GB"
+    return Result("broken checkpoints", len(names), tuple(failures), said)
 
 
 def open_checkpoint(path: Path, send: Any) -> None:
-    """Load a checkpoint and send (sentence of the refusal or None, seconds, highest number of bytes in memory)."""
+    """Load a checkpoint and send (error message or None, seconds, peak memory in bytes)."""
     began, sentence = time.monotonic(), None
     try:
         load_model(path, device="cpu")
@@ -83,7 +83,7 @@ def open_checkpoint(path: Path, send: Any) -> None:
 
 
 def bad_checkpoints(folder: Path, marker: Path) -> Iterator[str]:
-    """Write them below a folder; yields the name of each."""
+    """Write the checkpoints into a folder and yield their names."""
     for write in (_pickles, _safetensors, _zips, _folders, _cut):
         for name, content in write(marker):
             target = folder / name

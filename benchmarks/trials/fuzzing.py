@@ -1,4 +1,4 @@
-"""Calls with random values: to every event of the page, to the endpoints, and bodies that are no calls."""
+"""Random calls: page events and endpoints with random values, and malformed request bodies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 
 from benchmarks.trials.app_process import SECONDS, AppProcess, Result, running_app
 
-SESSIONS, PARALLEL = 6, 12  # sessions of the page, and callers, who share them
+SESSIONS, PARALLEL = 6, 12  # page sessions, and the callers that share them
 JUNK = [None, True, -1, 0, 3, 0.5, 1e308, 10**30, "", "\ud800", "\0", "<b>", "a" * 5000, [], {}, [[0, 1]], {"a": [1]}]
 TEXTS = ["Once upon a time", "The dog ran to the", "你好", "", '{"text": "a", "edited": 1e15}', "1 2 3", "0.5"]
 KEYS = (
@@ -55,7 +55,7 @@ ROUTES = ("queue/join", "call/generate", "call/v2/loss", "run/tokenize", "cancel
 
 
 class Fuzzer:
-    """Random calls of one app; what went wrong is in `failures`."""
+    """Makes random calls to an app and collects what goes wrong in `failures`."""
 
     def __init__(self, app: AppProcess) -> None:
         self.app, self.failures, self.kinds = app, list[str](), Counter[str]()
@@ -70,7 +70,7 @@ class Fuzzer:
                 self._join(client, {"fn_index": self._arrive, "data": [session, "", "en"]}, "arrive")
 
     def run(self, numbers: range) -> None:
-        """Return the calls of these numbers."""
+        """Make the calls with these numbers."""
         with httpx.Client(timeout=SECONDS) as client:
             for number in numbers:
                 chance = random.Random(number)
@@ -125,7 +125,7 @@ class Fuzzer:
         return answer
 
     def _join(self, client: httpx.Client, body: dict[str, Any], name: str) -> None:
-        """Raise an event of the page and read its answers to their end."""
+        """Send an event of the page and read its stream to the end."""
         session = secrets.token_hex(5)
         answer = self._post(
             client, "queue/join", json.dumps(body | {"session_hash": session}).encode(), "application/json"
@@ -158,7 +158,7 @@ class Fuzzer:
 
 
 def fuzz(scale: float = 1.0) -> Result:
-    """5,000 random calls: no traceback, no status of 500, every stream ends."""
+    """Make 5,000 random calls: no traceback, no status 500, and every stream ends."""
     n = round(5000 * scale)
     with running_app() as app:
         fuzzer = Fuzzer(app)
@@ -166,9 +166,9 @@ def fuzz(scale: float = 1.0) -> Result:
             list(pool.map(fuzzer.run, (range(first, n, PARALLEL) for first in range(PARALLEL))))
         tracebacks = app.n_tracebacks
         if tracebacks:
-            fuzzer.failures.append(f"{tracebacks} tracebacks, the first: {app.first_traceback()}")
+            fuzzer.failures.append(f"{tracebacks} tracebacks; the first: {app.first_traceback()}")
         if app.process.poll() is not None:
-            fuzzer.failures.append(f"the app has ended with {app.process.returncode}")
+            fuzzer.failures.append(f"the app exited with code {app.process.returncode}")
     dead = sum("dead stream" in failure for failure in fuzzer.failures)
     kinds = ", ".join(f"{count} of {kind}" for kind, count in sorted(fuzzer.kinds.items()))
     return Result("fuzzed calls", n, tuple(fuzzer.failures), f"{tracebacks} tracebacks, {dead} dead streams ({kinds})")

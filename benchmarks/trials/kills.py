@@ -1,4 +1,4 @@
-"""`kill -9` in the middle of a download, of a training, of writing a model and of writing a text."""
+"""`kill -9` in the middle of a download, a training run, a save and a text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ while True:
 
 
 class HalfHandler(Handler):
-    """Sends half of the weights, then waits until the test lets it go on."""
+    """Sends half of the weights, then waits until the test lets it continue."""
 
     server: HalfHub
 
@@ -69,7 +69,7 @@ class HalfHub(Hub):
 
 
 def kills(scale: float = 1.0) -> Result:
-    """Ten times each: what is started next is ready, and has what was whole before."""
+    """Kill each process ten times: the next one starts cleanly and finds everything that was complete."""
     n, failures = max(1, round(10 * scale)), list[str]()
     for trial in (download, training, saving, writing):
         for number in range(n):
@@ -79,7 +79,7 @@ def kills(scale: float = 1.0) -> Result:
                 except (AssertionError, RuntimeError, ValueError, OSError) as problem:
                     failures.append(f"{trial.__name__} {number}: {problem}")
     said = f"{4 * n - len(failures)} clean starts"
-    return Result("kill -9 while downloading, training, saving, writing", 4 * n, tuple(failures), said)
+    return Result("kill -9 while downloading, training, saving, generating", 4 * n, tuple(failures), said)
 
 
 def download(folder: Path, chance: random.Random) -> None:
@@ -108,14 +108,14 @@ def download(folder: Path, chance: random.Random) -> None:
         hub.may_end.set()
         with running_app("--model", REPO, **environment) as app:
             engines = httpx.get(f"{app.url}healthz", timeout=SECONDS).json()["engines"]
-        assert engines.get(REPO), f"after it the app runs {engines}"
+        assert engines.get(REPO), f"after the restart, the app runs {engines}"
     finally:
         hub.shutdown()
         hub.server_close()
 
 
 def training(folder: Path, chance: random.Random) -> None:
-    """Kill a training after it has saved its state, and resume it."""
+    """Kill a training run after it has saved its state, and resume it."""
     (folder / "text.txt").write_text("the cat sat on the mat. a dog ran. " * 200, encoding="utf-8")
     command = [
         sys.executable,
@@ -141,7 +141,7 @@ def training(folder: Path, chance: random.Random) -> None:
 
 
 def saving(folder: Path, chance: random.Random) -> None:
-    """A program that saves one model over another is killed: either is there, or a sentence says what is damaged."""
+    """Kill a program that replaces a saved model: either model is intact, or loading reports the damage."""
     bundled = load_model(BUNDLED, device="cpu")
     config = GPTConfig(vocab_size=bundled.tokenizer.n_vocab, block_size=64, n_layer=2, n_head=2, n_embd=64)
     for seed, name in enumerate(("one", "other")):
@@ -156,17 +156,17 @@ def saving(folder: Path, chance: random.Random) -> None:
     kill(writer)
     try:
         found = load_model(folder / "saved", device="cpu").model.state_dict()
-    except GPTError as problem:  # it was killed between the files of one model and those of the other
+    except GPTError as problem:  # killed after some of the files had been replaced
         if problem.key != "checkpoint.checksum":
             raise
         return
     wanted = [load_model(folder / name, device="cpu").model.state_dict() for name in ("one", "other")]
     same = [all(torch.equal(found[name], other[name]) for name in found) for other in wanted]
-    assert any(same), "what is there is neither of the two models"
+    assert any(same), "the saved model is neither of the two"
 
 
 def writing(folder: Path, chance: random.Random) -> None:
-    """Kill the app while it writes texts, and restart it at the same port."""
+    """Kill the app while it generates a text, and restart it on the same port."""
     app = start_app(folder, "--no-mcp")
     with stream(app, 0, 200) as lines:
         assert next(lines) == "event: generating"
@@ -174,7 +174,7 @@ def writing(folder: Path, chance: random.Random) -> None:
     again = start_app(folder, "--no-mcp", port=httpx.URL(app.url).port)
     try:
         with stream(again, 0, 8) as lines:
-            assert "event: complete" in lines, "no text after it"
+            assert "event: complete" in lines, "no text after the restart"
     finally:
         again.process.terminate()
         again.process.wait()

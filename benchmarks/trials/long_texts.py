@@ -1,10 +1,10 @@
-"""Long texts of more and more visitors: what they take in memory while they generate together, and after it.
+"""Measure memory while more and more visitors generate long texts together, and afterwards.
 
     python -m benchmarks.trials.long_texts MODEL TOKENS VISITORS
 
-Prints a JSON list. For 1, 2, 3, 5, ... visitors it has [bytes of their texts' activations and of their keys and values
-once more, most bytes that the process grew by], and the last pair is that after all texts have ended: of their
-activations alone.
+Prints a JSON list of pairs [bytes needed, bytes by which the process grew at most], for 1, 2, 3, 5, ... visitors. Bytes
+needed are the texts' activations plus a second copy of keys and values. The last pair, measured after all texts have
+ended, counts only the activations.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from gpt.models.memory import limit_arenas, read_fields, return_free_memory
 from gpt.models.sources import BUNDLED
 from gpt.tokenizer import gpt2_tokenizer
 
-TEXTS = {"bundled": 240, "gpt2-shape": 900}  # tokens of each text of a model
-STEPS = 3  # that the texts take together when another has come: the first of them may be alone
-COUNTS = (1, 2, 3, 5, 9, 17)  # visitors when it is measured, and then all
-OTHER_BYTES = 2**24  # by which a process may grow besides, and
-VISITOR_BYTES = 2**20  # for the thread and the tokens of each visitor
+TEXTS = {"bundled": 240, "gpt2-shape": 900}  # tokens per text for each model
+STEPS = 3  # steps that all texts take together after new ones have joined; in the first, a text may be alone
+COUNTS = (1, 2, 3, 5, 9, 17)  # numbers of visitors to measure, before all of them
+OTHER_BYTES = 2**24  # additional memory allowed for the process
+VISITOR_BYTES = 2**20  # additional memory allowed per visitor, for the thread and tokens
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def long_texts(scale: float = 1.0) -> Result:
-    """32 visitors come one after the other: memory is at most that of their texts, and of keys and values once more."""
+    """Let 32 visitors join one by one: memory stays within their activations plus a second copy of keys and values."""
     n, failures, said = max(5, round(32 * scale)), list[str](), list[str]()
     for model, tokens in TEXTS.items():
         command = [sys.executable, "-m", "benchmarks.trials.long_texts", model, str(tokens), str(n)]
         *joined, ended = json.loads(subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout)
         for needed, grown in (*joined, ended):
             if grown > 1.1 * needed + OTHER_BYTES + n * VISITOR_BYTES:
-                failures.append(f"{model}: {grown / 2**20:.0f} MiB where {needed / 2**20:.0f} are needed")
+                failures.append(f"{model}: {grown / 2**20:.0f} MiB, but only {needed / 2**20:.0f} MiB are needed")
         (needed, grown), after = joined[-1], ended[1]
-        sizes = f"{grown / 2**20:.0f} MiB for {needed / 2**20:.0f} needed, {after / 2**20:.0f} after it"
-        said.append(f"{tokens} tokens each of {model}: {sizes}")
+        sizes = f"{grown / 2**20:.0f} MiB used, {needed / 2**20:.0f} MiB needed, {after / 2**20:.0f} MiB afterwards"
+        said.append(f"{model}, {tokens} tokens each: {sizes}")
     return Result("long texts at once", n * len(TEXTS), tuple(failures), "; ".join(said))
 
 
 def main(name: str, tokens: int, visitors: int) -> None:
-    """Measure in this process."""
+    """Measure one model in this process and print the pairs."""
     limit_arenas()  # like the app
     loaded = load_model(BUNDLED, device="cpu") if name == "bundled" else gpt2_shape()
     config = loaded.model.config
-    copied = 4 * config.n_layer * 2 * config.kv_heads * config.head_size  # bytes of a position
+    copied = 4 * config.n_layer * 2 * config.kv_heads * config.head_size  # bytes per position
     kept = copied + 4 * (config.n_layer * config.n_head * config.head_size + config.n_embd)
     counts = [*(count for count in COUNTS if count < visitors), visitors]
     n_first = tokens - STEPS * len(counts)
@@ -71,7 +71,7 @@ def main(name: str, tokens: int, visitors: int) -> None:
 
             list(pool.map(write_one, texts))
 
-        write([Generation(loaded, [1, 2]) for _ in range(visitors)])  # what every first pass takes
+        write([Generation(loaded, [1, 2]) for _ in range(visitors)])  # allocates what every first pass needs
         Generation(loaded, [1] * n_first).read()
         for _ in range(2):
             loaded.engine.trim()
@@ -91,7 +91,7 @@ def main(name: str, tokens: int, visitors: int) -> None:
 
 
 def gpt2_shape() -> LoadedModel:
-    """GPT-2 small with random weights."""
+    """Return GPT-2 small with random weights."""
     config = GPTConfig(vocab_size=50_257, block_size=1024, n_layer=12, n_head=12, n_embd=768)
     model = GPT(config, generator=torch.Generator().manual_seed(0)).eval()
     pack(model, "fp32")
@@ -100,10 +100,10 @@ def gpt2_shape() -> LoadedModel:
 
 
 def peak(call: Callable[[], object]) -> int:
-    """Most bytes of this process in memory during a call."""
+    """Return the peak memory of this process during a call, in bytes."""
     gc.collect()
     return_free_memory()
-    CLEAR.write_text("5")  # forget the peak before
+    CLEAR.write_text("5")  # reset the peak
     call()
     return 1024 * read_fields(STATUS)["VmHWM"]
 

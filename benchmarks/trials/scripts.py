@@ -1,4 +1,4 @@
-"""Texts that would run as a script where a page took them for HTML, through every door that shows a text again."""
+"""Texts that would run as scripts if the page inserted them as HTML, entered everywhere the page shows a text again."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ INIT = "window.n_ran = 0; window.ran = () => { window.n_ran += 1; };"
 
 
 def scripts(scale: float = 1.0) -> Result:
-    """40 texts through each door: none runs."""
+    """Enter 40 texts in every way: none may run."""
     texts, failures, passed = TEXTS[:: max(1, round(1 / scale))], list[str](), list[int]()
     with running_app("--no-mcp") as app, sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)))
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         expect.set_options(timeout=SECONDS * 1000)
         for text in texts:
-            page = browser.new_page()  # of a new visitor
+            page = browser.new_page()  # a new visitor
             page.set_default_timeout(SECONDS * 1000)
             page.add_init_script(INIT)
             for door in (by_link, by_typing, by_loss, by_compare, by_model, by_file):
@@ -79,12 +79,12 @@ def scripts(scale: float = 1.0) -> Result:
                     break
             page.close()
         browser.close()
-    said = f"{len(passed)} visits through link, box, loss, comparison, model and file, {len(failures)} run"
-    return Result("texts that are scripts", len(texts), tuple(failures), said)
+    said = f"{len(passed)} visits through link, text box, loss, comparison, model and file; {len(failures)} scripts ran"
+    return Result("texts containing scripts", len(texts), tuple(failures), said)
 
 
 RAN = """async () => {
-  await fetch(location.href);  // what an image asked for was answered before
+  await fetch(location.href);  // requests of images have been answered by now
   await new Promise(requestAnimationFrame);
   return window.n_ran || document.querySelectorAll("img[src='x']").length;
 }"""
@@ -109,7 +109,7 @@ def by_loss(page: Page, url: str, text: str, folder: Path) -> None:
     """Type the text into the Loss tab."""
     page.get_by_role("tab", name="Lab", exact=True).click()
     page.get_by_role("tab", name="Loss", exact=True).click()
-    expect(page.locator("#loss-strip .gb-strip")).to_contain_text("Once")  # the tab has opened with its example
+    expect(page.locator("#loss-strip .gb-strip")).to_contain_text("Once")  # the tab opens with an example
     page.locator("#loss-text textarea").fill(text)
     page.locator("#loss-text textarea").press("Control+Enter")
     expect(page.locator("#loss-strip .gb-strip")).to_contain_text(text)

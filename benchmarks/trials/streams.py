@@ -1,4 +1,4 @@
-"""Many visitors at once, many texts one after another, connections that are cut."""
+"""Many visitors at once, many texts one after another, and connections that are cut."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from benchmarks.trials.app_process import SECONDS, AppProcess, Result, running_a
 PROMPT = "Once upon a time"
 GROUP = 50  # connections that are cut together
 PARALLEL = 16
-RETURNED_SECONDS = 31.0  # after which the app has given freed memory back
+RETURNED_SECONDS = 31.0  # time after which the app has returned freed memory
 CLIENT = httpx.Client(timeout=SECONDS, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
 
 
 def visitors(scale: float = 1.0) -> Result:
-    """200 visitors at once, 100 tokens each: nearly every text is that which its seed writes alone."""
+    """Let 200 visitors generate 100 tokens each at once: nearly all texts are the same as when generated alone."""
     n = round(200 * scale)
     with running_app("--no-mcp") as app:
         arrived = [one for one in visits(app.url, 100, expect("stories", "fp32", 100, n)) if one]
     lost, others = n - len(arrived), sum(not one.is_expected for one in arrived)
     failures = ["lost"] * lost
     if others > 1 + 0.01 * n:
-        failures.append(f"{others} texts are others than alone")
+        failures.append(f"{others} texts differ from those generated alone")
     first = sorted(one.first for one in arrived)
-    at = f"first token: median {first[len(first) // 2]:.1f} s, 95 % {first[int(0.95 * (len(first) - 1))]:.1f} s"
-    return Result("visitors at once, 100 tokens each", n, tuple(failures), f"{lost} lost, {others} other texts; {at}")
+    at = f"first token: median {first[len(first) // 2]:.1f} s, 95% {first[int(0.95 * (len(first) - 1))]:.1f} s"
+    return Result("visitors at once, 100 tokens each", n, tuple(failures), f"{lost} lost, {others} texts differ; {at}")
 
 
 def generations(scale: float = 1.0) -> Result:
-    """10,000 texts of 8 tokens: the memory after a tenth of them stays."""
+    """Generate 10,000 texts of 8 tokens: memory doesn't grow after the first tenth."""
     n, failures = round(10_000 * scale), list[str]()
     memory: list[int] = []  # after each tenth
 
@@ -53,13 +53,13 @@ def generations(scale: float = 1.0) -> Result:
             memory.append(app.resident)
     lost, growth = len(failures), max(memory) / memory[0] - 1
     if scale >= 1 and growth > 0.05:  # the first thousand fill caches
-        failures.append(f"the memory grew by {growth:.1%}")
+        failures.append(f"memory grew by {growth:.1%}")
     tenths = ", ".join(f"{each / 2**20:.0f}" for each in memory)
     return Result("texts one after another", n, tuple(failures), f"{lost} lost; MiB after each tenth: {tenths}")
 
 
 def cuts(scale: float = 1.0) -> Result:
-    """1,000 connections that are cut in the middle of a text of 240 tokens: every seat is free again."""
+    """Cut 1,000 connections in the middle of a text of 240 tokens: every slot becomes free again."""
     n, failures, slowest = round(1000 * scale), [], 0.0
 
     def cut(seed: int) -> None:
@@ -74,13 +74,13 @@ def cuts(scale: float = 1.0) -> Result:
             slowest = max(slowest, seconds_until(lambda: app.n_texts() == 0))
             wasted = app.metric("glassbox_tokens_total") - tokens
             if wasted > GROUP * 120:
-                failures.append(f"{wasted:.0f} tokens were generated for nobody")
-    return Result("connections cut in the middle", n, tuple(failures), f"every seat free {slowest:.2f} s later at most")
+                failures.append(f"{wasted:.0f} tokens were generated after the cut")
+    return Result("connections cut in the middle", n, tuple(failures), f"every slot was free within {slowest:.2f} s")
 
 
 @contextmanager
 def stream(app: AppProcess, seed: int, tokens: int) -> Iterator[Iterator[str]]:
-    """Return the lines of a text's stream; leaving the block cuts the connection."""
+    """Yield the lines of a text's stream; leaving the block cuts the connection."""
     url, visitor = f"{app.url}gradio_api/call/generate", f"visitor{threading.get_ident()}"
     body = json.dumps({"data": arguments(PROMPT, tokens, seed), "session_hash": visitor})
     event = CLIENT.post(url, content=body, headers={"Content-Type": "application/json"}).json()["event_id"]
