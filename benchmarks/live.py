@@ -57,13 +57,9 @@ def _row(numbers: tuple[int, float, float]) -> tuple[str, ...]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "tasks", nargs="*", metavar="TASK", choices=[*TASKS, []], help=f"{', '.join(TASKS)} (all)"
-    )
+    parser.add_argument("tasks", nargs="*", metavar="TASK", choices=[*TASKS, []], help=f"{', '.join(TASKS)} (all)")
     parser.add_argument("--steps", type=int, metavar="N", help="number of updates (as on the page)")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="seed of examples and initial weights (0)"
-    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of examples and initial weights (0)")
     options = parser.parse_args()
     columns = ("task", "99% at step", "seconds", "CPU s", "accuracy", "steps", "seconds", "CPU s", "load")
     print("".join(f"{column:>14}" for column in columns))

@@ -4,7 +4,8 @@
 
 POEMS is the training file of the model, see `python -m gpt.training.poems`. The model writes its poems without a
 prompt, at temperature 0.8. Rhyme and tones follow modern Mandarin, which has lost the entering tone, so the figures
-are useful for comparisons but don't judge a single verse. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
+are useful for comparisons but don't judge a single verse. Install pypinyin with
+`pip install -r benchmarks/requirements.txt`.
 """
 
 from __future__ import annotations

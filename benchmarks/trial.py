@@ -28,9 +28,7 @@ TRIALS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trials", nargs="*", metavar="TRIAL", choices=[*TRIALS, []], help=f"{', '.join(TRIALS)} (all)")
-    parser.add_argument(
-        "--scale", type=float, default=1.0, metavar="X", help="fraction of the full test (1.0)"
-    )
+    parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="fraction of the full test (1.0)")
     options = parser.parse_args()
     print("| test | count | result | failed | seconds | system load |\n|---|---|---|---|---|---|", flush=True)
     failures = 0

@@ -1,7 +1,7 @@
 """Deploy the app as a Space: python deploy/space.py OWNER/NAME [--hardware zero-a10g] [--options="--model gpt2"]
 
-It creates the Space unless it is there, sets its options, and uploads what the app needs in one commit. The token is
-that of `hf auth login`, or HF_TOKEN.
+Creates the Space if necessary, sets its options, and uploads the app's files in one commit. Log in with `hf auth login`
+first, or set HF_TOKEN.
 """
 
 from __future__ import annotations
@@ -23,39 +23,39 @@ from huggingface_hub.utils import disable_progress_bars, filter_repo_objects
 ROOT = Path(__file__).parent.parent
 FILES = ["app.py", "requirements.txt", "README.md", "LICENSE", "gpt/**/*", "components/**/*"]
 NOT_FILES = ["*__pycache__*", "*.pyc", "*.pyi", "*/.*"]
-MAX_FILE_BYTES = 10_000_000  # beyond which the hub asks for another kind of storage
-STORAGE = "/data"  # where a bucket is mounted
-# The bases include the error of the client's HTTP library.
+MAX_FILE_BYTES = 10_000_000  # the hub requires another kind of storage for larger files
+STORAGE = "/data"  # mount point of a bucket
+# The bases include the errors of the client's HTTP library.
 NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)
 
 
 def main() -> int:
-    """Deploy; 1 with a sentence if that cannot be."""
+    """Deploy the app. Print an error and return 1 if that fails."""
     arguments = parse_arguments()
     try:
         url = deploy(arguments)
     except (HFValidationError, ValueError) as problem:
         return refuse(str(problem))
     except LocalTokenNotFoundError:
-        return refuse("there is no token: log in with `hf auth login`, or set HF_TOKEN")
+        return refuse("no token found: log in with `hf auth login`, or set HF_TOKEN")
     except RepositoryNotFoundError:
-        return refuse(f"{arguments.repo_id} is not there, or the token may not see it")
+        return refuse(f"{arguments.repo_id} doesn't exist, or the token has no access to it")
     except HfHubHTTPError as problem:
         return refuse(reason(problem, arguments.repo_id))
     except NETWORK_ERRORS as problem:
-        return refuse(f"the hub cannot be reached: {problem}")
-    print(f"Deployed to {url}. The Space builds now.")
+        return refuse(f"the hub is unreachable: {problem}")
+    print(f"Deployed to {url}. The Space is now building.")
     return 0
 
 
 def deploy(arguments: argparse.Namespace) -> str:
-    """Create the Space unless it is there, set its options and upload the app; the address of the Space.
+    """Create the Space if necessary, set its options, upload the app, and return the address of the Space.
 
-    Options come first: each change would restart a Space that runs.
+    Sets options first, because each change restarts a running Space.
     """
     names = files_of_app()
     api, repo_id = HfApi(), arguments.repo_id
-    api.whoami()  # an invalid token is told before anything is changed
+    api.whoami()  # reports an invalid token before anything is changed
     url = api.create_repo(
         repo_id, repo_type="space", space_sdk="gradio", private=arguments.private or None, exist_ok=True
     )
@@ -76,30 +76,30 @@ def deploy(arguments: argparse.Namespace) -> str:
         *(CommitOperationAdd(name, ROOT / name) for name in names),
         *(CommitOperationDelete(name) for name in sorted(there.difference(names))),
     ]
-    # Not by upload_folder, which makes several commits of many files: the Space would build each.
+    # upload_folder would split many files into several commits, and the Space would build each of them.
     api.create_commit(repo_id, operations, repo_type="space", commit_message=arguments.message)
     return str(url)
 
 
 def files_of_app() -> list[str]:
-    """The files that the app needs, by their paths from here. Raises ValueError if one is too large to be committed."""
+    """Return the paths of the app's files, relative to the repository. Raise ValueError if a file is too large."""
     paths = (path for top in FILES for path in ROOT.glob(top) if path.is_file())
     names = sorted(
         filter_repo_objects((path.relative_to(ROOT).as_posix() for path in paths), ignore_patterns=NOT_FILES)
     )
     for name in names:
         if (size := (ROOT / name).stat().st_size) > MAX_FILE_BYTES:
-            raise ValueError(f"{name} has {size:,} bytes, and a file may have {MAX_FILE_BYTES:,}")
+            raise ValueError(f"{name} has {size:,} bytes, but the limit is {MAX_FILE_BYTES:,}")
     return names
 
 
 def reason(problem: HfHubHTTPError, repo_id: str) -> str:
-    """Why the hub has refused, as a sentence."""
+    """Return a sentence that explains why the hub refused the request."""
     status = problem.response.status_code
     if status == 401:
-        return "the hub does not know the token: log in again with `hf auth login`, or set HF_TOKEN"
+        return "the hub rejected the token: log in again with `hf auth login`, or set HF_TOKEN"
     if status == 403:
-        return f"the token may not write to {repo_id}: it needs the role write"
+        return f"the token has no write access to {repo_id}: it needs the role write"
     said = problem.server_message or problem.response.reason_phrase
     return f"the hub answered with status {status}: {said}"
 
@@ -110,40 +110,40 @@ def refuse(sentence: str) -> int:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description="Deploy the app as a Space on the Hugging Face hub.")
     parser.add_argument("repo_id", metavar="OWNER/NAME")
-    parser.add_argument("--private", action="store_true", help="of a new Space: only its owner can open it")
+    parser.add_argument("--private", action="store_true", help="let only the owner open a new Space")
     parser.add_argument(
         "--hardware",
         choices=[each.value for each in SpaceHardware],
-        help="zero-a10g is ZeroGPU; a new Space has cpu-basic",
+        help="hardware of the Space, such as zero-a10g for ZeroGPU (cpu-basic for a new Space)",
         metavar="NAME",
     )
     parser.add_argument(
-        "--options", metavar="TEXT", help='of app.py, such as --options="--model gpt2 --precision int8"'
+        "--options", metavar="TEXT", help='options of app.py, such as --options="--model gpt2 --precision int8"'
     )
     bucket_help = f"keep downloaded models in this bucket, which is mounted at {STORAGE}"
     parser.add_argument("--bucket", metavar="OWNER/NAME", help=bucket_help)
     parser.add_argument(
         "--variable", nargs="+", type=variable, default=[], metavar="NAME=VALUE", help="environment variables"
     )
-    secret_help = "environment variables that are hidden; their values are those of this environment"
+    secret_help = "hidden environment variables; their values are taken from this environment"
     parser.add_argument("--secret", nargs="+", type=secret, default=[], metavar="NAME", help=secret_help)
-    parser.add_argument("--message", default="Deploy", help="of the commit")
+    parser.add_argument("--message", default="Deploy", help="commit message (Deploy)")
     return parser.parse_args()
 
 
 def variable(text: str) -> tuple[str, str]:
-    """A variable and its value."""
+    """Parse NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not (name.isidentifier() and equals):
-        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, not {text!r}")
+        raise argparse.ArgumentTypeError(f"must be NAME=VALUE, got {text!r}")
     return name, value
 
 
 def secret(name: str) -> str:
-    """A variable of this environment."""
+    """Check that a variable is set in this environment."""
     if name not in os.environ:
         raise argparse.ArgumentTypeError(f"{name} is not set in this environment")
     return name

@@ -1,4 +1,4 @@
-"""The documentation site: pip install -r docs/requirements.txt && sphinx-build -W docs build/site"""
+"""Sphinx configuration: pip install -r docs/requirements.txt && sphinx-build -W docs build/site"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ suppress_warnings = ["myst.header"]
 
 
 def adapt(app: Sphinx, name: str, source: list[str]) -> None:
-    """Begin the first page with README.md, without the header for the hub; links to files outside docs/ become text."""
+    """Use README.md without the Space's header as the first page, and turn links to files outside docs/ into text."""
     if name == "index":
         readme = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
         readme = re.sub(r"\]\((?!https?:|docs/|#)", "](../", readme).replace("](docs/", "](")
@@ -39,7 +39,7 @@ def adapt(app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def list_names(app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Show lines of a docstring such as "layer: its number" as a list; indented sections are napoleon's."""
+    """Format docstring lines such as "layer: Index of the layer." as a list. Napoleon handles indented sections."""
     shown: list[str] = []
     is_item = False
     for line in lines:

@@ -1,10 +1,9 @@
-"""Take the README's pictures from the running app.
+"""Take the README's pictures of the running app.
 
     python docs/pictures.py [--chromium PROGRAM] [--stills]
 
-Starts the app in this process and a headless Chromium beside it, and writes docs/glassbox.webp (typing, then the film
-at several times its speed), docs/playground.png, docs/inside.png and docs/why.png. Needs the packages of
-requirements-dev.txt.
+Starts the app in this process, and a headless Chromium. Writes docs/glassbox.webp (typing, then the film at several
+times its speed), docs/playground.png, docs/inside.png and docs/why.png. Needs the packages in requirements-dev.txt.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-backgroun
 SIZE: ViewportSize = {"width": 960, "height": 640}
 STILL: ViewportSize = {"width": 1280, "height": 800}
 STORY = "prompt=Lily+had+a+cat.+One+day,+the+cat+ran+away.+Lily+looked+for+her&text="
-STILLS = {  # address and what it must show
+STILLS = {  # address, and an element to wait for
     "playground": ("", "#hide-main:not([disabled])"),
     "inside": (f"?tab=inside&{STORY}", "#flow [data-part=stack]"),
     "why": (f"?tab=why&{STORY}", "#why-flow path"),
@@ -37,17 +36,17 @@ STILLS = {  # address and what it must show
 MAX_BYTES = 3_000_000
 QUALITY = 70
 TYPED = "The little dog was sad. He"
-N_TAKEN = 2  # predicted tokens that are accepted with the right arrow
-KEY_MS, TAKEN_MS, MOVING_MS, REST_MS = 70, 700, 90, 900  # how long a frame is shown
-SETTLES_MS = 600  # after a key
+N_TAKEN = 2  # predicted tokens to accept with the right arrow key
+KEY_MS, TAKEN_MS, MOVING_MS, REST_MS = 70, 700, 90, 900  # durations of frames
+SETTLES_MS = 600  # waiting time after a key
 STEPS = 9  # frames per beat
-LEFT_OUT = {"ending", "add", "neurons"}  # beats that would make the moving picture too long
+LEFT_OUT = {"ending", "add", "neurons"}  # beats to skip, so that the animation isn't too long
 
-Frames = list[tuple[Image.Image, int]]  # each with its duration in ms
+Frames = list[tuple[Image.Image, int]]  # images with their durations in ms
 
 
 def shot(page: Page) -> Image.Image:
-    """Return a picture of the window."""
+    """Take a screenshot of the window."""
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 
@@ -73,7 +72,7 @@ def typing(page: Page, url: str) -> Frames:
 
 
 def film(page: Page) -> Frames:
-    """Play the film of that text, except the beats LEFT_OUT."""
+    """Play the film of the typed text, without the beats in LEFT_OUT."""
     page.locator("#open-film").click()
     page.locator(".gb-filming").wait_for()
     page.locator(".gb-film-play").click()
@@ -102,7 +101,7 @@ def stills(page: Page, url: str) -> None:
 
 
 def moving(page: Page, url: str) -> None:
-    """Write the moving picture."""
+    """Write the animation."""
     (first, shown), *others = [*typing(page, url), *film(page)]
     path = FOLDER / "glassbox.webp"
     durations = [shown, *(each for _, each in others)]
@@ -116,7 +115,7 @@ def moving(page: Page, url: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--chromium", default=os.environ.get("CHROMIUM") or shutil.which("chromium"))
-    parser.add_argument("--stills", action="store_true", help="take only the pictures that don't move")
+    parser.add_argument("--stills", action="store_true", help="take only the still pictures")
     args = parser.parse_args()
     _, url, _ = build_app().launch(prevent_thread_lock=True, quiet=True, **launch_options())
     with sync_playwright() as playwright:

@@ -1,6 +1,6 @@
 """Fine-tune a model on a text: python -m examples.fine_tune TEXT_FILE OUT_FOLDER [--model NAME] [--steps N]
 
-The folder opens with `python app.py --model OUT_FOLDER`, or by its files in the page.
+Open the result with `python app.py --model OUT_FOLDER`, or choose its files in the page.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from gpt import load_model, save_model
 
 
 def fine_tune(text: str, out: Path, *, model: str = "stories", steps: int = 100, batch_size: int = 8) -> list[float]:
-    """Train all weights of a model on a text and save it; the loss of every step, in nats per token."""
+    """Train all weights of a model on a text, save it, and return the loss of every step in nats per token."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FileExistsError(f"{out} exists already: choose a new folder")
+        raise FileExistsError(f"{out} already exists: choose a new folder")
     loaded = load_model(model, trainable=True)
     ids = torch.tensor(loaded.tokenizer.encode(text), device=loaded.device)
     length = min(loaded.model.config.block_size, len(ids) - 1, 128)

@@ -210,9 +210,9 @@ def test_a_token_that_is_missing_unknown_or_read_only_is_one_sentence(hub, deplo
     hub.may_write = False
     hub.files = {}
     read_only = deploy()
-    assert missing.stderr == f"{refused}there is no token: log in with `hf auth login`, or set HF_TOKEN\n"
-    assert unknown.stderr.startswith(f"{refused}the hub does not know the token")
-    assert read_only.stderr == f"{refused}the token may not write to {SPACE}: it needs the role write\n"
+    assert missing.stderr == f"{refused}no token found: log in with `hf auth login`, or set HF_TOKEN\n"
+    assert unknown.stderr.startswith(f"{refused}the hub rejected the token")
+    assert read_only.stderr == f"{refused}the token has no write access to {SPACE}: it needs the role write\n"
     assert {each.returncode for each in (missing, unknown, read_only)} == {1}
     assert hub.settings == []
 
@@ -220,13 +220,13 @@ def test_a_token_that_is_missing_unknown_or_read_only_is_one_sentence(hub, deplo
 def test_a_hub_that_cannot_be_reached_is_one_sentence(deploy):
     done = deploy(HF_ENDPOINT=f"http://127.0.0.1:{free_ports(1)[0]}")
     assert done.returncode == 1
-    assert re.fullmatch(r"The Space could not be deployed: the hub cannot be reached: .+\n", done.stderr)
+    assert re.fullmatch(r"The Space could not be deployed: the hub is unreachable: .+\n", done.stderr)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--variable", "A"], "must be NAME=VALUE, not 'A'"),
+        (["--variable", "A"], "must be NAME=VALUE, got 'A'"),
         (["--secret", "NOT_SET_HERE"], "NOT_SET_HERE is not set in this environment"),
         (["--hardware", "abacus"], "invalid choice: 'abacus'"),
     ],
