@@ -58,7 +58,7 @@ TABLE = (
         "sessions",
         f"{IDLE_SECONDS / 60:g} minutes without an event",
         f"{MAX_SESSIONS:,}, and {format_bytes(MAX_SESSION_BYTES)}",
-        "the session that has been idle longest is closed; its page restores the text",
+        "the session that has been idle the longest is closed; its page restores the text",
     ),
     Limit(
         "texts being generated",
@@ -71,7 +71,7 @@ TABLE = (
     Limit(
         "events",
         "",
-        f"{MAX_CONCURRENT_EVENTS} per kind at once, {MAX_MODEL_EVENTS} that run a model, {MAX_WAITING_EVENTS} waiting",
+        f"{MAX_CONCURRENT_EVENTS} of each kind at once, {MAX_MODEL_EVENTS} running a model, {MAX_WAITING_EVENTS} waiting",
         "the event waits; when the queue is full, it is refused",
     ),
     Limit("analyses", "1", f"{MAX_CONCURRENT_ANALYSES} at once", "the analysis waits"),
@@ -80,13 +80,13 @@ TABLE = (
     Limit("memory of a model built in Shapes", format_bytes(MAX_MEMORY_BYTES), "", "the model is refused"),
     Limit(
         "trainings",
-        f"1 of {TIME_LIMIT_SECONDS / 60:g} minutes",
+        f"1, up to {TIME_LIMIT_SECONDS / 60:g} minutes long",
         f"one per two cores, {MAX_WAITING} waiting, {MAX_WAITING_OF_OWNER} per address",
-        "the training waits, shorter ones first; beyond that it is refused",
+        "the training waits, shorter ones first; when the queue is full, it is refused",
     ),
     Limit("open trained models", f"{MAX_TRAINED_MODELS}", "", "the oldest is closed"),
     Limit(
-        "models of the hub on a public page",
+        "hub models on a public page",
         "",
         "those on the server and those named by `--allow`",
         "the model is refused, and the available ones are listed",
@@ -101,12 +101,12 @@ TABLE = (
     ),
     Limit(
         "saved files",
-        "one of each kind, until it is fetched",
+        "one of each kind, until it is downloaded",
         format_bytes(MAX_FILE_BYTES),
         "the oldest is deleted",
     ),
     Limit("short links", "", f"{MAX_SHORT_LINKS:,}, until the server stops", "the oldest is deleted"),
-    Limit("pages that follow one", f"{MAX_FOLLOWERS}", f"{MAX_CLASSES} are followed at once", "the page is refused"),
+    Limit("pages following a page", f"{MAX_FOLLOWERS}", f"{MAX_CLASSES} followed at once", "the page is refused"),
 )
 
 
