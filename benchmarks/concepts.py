@@ -1,4 +1,4 @@
-"""Check that texts mention a concept when it is turned up, and still read like texts.
+"""Check that texts mention a concept when it is turned up, and still read naturally.
 
     python -m benchmarks.concepts [MODEL]
 

@@ -1,4 +1,4 @@
-"""Measure what a class costs the server: pages that follow a teacher through a lesson.
+"""Measure the server's work for a class, whose pages follow a teacher through a lesson.
 
     python -m benchmarks.follow [--pages 30] [--browsers 2] [--languages en zh]
 
@@ -8,8 +8,8 @@ first lesson and back, then generates a text.
 
 Prints, with and without followers: the server's CPU time per stop, its share of a core while the text is generated, the
 delay from the teacher's click until the pages have the stop (median and slowest), the bytes per stop for each page, and
-the server's CPU time for each arriving page. Other users of the machine hardly affect the CPU time, which is the
-server's alone. The delays include the time that the server waits for a core.
+the server's CPU time for each arriving page. The CPU time is the server's alone, so other work on the machine
+hardly affects it. The delays include the time that the server waits for a core.
 """
 
 from __future__ import annotations

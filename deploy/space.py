@@ -25,7 +25,7 @@ FILES = ["app.py", "requirements.txt", "README.md", "LICENSE", "gpt/**/*", "comp
 NOT_FILES = ["*__pycache__*", "*.pyc", "*.pyi", "*/.*"]
 MAX_FILE_BYTES = 10_000_000  # the hub requires another kind of storage for larger files
 STORAGE = "/data"  # mount point of a bucket
-# The bases include the errors of the client's HTTP library.
+# The bases of HfHubHTTPError include the errors of its HTTP library.
 NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)
 
 
