@@ -1,4 +1,4 @@
-"""Measure the server's work for a class, whose pages follow a teacher through a lesson.
+"""Measure how much work a class is for the server while its pages follow a teacher through a lesson.
 
     python -m benchmarks.follow [--pages 30] [--browsers 2] [--languages en zh]
 

@@ -117,7 +117,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", metavar="POEMS")
     parser.add_argument("--model", required=True, metavar="FOLDER")
-    parser.add_argument("--poems", type=int, default=48, help="poems to read, and to generate without each head")
+    parser.add_argument(
+        "--poems", type=int, default=48, help="number of poems to read, and to generate without each head"
+    )
     options = parser.parse_args()
     loaded, recipe = load_model(options.model), RECIPE_PRESETS["poems"]
     _, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)

@@ -71,7 +71,7 @@ TABLE = (
     Limit(
         "events",
         "",
-        f"{MAX_CONCURRENT_EVENTS} of each kind at once, {MAX_MODEL_EVENTS} running a model, {MAX_WAITING_EVENTS} waiting",
+        f"{MAX_CONCURRENT_EVENTS} per kind at once, {MAX_MODEL_EVENTS} running a model, {MAX_WAITING_EVENTS} waiting",
         "the event waits; when the queue is full, it is refused",
     ),
     Limit("analyses", "1", f"{MAX_CONCURRENT_ANALYSES} at once", "the analysis waits"),

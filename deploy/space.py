@@ -23,7 +23,7 @@ from huggingface_hub.utils import disable_progress_bars, filter_repo_objects
 ROOT = Path(__file__).parent.parent
 FILES = ["app.py", "requirements.txt", "README.md", "LICENSE", "gpt/**/*", "components/**/*"]
 NOT_FILES = ["*__pycache__*", "*.pyc", "*.pyi", "*/.*"]
-MAX_FILE_BYTES = 10_000_000  # the hub requires another kind of storage for larger files
+MAX_FILE_BYTES = 10_000_000  # larger files need a different kind of storage on the hub
 STORAGE = "/data"  # mount point of a bucket
 # The bases of HfHubHTTPError include the errors of its HTTP library.
 NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)
