@@ -35,16 +35,16 @@ WATCH = """() => {
 
 
 def busy_ms(browser: CDPSession) -> float:
-    """Return the total working time of the page's main thread."""
+    """Return how long the page's main thread has been busy."""
     metrics = browser.send("Performance.getMetrics")["metrics"]
     return 1000 * next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
 
 def measure(page: Page, browser: CDPSession, made: list[float]) -> tuple[float, float, float, float]:
-    """Return the tokens per second on the screen, the lag of the last token, the lag of the last bars, and the main
-    thread's working time per token, for one text. Times are in ms.
+    """Generate a text and measure how the page keeps up.
 
-    The speed is measured from the first new token on the screen to the last.
+    Returns the tokens per second between the first and the last new token on the screen, and in ms the lag of the last
+    token, the lag of its bars, and how long the main thread was busy per token.
     """
     made.clear()
     before = busy_ms(browser)

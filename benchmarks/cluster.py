@@ -24,7 +24,7 @@ PROMPT = "Once upon a time there was a"
 
 
 def visit(loaded: Any, seed: int, tokens: int, expected: list[int]) -> tuple[float, float]:
-    """Return the seconds until a visitor's first and last token."""
+    """Generate one visitor's text. Return the time to the first and to the last token, in seconds."""
     from gpt import Generation, SamplingParams
     from gpt.documents.backends import polled
 
@@ -39,7 +39,7 @@ def visit(loaded: Any, seed: int, tokens: int, expected: list[int]) -> tuple[flo
 
 
 def measure(loaded: Any, visitors: int, tokens: int, expected: list[list[int]]) -> tuple[float, float]:
-    """Return the total tokens per second, and the seconds until the slowest first token."""
+    """Return the total tokens per second and the slowest time to the first token."""
     with ThreadPoolExecutor(visitors) as pool:
         visits = list(pool.map(lambda seed: visit(loaded, seed, tokens, expected[seed]), range(visitors)))
     return sum(map(len, expected[:visitors])) / max(last for _, last in visits), max(first for first, _ in visits)

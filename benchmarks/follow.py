@@ -1,4 +1,4 @@
-"""Measure how much work a class is for the server while its pages follow a teacher through a lesson.
+"""Measure what a class costs the server: pages that follow a teacher through a lesson.
 
     python -m benchmarks.follow [--pages 30] [--browsers 2] [--languages en zh]
 
@@ -6,10 +6,13 @@ The app runs in a separate process, and the teacher in a headless Chromium. `--b
 tabs; the others send the same requests as a page but draw nothing. The teacher steps through the eight stops of the
 first lesson and back, then generates a text.
 
-Prints, with and without followers: the server's CPU time per stop, its share of a core while the text is generated, the
-delay from the teacher's click until the pages have the stop (median and slowest), the bytes per stop for each page, and
-the server's CPU time for each arriving page. The CPU time is the server's alone, so other work on the machine
-hardly affects it. The delays include the time that the server waits for a core.
+Measures with and without followers, and prints:
+
+- the server's CPU time per stop, and its share of a core while the text is generated;
+- the delay between the teacher's click and the arrival of the stop (median and slowest), and its size in bytes;
+- the server's CPU time for each page that is opened.
+
+The CPU time hardly depends on other users of the machine; the delays do.
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ class Followers:
         self._thread.join()
 
     def since(self, began: float) -> tuple[list[float], list[int]]:
-        """Return the seconds until each page's first response after `began`, and the bytes of all responses."""
+        """Return each page's delay until its first response after `began`, in seconds, and its number of bytes."""
         answers = [[each for each in page if each[0] > began] for page in self.arrivals]
         return [page[0][0] - began for page in answers if page], [sum(each[2] for each in page) for page in answers]
 

@@ -32,7 +32,7 @@ PROMPT = "Once upon a time there was a"
 
 @dataclass(frozen=True)
 class Expected:
-    """The text of one seed."""
+    """The text that a visitor must receive."""
 
     text: str
     tokens: int

@@ -54,7 +54,7 @@ COMPONENT = """() => {
 
 
 class Visit:
-    """One visit with an empty cache: seconds until the page responds, and requests and kilobytes up to that moment.
+    """One visit with an empty cache: the time until the page responds, and the requests and kilobytes it took.
 
     For the empty page, all requests are counted.
     """
@@ -79,7 +79,7 @@ class Visit:
 
     @staticmethod
     def _began(page: Page) -> float:
-        """Return the start of the visit in seconds, on the clock of the network events."""
+        """Return when the visit started, in seconds; network events use the same clock."""
         metrics = page.context.new_cdp_session(page)
         metrics.send("Performance.enable")
         found = {each["name"]: each["value"] for each in metrics.send("Performance.getMetrics")["metrics"]}

@@ -1,4 +1,4 @@
-"""Compare the model with reference implementations, for docs/benchmarks.md: python -m benchmarks.parity
+"""Compare results with reference implementations: python -m benchmarks.parity
 
 All weights are random, and nothing is downloaded. Prints the largest absolute difference of each comparison.
 """

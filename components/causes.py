@@ -77,7 +77,13 @@ def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Fa
 def main_word(falls: Falls) -> Fall | None:
     """The word without which the probability falls furthest; None if nobody would see the difference."""
     best = next(iter(falls.words), None)
-    return None if best is None or percent(best.probability) == percent(falls.probability) else best
+    return best if best is not None and is_seen(falls, best) else None
+
+
+def is_seen(falls: Falls, without: Fall) -> bool:
+    """Whether a fall makes a difference to the reader: two percentage points, or half of the probability."""
+    p, q = falls.probability, without.probability
+    return percent(p) != percent(q) and (p - q >= 0.02 or q < p / 2)
 
 
 def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
@@ -93,7 +99,7 @@ def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Voc
 def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Language) -> str:
     """The head without which the probability of `token` falls furthest; "" if nobody would see the difference."""
     best = next(iter(falls.heads), None)
-    if best is None or percent(best.probability) == percent(falls.probability):
+    if best is None or not is_seen(falls, best):
         return ""
     return t(
         "why.because.head",

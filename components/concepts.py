@@ -259,10 +259,9 @@ def steer_data(s: Snapshot) -> dict[str, Any]:
     chips = [
         {"place": place, "name": concept_name(loaded, place, s.language), "on": place in strengths} for place in shown
     ]
-    data: dict[str, Any] = {"chips": chips, "labels": steer_labels(s.language)}
-    if not strengths and not state.all_shown:
-        return data
-    data["more"] = t("concepts.less" if state.all_shown else "concepts.more", s.language)
+    data: dict[str, Any] = {"chips": chips, "more": "", "slider": None, "note": "", "labels": steer_labels(s.language)}
+    if strengths or state.all_shown:
+        data["more"] = t("concepts.less" if state.all_shown else "concepts.more", s.language)
     if state.chosen in shown and state.chosen in strengths:
         data |= slider_data(s, state.chosen)
     return data | comparison(s)
@@ -272,7 +271,7 @@ def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
     """The slider of one concept, and a note if turning it down has changed nothing."""
     assert s.text is not None
     found, value = s.cached(unsteered), turned(s.text.document).get(place, 0.0)
-    data = slider_of(s.text.loaded, place, value, s.language)
+    data = {"note": "", **slider_of(s.text.loaded, place, value, s.language)}
     if found is not None and place in found.absent and value < 0:
         name = quoted_concept(s.text.loaded, place, s.language)
         data["note"] = t("concepts.absent", s.language, name=name)
@@ -286,9 +285,10 @@ def slider_of(loaded: LoadedModel, place: Place, value: float, language: Languag
 
 
 def comparison(s: Snapshot) -> dict[str, Any]:
-    """How the text goes on without and with what is turned up; nothing before it is measured."""
-    found = s.cached(unsteered)
-    if s.text is None or found is None:
+    """How the text goes on without and with what is turned up. The last comparison stays until the next is measured."""
+    if s.text is None or not turned(s.text.document):
+        return {"texts": []}
+    if (found := s.cached(unsteered)) is None:
         return {}
     names = [
         t(

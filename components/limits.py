@@ -58,7 +58,7 @@ TABLE = (
         "sessions",
         f"{IDLE_SECONDS / 60:g} minutes without an event",
         f"{MAX_SESSIONS:,}, and {format_bytes(MAX_SESSION_BYTES)}",
-        "the session that has been idle the longest is closed; its page restores the text",
+        "the session that has been idle longest is closed; its page restores the text",
     ),
     Limit(
         "texts being generated",
@@ -71,7 +71,7 @@ TABLE = (
     Limit(
         "events",
         "",
-        f"{MAX_CONCURRENT_EVENTS} per kind at once, {MAX_MODEL_EVENTS} running a model, {MAX_WAITING_EVENTS} waiting",
+        f"{MAX_CONCURRENT_EVENTS} per queue at once, {MAX_MODEL_EVENTS} that run a model, {MAX_WAITING_EVENTS} waiting",
         "the event waits; when the queue is full, it is refused",
     ),
     Limit("analyses", "1", f"{MAX_CONCURRENT_ANALYSES} at once", "the analysis waits"),
@@ -79,17 +79,17 @@ TABLE = (
     Limit("memory for looking inside a model", format_bytes(MAX_VISITOR_BYTES), "", "only the beginning is shown"),
     Limit("memory of a model built in Shapes", format_bytes(MAX_MEMORY_BYTES), "", "the model is refused"),
     Limit(
-        "trainings",
-        f"1, up to {TIME_LIMIT_SECONDS / 60:g} minutes long",
+        "training runs",
+        f"1 of {TIME_LIMIT_SECONDS / 60:g} minutes",
         f"one per two cores, {MAX_WAITING} waiting, {MAX_WAITING_OF_OWNER} per address",
-        "the training waits, shorter ones first; when the queue is full, it is refused",
+        "the run waits, and shorter ones go first; if too many wait, it is refused",
     ),
     Limit("open trained models", f"{MAX_TRAINED_MODELS}", "", "the oldest is closed"),
     Limit(
-        "hub models on a public page",
+        "models from the hub on a public page",
         "",
-        "those on the server and those named by `--allow`",
-        "the model is refused, and the available ones are listed",
+        "those on the server or listed with `--allow`",
+        "the model is refused with a list of those available",
     ),
     Limit("MCP calls", "", f"{MAX_AGENT_CALLS} at once", "the call waits"),
     Limit("size of a call", _megabytes(MAX_BODY_BYTES), "", "status 413"),
@@ -106,7 +106,12 @@ TABLE = (
         "the oldest is deleted",
     ),
     Limit("short links", "", f"{MAX_SHORT_LINKS:,}, until the server stops", "the oldest is deleted"),
-    Limit("pages following a page", f"{MAX_FOLLOWERS}", f"{MAX_CLASSES} followed at once", "the page is refused"),
+    Limit(
+        "pages that follow another page",
+        f"{MAX_FOLLOWERS}",
+        f"{MAX_CLASSES} pages are followed at once",
+        "the page is refused",
+    ),
 )
 
 

@@ -34,7 +34,7 @@ class View:
     """The data of a widget.
 
     name: shared with the widget; inputs: everything `draw` depends on, compared by ==; draw: returns the
-    JSON-compatible fields of the widget's data. Neither runs the model.
+    JSON-compatible fields of the widget's data; the browser keeps a field that is left out. Neither runs the model.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Canaries: tests that say when something that gradio lacks need not be made up for any more."""
+"""Canaries: tests that tell when a Gradio workaround is no longer needed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from playwright.sync_api import TimeoutError as TimedOut
 
 @contextmanager
 def lacking(lack: str, workaround: str) -> Iterator[None]:
-    """What is asserted inside holds while gradio lacks something; where it fails, warn that the workaround may go.
+    """Assert inside the block what Gradio lacks. If an assertion fails, warn that the workaround may go.
 
-    A suite is not to fail because gradio has improved, so nothing that a person needs belongs inside.
+    A Gradio improvement must not fail the suite, so never assert inside the block what users need.
     """
     try:
         yield

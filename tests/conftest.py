@@ -1,4 +1,4 @@
-"""What several tests share: tiny configurations, a tiny reference model with our copy of it, vocabularies."""
+"""Shared fixtures: tiny configurations, a tiny reference model with our copy of it, vocabularies."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tests.gpt.family_configs import FAMILIES
 
 settings.register_profile("here", max_examples=100 if os.environ.get("CI") else 20, deadline=None)
 settings.load_profile("here")
-torch.set_num_threads(1)  # faster for models this small, and the same sums everywhere
+torch.set_num_threads(1)  # faster for models this small, and reproducible sums
 
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    """Every test starts from the same random numbers."""
+    """Start every test from the same random numbers."""
     torch.manual_seed(0)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def alongside() -> Iterator[None]:
-    """Here a training need not wait until nobody else on the machine wants to compute."""
+    """Let training start without waiting for the machine to be idle."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpt.training.live_run.lower_priority", lambda: None)
         yield
@@ -36,18 +36,18 @@ def alongside() -> Iterator[None]:
 
 @pytest.fixture(params=["gpt2", "gpt_neox", "llama", "gemma3", "gemma2", "olmo2", "smollm3", "every_bias"])
 def model(request: pytest.FixtureRequest) -> GPT:
-    """Tiny models that have every option between them, every parameter random and large enough to matter."""
+    """Tiny models that together have every option. Every parameter is random and large enough to matter."""
     return randomized(GPT(FAMILIES[request.param]))
 
 
 @pytest.fixture
 def twins() -> Callable[..., tuple[torch.nn.Module, GPT]]:
-    """twins(**GPT2Config's arguments): a random transformers model and ours with the same weights."""
+    """twins(**GPT2Config's arguments): a random transformers model, and ours with the same weights."""
     return make_twins
 
 
 def make_twins(**kwargs: object) -> tuple[torch.nn.Module, GPT]:
-    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415 - takes seconds, and few tests need it
+    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415 - slow, and few tests need it
 
     reference = GPT2LMHeadModel(GPT2Config(attn_implementation="eager", bos_token_id=0, eos_token_id=0, **kwargs))
     hf = randomized(reference, std=0.1).config
@@ -64,7 +64,7 @@ def make_twins(**kwargs: object) -> tuple[torch.nn.Module, GPT]:
     ours = GPT(config).eval()
     state = {}
     for name, value in reference.state_dict().items():
-        transposed = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))  # Conv1D is x @ W
+        transposed = name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))  # Conv1D computes x @ W
         state[name.removeprefix("transformer.")] = value.T if transposed else value
     ours.load_state_dict(state)
     return reference, ours
@@ -72,7 +72,7 @@ def make_twins(**kwargs: object) -> tuple[torch.nn.Module, GPT]:
 
 @torch.no_grad()
 def randomized(model: torch.nn.Module, std: float = 0.2) -> torch.nn.Module:
-    """The model in evaluation mode, with every parameter random, those too that a new model sets to 0 or 1."""
+    """Return the model in evaluation mode with every parameter random, including those initialised to 0 or 1."""
     for name, parameter in model.named_parameters():
         centre = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
         parameter.normal_(centre, std)
@@ -81,7 +81,7 @@ def randomized(model: torch.nn.Module, std: float = 0.2) -> torch.nn.Module:
 
 @pytest.fixture
 def byte_tokenizer(tmp_path: Path) -> Tokenizer:
-    """A vocabulary of the 256 bytes, a few merges and end-of-text (id 260), through our own file format."""
+    """A vocabulary of the 256 bytes, a few merges and end-of-text (id 260), loaded from our own file format."""
     merges = [b" t", b" th", b" the", b"\xf0\x9f"]
     ranks = {token: rank for rank, token in enumerate([*(bytes([b]) for b in range(256)), *merges])}
     save_vocabulary(ranks, tmp_path / "vocab.tiktoken")

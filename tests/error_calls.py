@@ -1,4 +1,4 @@
-"""The errors that gpt can raise, as its sources construct them, so that none is missed."""
+"""Every error that gpt can raise, collected from its source code so that none is missed."""
 
 import ast
 import string
@@ -12,12 +12,12 @@ TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(FO
 
 
 def fields(sentence: str) -> dict[str, tuple[str | None, str | None]]:
-    """The placeholders of a sentence and how each is written."""
+    """Return the placeholders of a sentence and the format of each."""
     return {name: (spec, conversion) for _, name, spec, conversion in string.Formatter().parse(sentence) if name}
 
 
 def classes() -> Iterator[str]:
-    """The names of GPTError and of the classes derived from it."""
+    """Yield the names of GPTError and its subclasses."""
     yield "GPTError"
     for tree in TREES.values():
         for node in ast.walk(tree):
@@ -26,7 +26,7 @@ def classes() -> Iterator[str]:
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:
-    """Each place in gpt with a key and a sentence, and the call there."""
+    """Yield each call in gpt that constructs an error from a key and a sentence, with its location."""
     names = {*classes(), "super().__init__"}
     for path, tree in TREES.items():
         for node in ast.walk(tree):
@@ -35,7 +35,7 @@ def calls() -> Iterator[tuple[str, ast.Call]]:
 
 
 def texts(call: ast.Call) -> list[str]:
-    """The arguments of a call that are strings."""
+    """Return the string arguments of a call."""
     return [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
 
 

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(autouse=True)
 def collecting() -> Iterator[None]:
-    """`app.main` leaves the garbage collector as it is when the process ends."""
+    """Restore the garbage collector, which `app.main` leaves disabled."""
     yield
     gc.unfreeze()
     gc.enable()
@@ -51,7 +51,7 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen:
 
 
 def refused(*arguments: str, **environment: str) -> str:
-    """What it prints when it does not start: one line, no traceback, exit code not 0."""
+    """Run the app with arguments that it rejects, and return its message: one line, no traceback, exit code not 0."""
     process = start(*arguments, **environment)
     _, errors = process.communicate(timeout=120)
     assert process.returncode != 0
@@ -104,12 +104,12 @@ def test_it_says_where_it_is_ready_serves_the_page_with_plotly_and_ends_texts_wh
     )
     assert "Once upon" not in errors
     said = [line for line in errors.splitlines() if not line.startswith("{")]
-    assert (process.returncode, said[-1].endswith("/gradio_api/mcp/")) == (0, True)  # the address of the tools
+    assert (process.returncode, said[-1].endswith("/gradio_api/mcp/")) == (0, True)  # the address of the MCP tools
 
 
 @pytest.fixture
 def refusal(monkeypatch, capfd) -> Callable[..., str]:
-    """What it prints in this process, whose models stay, when it does not start: one line, no traceback."""
+    """Return a function that runs the app in this process and returns its one-line message. Loaded models stay."""
 
     def run(*arguments: str) -> str:
         monkeypatch.setattr("gpt.models.registry.configure", lambda **options: None)
@@ -235,6 +235,6 @@ def test_a_function_is_called_again_and_again_in_the_background() -> None:
 
 
 def test_gradio_makes_no_table_of_past_events() -> None:
-    queue = gradio.Blocks()._queue  # reads what app.py puts into the environment
+    queue = gradio.Blocks()._queue  # it reads what app.py sets in the environment
     assert queue.ANALYTICS_MAX_EVENTS == 1
     assert queue.ANAYLTICS_CACHE_FREQUENCY >= 10**9

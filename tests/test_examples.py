@@ -1,4 +1,4 @@
-"""The programs of `examples`."""
+"""The programs in `examples`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel: one package, `glassbox_gpt`, that works beside anything with the names of the repository."""
+"""The wheel contains one package, `glassbox_gpt`, which coexists with anything named like the repository's modules."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(*command: str | Path, **options: object) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which pip installed the wheel, without its dependencies."""
+    """The folder into which pip has installed the wheel, without its dependencies."""
     folder, target = (tmp_path_factory.mktemp(name) for name in ("wheel", "target"))
     quiet = ("--quiet", "--no-deps", "--disable-pip-version-check")
     run(sys.executable, "-m", "pip", "wheel", *quiet, "--no-build-isolation", "--wheel-dir", folder, ROOT)
@@ -65,7 +65,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def elsewhere(installed: Path, tmp_path: Path) -> dict[str, object]:
-    """Where a tutorial's own gpt.py, a project's components and an app.py lie in the current folder."""
+    """A working directory that contains a tutorial's gpt.py, a project's components and an app.py."""
     (tmp_path / "components").mkdir()
     for name in ("gpt.py", "components/__init__.py", "app.py"):
         (tmp_path / name).write_text("raise RuntimeError('this is not Glassbox GPT')\n")
@@ -74,7 +74,7 @@ def elsewhere(installed: Path, tmp_path: Path) -> dict[str, object]:
 
 @pytest.fixture
 def page(installed: Path, elsewhere: dict[str, object]) -> Iterator[str]:
-    """The address of the installed page."""
+    """Run the installed page and return its address."""
     process = subprocess.Popen(
         [sys.executable, installed / "bin" / "glassbox", "--no-mcp"], stdout=subprocess.PIPE, text=True, **elsewhere
     )

@@ -1,4 +1,4 @@
-"""README and docs: what they show is what the code does."""
+"""README and docs match the code."""
 
 import re
 import subprocess

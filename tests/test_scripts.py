@@ -1,4 +1,4 @@
-"""The scripts' own tests, and what Python and the scripts must do alike, where node is installed."""
+"""Runs the scripts' own tests, and checks that Python and the scripts agree. Needs Node.js."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is no
 
 
 def run_node(*arguments: str, given: str = "") -> str:
-    """What node prints. Fails with all that it printed where it does not end well."""
+    """Run Node.js and return its output. Fails with all of it if the exit code is not 0."""
     done = subprocess.run(["node", *arguments], cwd=ROOT, capture_output=True, text=True, input=given)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -53,7 +53,8 @@ def test_the_browser_writes_numbers_and_tokens_as_python_does() -> None:
     ]
     numbers = [0.0, *random.normal(size=500), *(random.normal(size=100) * 1e-3)]
     texts = [" a\n\t\r\0·狐", "\xa0" * 3 + "\U000e0100" * 2 + " שלום\u202e", "e\u0301\ud83d"]
-    texts += [chr(i) for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) != "Cn"]  # known to Python
+    # Assigned characters that Python knows.
+    texts += [chr(i) for i in range(sys.maxunicode + 1) if unicodedata.category(chr(i)) != "Cn"]
     given = json.dumps({"shares": shares, "numbers": numbers, "texts": texts})
     written = json.loads(run_node("--input-type=module", "-e", WRITE, given=given))
     assert written[0] == [percent(p) for p in shares]

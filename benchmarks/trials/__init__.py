@@ -1,1 +1,1 @@
-"""Load and failure tests. Each is a function of a scale (1 gives the figures in docs/benchmarks.md)."""
+"""Load and failure tests. Each takes a scale; 1 runs the full test, as in docs/benchmarks.md."""

@@ -28,7 +28,7 @@ from gpt.models.sources import BUNDLED
 from gpt.tokenizer import gpt2_tokenizer
 
 TEXTS = {"bundled": 240, "gpt2-shape": 900}  # tokens per text for each model
-STEPS = 3  # steps that all texts take together after new ones have joined; in the first, a text may be alone
+STEPS = 3  # joint steps after new texts have joined; more than one, because a text may run alone in the first
 COUNTS = (1, 2, 3, 5, 9, 17)  # numbers of visitors to measure, before all of them
 OTHER_BYTES = 2**24  # additional memory allowed for the process
 VISITOR_BYTES = 2**20  # additional memory allowed per visitor, for the thread and tokens

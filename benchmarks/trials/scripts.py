@@ -61,7 +61,7 @@ INIT = "window.n_ran = 0; window.ran = () => { window.n_ran += 1; };"
 
 
 def scripts(scale: float = 1.0) -> Result:
-    """Enter 40 texts in every way: none may run."""
+    """Enter 40 texts everywhere a page shows them again, and check that none runs as a script."""
     texts, failures, passed = TEXTS[:: max(1, round(1 / scale))], list[str](), list[int]()
     with running_app("--no-mcp") as app, sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)))

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from torch import Tensor
 
-from components.errors import PageError, localize_error
+from components.errors import PageError
 from components.i18n import t
 from components.parts import (
     Choices,
@@ -28,7 +28,7 @@ from components.render import Analysis, Renderer, View
 from components.state.session import Session
 from components.state.snapshot import Snapshot
 from components.state.text import Text
-from components.widgets.sentence import sentence
+from components.widgets.sentence import sentence, sentence_data
 from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
@@ -133,8 +133,7 @@ def no_text(s: Snapshot) -> PageError | None:
 def problem_sentence(s: Snapshot, *problems: Exception | Result[Any] | None) -> dict[str, Any]:
     """Return the data of a notice: the first problem that is not None. Problems are errors or results."""
     found = (each.problem if isinstance(each, Result) else each for each in problems)
-    problem = next((each for each in found if each is not None), None)
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    return sentence_data(next((each for each in found if each is not None), None), s.language)
 
 
 def waiting_sentence(s: Snapshot) -> str:

@@ -28,7 +28,6 @@ from gpt.trace import Trace, for_query_heads
 
 N_FEATURES = 3  # features per layer
 N_WORDS = 3
-MAX_SHARE = 0.1  # a feature that is active on a larger share of all tokens does not become a node
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def concept_graph(
     gradient = linear.gradient(stream[last], last + 1, model.config.n_layer, lambda x: linear.logit(x, token))
     effect = gradient.to(upper.decoder) @ upper.decoder.T  # (T, n), of each unit of activity
     logit = float(model.logits(trace.final_norm[0, -1])[token])
-    late = _strongest((activity[last] * effect).where(upper.share <= MAX_SHARE, 0), last, name)
+    late = _strongest(upper.without_common(activity[last] * effect), last, name)
     left_out = (stream[last].to(upper.encoder) - upper.reconstruction(activity[last]))[1:]
     error = float((left_out * gradient.to(left_out)[1:]).sum())
     named = sum(node.adds for node in late)
@@ -102,7 +101,7 @@ def concept_graph(
     through = [linear.gradient(stream[first], first + 1, last + 1, reader) for reader in readers]
     effects = [each.to(lower.decoder) @ lower.decoder.T for each in through]  # (T, n) for each late node
     effect = sum(effects, torch.zeros_like(activity[first]))
-    early = _strongest((activity[first] * effect).where(lower.share <= MAX_SHARE, 0), first, name)
+    early = _strongest(lower.without_common(activity[first] * effect), first, name)
     edges = [activity[first] * each for each in effects]
     to_late = torch.tensor([[sum(float(edge[t, i]) for i, t in node.places) for edge in edges] for node in early])
     embedding = to_float32(trace.token_embedding[0])

@@ -1,7 +1,7 @@
 """Concepts: directions of the residual stream that are active on few tokens. Sparse autoencoders find them.
 
-A dictionary approximates the stream after one layer by a sum of a few features. A feature is a direction of length 1.
-Its activity is the factor by which it is multiplied in this sum, at least 0. Turning a concept up adds its direction at
+A dictionary approximates the stream after one layer by a weighted sum of a few features. A feature is a direction of
+length 1, and its activity is its weight in the sum, which is at least 0. Turning a concept up adds its direction at
 each position; turning it down reduces its activity at positions where it is active.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.
@@ -26,6 +26,7 @@ from gpt.trace import Trace
 WINDOW, BEFORE = 20, 13  # tokens per snippet, and tokens before the strongest one
 NONE = -1  # padding in rows of ids and snippets
 MAX_STRENGTH = 10.0
+MAX_SHARE = 0.1  # features active on a larger share of all tokens are common: they stand for no particular idea
 NO_ACTIVITY = -1.0  # strength that reduces the activity of a feature to 0
 
 
@@ -70,6 +71,19 @@ class Dictionary:
     def strengths(self) -> Tensor:
         """Natural strength of each feature, the median of its peaks: (n,)."""
         return self.peaks.masked_fill(self.peaks == 0, torch.nan).nanmedian(dim=1).values.nan_to_num()
+
+    def relative(self, activity: Tensor, feature: int) -> Tensor:
+        """Return one feature's activity as a fraction of its natural strength, at most 1: (..., n) -> (...)."""
+        return (activity[..., feature] / self.strengths[feature].clamp(min=1e-6)).clamp(0, 1)
+
+    def without_common(self, values: Tensor) -> Tensor:
+        """Set the values of features that are active on more than MAX_SHARE of all tokens to 0: (..., n)."""
+        return values.where(self.share <= MAX_SHARE, 0)
+
+    def strongest(self, activity: Tensor, count: int) -> list[int]:
+        """Return at most `count` features that are active on a token, strongest first and without common ones."""
+        top = self.without_common(activity).topk(min(count, len(activity)))
+        return top.indices[top.values > 0].tolist()
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Backends that generate the tokens of a text: this process, ZeroGPU, or a deployment on a cluster.
 
 A `Backend` streams replies to a request, and `Steps` adds them to the document, which stays in this process. Another
-backend can continue from the document's ids at any time and draws the same tokens, because a draw depends only on the
-seed and the position. A request carries the ids of a text, settings and edits; a reply carries steps and the
-activations of new positions. Only plain values and NumPy arrays cross the process boundary.
+backend can take over at any time and draws the same tokens, because a draw depends only on the seed and the position. A
+request contains the ids of a text, settings and edits; a reply contains steps and the activations of new positions.
+Only plain values and NumPy arrays cross the process boundary.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from gpt.inference.zero_gpu import to_numpy
 from gpt.sampling import SamplingParams
 
 POLL_SECONDS = 0.5  # polling interval while waiting for a step
-MAX_AWAY_SECONDS = 20.0  # how long `next` waits for an unreachable cluster
-MAX_LOSSES = 5  # replicas that may fail in a row without producing a token
+MAX_AWAY_SECONDS = 20.0  # maximum time that `next` waits for an unreachable cluster
+MAX_LOSSES = 5  # limit for replicas that fail in a row without producing a token
 
 T = TypeVar("T")
 
@@ -39,9 +39,9 @@ T = TypeVar("T")
 class StreamRequest:
     """A text and the settings to continue it.
 
-    params: with a seed. max_new_tokens: 0 only reads the text; None makes one step without a limit.
-    n_known: number of positions whose activations the caller has. slides: whether to continue past a full context, see
-    `sliding_steps`.
+    params: settings, including a seed. max_new_tokens: 0 only reads the text; None makes one step without a limit.
+    n_known: number of positions for which the caller already has the activations. slides: whether to continue past a
+    full context, see `sliding_steps`.
     """
 
     ids: list[int]
@@ -57,7 +57,7 @@ class StreamRequest:
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
 
     def edits_with(self, concepts: Concepts | None) -> Edits | None:
-        """Return the edits with the activity functions of the receiving model's concepts: functions do not cross."""
+        """Return the edits with the activity functions of the receiving model's concepts, which cannot be sent."""
         if self.edits is None or concepts is None:
             return self.edits
         steering = (
@@ -75,8 +75,8 @@ def _received(values: dict[str, Any]) -> StreamRequest:
 class StreamReply:
     """New steps of a text.
 
-    steps: None stands for a step that the document makes itself. rows: `Generation.activations` of the positions read,
-    from `start` on. seconds: time spent on these steps.
+    steps: None stands for a step that the document makes itself. rows: `Generation.activations` of the positions that
+    were read, starting at `start`. seconds: time spent on these steps.
     """
 
     steps: tuple[Step | None, ...]
@@ -86,7 +86,7 @@ class StreamReply:
 
 
 class StreamedDocument(Protocol):
-    """The interface of a document to continue, such as a `Generation`."""
+    """Interface of a document to continue, such as a `Generation`."""
 
     path: list[int]
 
@@ -112,7 +112,7 @@ class Source(Protocol):
 
 
 class Backend(Protocol):
-    """The interface of backends, such as `gpt.inference.cluster.DeployedModel`."""
+    """Interface of backends, such as `gpt.inference.cluster.DeployedModel`."""
 
     def stream(self, request: StreamRequest) -> Source:
         """Send a request. Raises ConnectionLost if the backend is unreachable."""
@@ -138,7 +138,7 @@ THIS_PROCESS = ThisProcess()
 
 
 class IteratorSource:
-    """A source that takes its replies from a generator and waits for each of them without a limit."""
+    """A source that takes its replies from a generator. It waits for each reply without a limit."""
 
     def __init__(self, iterator: Iterator[StreamReply]) -> None:
         self._iterator = iterator
@@ -157,8 +157,8 @@ def replies(
 ) -> Iterator[StreamReply]:
     """Run a request on a document with the same ids.
 
-    The first token is sent at once, the others when `interval()` seconds have passed since the last reply. The last
-    token is also read.
+    Sends the first token immediately, and the others when `interval()` seconds have passed since the last reply. Also
+    reads the last token.
     """
     if request.max_new_tokens == 0:
         document.read()
@@ -179,11 +179,10 @@ def replies(
 
 
 class Steps(Iterator[Step]):
-    """An iterator over the steps of a document; each is appended to the document when it is taken.
+    """Iterator over the steps of a document. Taking a step appends it to the document.
 
     If a source is lost, another one continues from the ids of the document. max_new_tokens: None means no limit.
-    slides: as in `sliding_steps`; every slide replaces `document`.
-    seconds: Model time spent on the steps taken so far.
+    slides: see `sliding_steps`; every slide replaces `document`. seconds: model time spent on the steps taken so far.
     """
 
     def __init__(
@@ -205,7 +204,7 @@ class Steps(Iterator[Step]):
         self._losses, self.seconds = 0, 0.0
 
     def ready(self, seconds: float) -> bool:
-        """Wait at most `seconds` and return whether `next` will return or stop without waiting."""
+        """Wait for at most `seconds`. Returns whether `next` will return or stop without waiting."""
         deadline = time.monotonic() + seconds
         while not (self._made or self._ended):
             remaining = deadline - time.monotonic()
@@ -270,7 +269,7 @@ class Steps(Iterator[Step]):
         return self._finished(step)
 
     def _finished(self, step: Step) -> Step:
-        """Add the finish_reason and, to the last step, the text of an incomplete character."""
+        """Add the finish_reason. The last step also gets the text of an incomplete character."""
         reason = step.finish_reason
         if reason == "context_full" and self._slides:
             reason = None
@@ -307,7 +306,7 @@ def polled(steps: Iterator[T]) -> Iterator[T | None]:
 
 
 def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
-    """Return a function for the model time spent on the steps so far, or None if it is unknown."""
+    """Return a function that returns the model time spent on the steps so far, or None if it is unknown."""
     return (lambda: steps.seconds) if isinstance(steps, Steps) else None
 
 

@@ -1,7 +1,8 @@
 """Beam search that records every candidate, including pruned ones.
 
-Order and stopping rule follow transformers (`generation/utils.py`, early_stopping=False), which also simplifies the
-length penalty of Wu et al., "Google's Neural Machine Translation System" (2016), arXiv 1609.08144.
+The order and the stopping rule follow transformers (`generation/utils.py`, early_stopping=False). Like transformers,
+this module simplifies the length penalty of Wu et al., "Google's Neural Machine Translation System" (2016), arXiv
+1609.08144.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ class Candidate:
         token_id: The token.
         depth: Number of new tokens so far; 1 for the first.
         log_probability: Log-probability of this token, in nats.
-        total: Log-probability of all new tokens, in nats.
-        score: total / depth^length_penalty, the criterion for finished texts.
-        outcome: "kept" candidates are continued, "finished" ones are complete texts, "pruned" ones are dropped.
+        total: Log-probability of all new tokens together, in nats.
+        score: total / depth^length_penalty; finished texts are ranked by it.
+        outcome: "kept" if the search continues it, "finished" if the text is complete, "pruned" if it is dropped.
     """
 
     number: int
@@ -53,9 +54,9 @@ class Beam:
     """A finished text.
 
     Attributes:
-        ids: Its new tokens, including end-of-text.
-        score: Its score, see `Candidate`.
-        candidate: Number of the last token's candidate.
+        ids: New tokens, including end-of-text.
+        score: Score of the text, see `Candidate`.
+        candidate: Number of the candidate with the last token.
     """
 
     ids: tuple[int, ...]
@@ -183,7 +184,7 @@ class BeamSearch:
         return model.logits(hidden[:, 0]).float()
 
     def _continue(self, kept: list[Candidate], rows: Tensor) -> None:
-        """Continue with these candidates, unless no better text can follow. rows: (n,), the beams they extend."""
+        """Continue with these candidates unless no better text can follow. rows: (n,), the beams that they extend."""
         self._beams = [candidate.number for candidate in kept]
         self._totals = torch.tensor([candidate.total for candidate in kept], device="cpu")
         full = len(self.finished) == self.width

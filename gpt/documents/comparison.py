@@ -1,4 +1,4 @@
-"""Compare two documents while they are generated: the first difference, and the divergence of their predictions."""
+"""Compare two documents while they are generated: where they first differ, and how far their predictions diverge."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from gpt.sampling import SamplingParams, distribution
 def paired_steps(
     left: Generation, right: Generation, left_params: SamplingParams, right_params: SamplingParams, max_new_tokens: int
 ) -> Iterator[tuple[Step | None, Step | None]]:
-    """Yield one step of each document at a time; None for a document that has already finished.
+    """Yield one step of each document at a time, or None for a document that has finished.
 
-    Two documents of the same model take their steps concurrently, so that the engine batches them.
+    If both documents use the same model, they take their steps concurrently, so that the engine batches them.
     """
     both = left.steps(left_params, max_new_tokens), right.steps(right_params, max_new_tokens)
     engine, plain = left.loaded.engine, all(document.edits in (None, Edits()) for document in (left, right))
@@ -34,7 +34,7 @@ def paired_steps(
 
 
 def _concurrent_steps(left: Iterator[Step], right: Iterator[Step]) -> Iterator[tuple[Step | None, Step | None]]:
-    """Like `zip_longest`, but take the two steps of a pair in two threads."""
+    """Pair the steps like `zip_longest`, but take the two steps of a pair in two threads."""
     with ThreadPoolExecutor(1, "paired_steps") as other_thread:
         while True:
             right_step = other_thread.submit(next, right, None)
@@ -45,7 +45,7 @@ def _concurrent_steps(left: Iterator[Step], right: Iterator[Step]) -> Iterator[t
 
 
 def divergence_index(left: Sequence[int], right: Sequence[int]) -> int | None:
-    """Return the first position at which two texts differ; None if one is a prefix of the other."""
+    """Return the first position at which two texts differ, or None if one is a prefix of the other."""
     n = common_prefix_length(left, right)
     return n if n < min(len(left), len(right)) else None
 
@@ -65,8 +65,8 @@ def same_vocabulary(left: LoadedModel, right: LoadedModel) -> bool:
 class Divergence:
     """Kullback-Leibler divergence of the predictions after one position, left (p) from right (q), in bits.
 
-    raw: of the models' softmax. final: after the sampling stages of each side; infinite if the left side can draw a
-    token that the right side cannot.
+    raw: divergence of the models' softmax. final: divergence after the sampling stages of each side; infinite if the
+    left side can draw a token that the right side cannot.
     """
 
     position: int
@@ -77,8 +77,8 @@ class Divergence:
 class Comparison:
     """The divergence of two documents with the same prompt, measured while they are generated.
 
-    comparable: whether they have the same vocabulary and prompt; otherwise nothing is measured.
-    divergences: one per position, as far as measured.
+    comparable: whether vocabulary and prompt are the same; otherwise, nothing is measured. divergences: one per
+    position measured so far.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Comparison:
 
     @property
     def divergence_index(self) -> int | None:
-        """The first position at which the texts differ."""
+        """First position at which the texts differ."""
         return divergence_index(self.left.ids, self.right.ids) if self.comparable else None
 
     @property
@@ -102,7 +102,7 @@ class Comparison:
         return min(common_prefix_length(left.ids, right.ids), left.n_read, right.n_read) if self.comparable else 0
 
     def measure(self, limit: int | None = None) -> int:
-        """Measure up to `limit` more positions, by default all, and return their number."""
+        """Measure up to `limit` more positions (default: all) and return how many were measured."""
         start, end = len(self.divergences), self.n_measurable
         end = end if limit is None else min(end, start + limit)
         self.divergences += [self._divergence_at(position) for position in range(start, end)]

@@ -1,4 +1,4 @@
-"""A text with branches, and the actions to edit it. Needs a vocabulary and a context length, but no model."""
+"""A text with branches, and the actions that edit it. Requires a vocabulary and a context length, but no model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Document:
 
     ids: token ids of the current text. tree: all tokens and their origins. path: nodes of the current text.
     The first n_prompt_nodes nodes of the tree form the prompt; initially the text ends at `node`.
-    block_size: the context length. A text may have one more token, which is predicted but never read.
-    dropped: ids before the text that no longer fit the context; see `gpt.documents.generation`.
-    key: unique among the documents of this process. It changes when nodes are removed, because their numbers are
-        reused, and when the edits are replaced.
+    block_size: the context length. A text may be one token longer: its last token is predicted but never read.
+    dropped: ids before the text that no longer fit into the context, see `gpt.documents.generation`.
+    key: unique among the documents of this process. It changes when the edits are replaced, and when nodes are removed,
+        because their numbers are reused.
     """
 
     _n_prompt_nodes: int
@@ -52,7 +52,7 @@ class Document:
 
     @property
     def n_prompt(self) -> int:
-        """Number of tokens of the current text that belong to the prompt."""
+        """Number of tokens in the current text that belong to the prompt."""
         return sum(node < self._n_prompt_nodes for node in self.path)
 
     @property
@@ -75,7 +75,7 @@ class Document:
         return self.tree.tokens[self._node(position)].origin
 
     def draw(self, position: int) -> float | None:
-        """Return the number in [0, 1) that selected the token at a position, None if it was not sampled."""
+        """Return the number in [0, 1) that selected the token at a position, or None if it was not sampled."""
         params = self.origin(position).params
         if params is None or params.seed is None:
             return None
@@ -90,7 +90,7 @@ class Document:
         return self._add(token_ids, CHOSEN, after)
 
     def append_text(self, text: str | Sequence[int], *, after: int | None = None) -> str:
-        """Append all of a typed text, or its ids, as one action. Arguments and errors as in `append`."""
+        """Append a typed text, or its ids, as one action. Arguments and errors are the same as for `append`."""
         return self._add(self.tokenizer.encode_continuation(text) if isinstance(text, str) else text, TYPED, after)
 
     def retype(self, ids: Sequence[int], keep: int) -> None:
@@ -137,7 +137,7 @@ class Document:
 
     @property
     def history(self) -> History:
-        """The actions for `undo` and `redo`. Set it to restore the history of a saved document."""
+        """Actions for `undo` and `redo`. Set this to restore the history of a saved document."""
         return self._history
 
     @history.setter

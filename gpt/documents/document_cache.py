@@ -1,4 +1,4 @@
-"""The activations of a document: key-value cache, final-norm states, and a cache for its other branches."""
+"""Activations of a document: key-value cache, final-norm states, and a cache for its other branches."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ class DocumentCache:
     """Queries, keys, values and final-norm state for each position of a document's current text.
 
     A text is a path of nodes of a `TokenTree`. Before the path changes, `store_branch` moves the activations of the old
-    path to the branch cache; then `restore_branch` moves those of the new path back and `read` computes the rest.
+    path to the branch cache; then `restore_branch` moves the activations of the new path back, and `read` computes the
+    missing ones.
     length: number of positions read; grows only after all activations of a position are stored.
-    states: (block_size, C), of which the first `length` rows are filled.
+    states: (block_size, C); only the first `length` rows are filled.
     """
 
     def __init__(self, engine: Engine, edits: Edits | None, max_branch_bytes: int) -> None:
@@ -42,7 +43,7 @@ class DocumentCache:
         self._newest: tuple[int, NextTokenDistribution] | None = None  # latest position and its distribution
 
     def copy(self) -> DocumentCache:
-        """Return an independent copy. The activations are copied when either of the two is first extended."""
+        """Return an independent copy. The activations are copied only when one of the two is extended."""
         other = DocumentCache(self.engine, self.edits, self.branches.max_bytes)
         other.kv, other.states = copy(self.kv), self.states
         self._is_shared = other._is_shared = True
@@ -66,7 +67,7 @@ class DocumentCache:
     def n_bytes(self) -> int:
         """Bytes in use by this text and its other branches, not counting shared memory.
 
-        On a CPU, the text occupies the memory of the longest text so far; on a GPU, of the longest possible one.
+        On a CPU, a text takes as much memory as the longest text so far, on a GPU as much as the longest possible text.
         """
         if self._is_shared:
             return self.branches.n_bytes
@@ -144,7 +145,7 @@ class DocumentCache:
     def take(self, other: DocumentCache, length: int) -> None:
         """Take over the first `length` positions of another cache, which must not be used afterwards.
 
-        Its other branches are not taken: they belong to the nodes of another tree.
+        Its other branches stay behind, because they belong to the nodes of another tree.
         """
         self.kv, self.states, self._is_shared = other.kv, other.states, other._is_shared
         self.length, self._longest = other.length, other._longest
@@ -185,15 +186,15 @@ class CachedSpan:
 class BranchCache:
     """Activations of the nodes off the current path, each stored once.
 
-    max_bytes: size above which the oldest spans are evicted. evicted: nodes whose activations were evicted and have not
-    been recomputed.
+    max_bytes: size limit; beyond it, the oldest spans are evicted. evicted: nodes whose activations were evicted and
+    have not been recomputed.
     """
 
     def __init__(self, max_bytes: int) -> None:
         check_integer("max_branch_bytes", max_bytes, 0)
         self.max_bytes = max_bytes
         self.evicted: set[int] = set()
-        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # by first node, oldest first
+        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # {first node: span}, oldest first
 
     @property
     def n_bytes(self) -> int:

@@ -7,7 +7,7 @@ act=relu   activation
 nopos      drop_positions
 resid_pre2.5=17-4-99-4-21-7
            patch resid_pre of layer 2 at position 5 from a pass over the tokens 17, 4, 99 ...
-c2.174=3   turn up concept 174 of layer 2 by 3 times its natural strength; -1 takes all of its activity away
+c2.174=3   turn up concept 174 of layer 2 by 3 times its natural strength; -1 removes all of its activity
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from gpt.edits import PATCHABLE, Edits, Patch, Steering
 from gpt.errors import GPTError
 from gpt.model import GPT
 
-MAX_FACTOR = 10.0  # absolute value
+MAX_FACTOR = 10.0  # maximum absolute value
 MAX_TEXT_CHARS = 40_000  # enough for one factor per head of the largest GPT-2
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)"
 _SCALE = re.compile(rf"(?:h(\d{{1,4}})\.(\d{{1,4}})|([af])(\d{{1,4}}))={_NUMBER}", re.ASCII)
 _CONCEPT = re.compile(rf"c(\d{{1,4}})\.(\d{{1,7}})={_NUMBER}", re.ASCII)
 _PATCH = re.compile(rf"({'|'.join(PATCHABLE)})(\d{{1,4}})\.(\d{{1,7}})=(\d{{1,9}}(?:-\d{{1,9}})*)", re.ASCII)
 MAX_QUOTED_CHARS = 40
-MAX_PATCHES = 16  # each takes a forward pass
+MAX_PATCHES = 16  # each needs a forward pass
 MAX_CONCEPTS = 16
 
 
@@ -54,13 +54,13 @@ def format_edits(edits: Edits) -> str:
 
 
 def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None = None) -> Edits:
-    """Parse an untrusted text of edits, which may be in any order.
+    """Parse an untrusted text of edits in any order.
 
-    model: computes the values of patches, which are refused without it. concepts: those of the model; without them,
-    concepts are refused.
-    Raises ValueError, quoting the part, for anything that is not an edit, a factor beyond MAX_FACTOR, duplicates, more
-    than MAX_PATCHES or MAX_CONCEPTS, a patch whose place or tokens do not exist in the model, and an unknown concept.
-    Other layers and heads are not checked: see `Edits.check` and `Edits.fitting`.
+    model: computes the values of patches; without it, patches are rejected. concepts: the concepts of the model;
+    without them, edits with concepts are rejected.
+    Raises ValueError, with the invalid part, for anything that is not an edit, a factor beyond MAX_FACTOR, duplicates,
+    more than MAX_PATCHES or MAX_CONCEPTS, a patch whose place or tokens do not exist in the model, and an unknown
+    concept. Does not check other layers and heads, see `Edits.check` and `Edits.fitting`.
     """
     if len(text) > MAX_TEXT_CHARS:
         raise GPTError(
@@ -176,7 +176,7 @@ def _source(patch: Patch) -> tuple[int, ...]:
 
 
 def _concept(steering: Steering) -> tuple[int, float]:
-    """Return the feature and strength that a vector was made from."""
+    """Return the feature and strength behind a vector."""
     if steering.concept is None:
         raise GPTError(
             "edit_text.steering_without_concept",

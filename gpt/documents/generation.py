@@ -1,4 +1,4 @@
-"""A document that a model continues token by token, with the activations of every position."""
+"""A document that a model continues token by token, with activations for every position."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ READ_SECONDS = 2.0  # time limit for a replica to read a text
 class Generation(Document):
     """A document with the activations that the model has computed for it.
 
-    Queries, keys and values of every layer and the final-norm states of all positions read are kept, so `logits`,
-    `attn_weights` and `statistics` need no forward pass. Activations of other branches are kept up to
-    max_branch_bytes; beyond that, the oldest are evicted and recomputed when their branch becomes current.
+    The document keeps the queries, keys and values of every layer and the final-norm states of all positions read, so
+    `logits`, `attn_weights` and `statistics` need no forward pass. It also keeps activations of other branches, up to
+    max_branch_bytes. Beyond that, the oldest are evicted and recomputed when their branch becomes current.
 
     Concurrent reading: while one thread extends the text, `tree`, `ids` and `path` only grow at their ends, and the
-    activations of positions below n_read do not change. A reader that gets n_read first and uses only positions below
-    it sees a consistent text. `go_back`, `switch`, `undo`, `redo`, `retype` and appending with `after` shorten the
-    text: callers must exclude readers meanwhile.
+    activations of positions below n_read do not change. A reader that first gets n_read, and then uses only positions
+    below it, sees a consistent text. `go_back`, `switch`, `undo`, `redo`, `retype`, and `append` with `after`, can
+    shorten the text, so callers must exclude readers during these calls.
 
     prompt: text, token ids, or the messages of a chat; an empty prompt becomes the start-of-text token.
-    Raises ValueError for a prompt longer than the context, an id that does not exist, and an empty prompt if the
+    Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt if the
     vocabulary has no end-of-text token.
     """
 
@@ -127,7 +127,7 @@ class Generation(Document):
 
     @property
     def n_bytes(self) -> int:
-        """Size of the activations of the current text and the other branches, in bytes, without the model."""
+        """Size of the activations of the current text and of the other branches, in bytes. Excludes the model."""
         return self._cache.n_bytes
 
     @property
@@ -143,7 +143,7 @@ class Generation(Document):
     def read(self) -> None:
         """Run one forward pass on all unread ids up to block_size.
 
-        For a deployed model, a replica runs it, or this process if no replica answers within READ_SECONDS.
+        For a deployed model, a replica runs this pass. If none answers within READ_SECONDS, this process does.
         """
         deployed = self.loaded.deployed
         if deployed is not None and self.n_read < min(len(self.ids), self.block_size):
@@ -179,7 +179,7 @@ class Generation(Document):
     def without_first(self) -> Generation:
         """Return a new document without the first token, which is added to `dropped`.
 
-        The new first token counts as typed. Branches and activations are not copied, because all positions change.
+        The new first token counts as typed. Does not copy branches and activations, because all positions change.
         """
         tokens = [replace(self.tree.tokens[node], parent=n - 1 if n else None) for n, node in enumerate(self.path[1:])]
         tokens[0] = replace(tokens[0], origin=TYPED)
@@ -198,7 +198,7 @@ class Generation(Document):
     def statistics(self, start: int = 1) -> TextStatistics:
         """Compute statistics of the tokens from position `start` on, as far as the text has been read.
 
-        Raises ValueError for a start below 1: nothing predicts the first token.
+        Raises ValueError for a start below 1, because nothing predicts the first token.
         """
         if start < 1:
             raise GPTError(
@@ -219,7 +219,7 @@ class Generation(Document):
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
         """Make up to max_new_tokens steps, as one action for `undo`. The last step has a finish_reason.
 
-        If `stopped`, they end without one.
+        If generation is `stopped`, there is no finish_reason.
         On ZeroGPU, all steps run in one GPU call. For a deployed model, a replica starts on them immediately.
         """
         return Steps(self, self._backend, with_seed(params), max_new_tokens)
@@ -321,10 +321,10 @@ def sliding_steps(
 ) -> Iterator[tuple[Generation, Step]]:
     """Make steps like `Generation.steps`, but drop the first token before each new one once the context is full.
 
-    As in `gpt.generate_greedy`, each step then reads a full context again: all tokens move one position back, which
-    invalidates the cached keys and values.
-    Yields each step with its document: the given one until its context is full, then a new one per token. The last step
-    has a finish_reason, end_of_text or max_new_tokens.
+    Each step then reads a full context again, as in `gpt.generate_greedy`: all tokens move one position to the front,
+    which invalidates the cached keys and values. Yields each step with its document: the given document until its
+    context is full, and then a new document per token. The last step has a finish_reason, end_of_text or
+    max_new_tokens.
     """
     steps = Steps(document, document._backend, with_seed(params), max_new_tokens, slides=True)
     for step in steps:

@@ -1,4 +1,4 @@
-"""A document as a JSON file: its token tree and the origin of each token, without activations."""
+"""A document as a JSON file with its token tree and the origin of each token, but without activations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ MAX_FILE_CHARS = 2**24
 class SavedDocument:
     """The contents of a document file.
 
-    model: name of the model. vocab_size: of the model. tokens: nodes of the `TokenTree`; the first n_prompt form the
-    prompt. current: the last node of the current text. edits: in the format of `gpt.documents.edit_text`.
+    model: name of the model. vocab_size: vocabulary size of the model. tokens: nodes of the `TokenTree`; the first
+    n_prompt form the prompt. current: the last node of the current text. edits: in the format of
+    `gpt.documents.edit_text`.
     dropped: ids before the first token, see `Document`.
     """
 
@@ -37,7 +38,7 @@ class SavedDocument:
     dropped: tuple[int, ...] = ()
 
     def to_json(self) -> str:
-        """Serialise the document; equal settings are written only once."""
+        """Serialise the document. Writes equal settings only once."""
         settings = list(dict.fromkeys(token.origin.params for token in self.tokens if token.origin.params is not None))
         numbers = {params: number for number, params in enumerate(settings)}
         tokens = []
@@ -55,7 +56,7 @@ class SavedDocument:
 
     @classmethod
     def from_json(cls, text: str) -> SavedDocument:
-        """Parse an untrusted file. Raises ValueError if it is invalid; `check` compares it with a model."""
+        """Parse an untrusted file. Raises ValueError if it is invalid. `check` compares the document with a model."""
         if len(text) > MAX_FILE_CHARS:
             raise GPTError(
                 "document_file.too_long",
@@ -188,7 +189,7 @@ def read_settings(entry: Any) -> SamplingParams:
 
 
 def integer_of(data: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """Return the integer with this name. Raises ValueError unless it lies in low..high."""
+    """Return the integer with this name. Raises ValueError unless it is between low and high."""
     value: Any = data.get(name)
     check_integer(f'"{name}"', value, low, high)
     return value

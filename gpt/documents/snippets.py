@@ -21,8 +21,8 @@ from gpt.tokenizer import continuation_text, prompt_text
 def python_snippet(document: Generation, trial_edits: Edits | None = None, trial_ids: Sequence[int] = ()) -> str:
     """Return a program that reproduces the current text from its model, prompt, settings, seeds and chosen tokens.
 
-    An unlisted model is loaded from its path. trial_edits: for a second text, generated from the prompt or from the
-    tokens `trial_ids`. Raises ValueError for a patch without ids, and for a text with dropped tokens.
+    The program loads an unlisted model from its path. trial_edits: edits for a second text, which is generated from the
+    prompt or from the tokens `trial_ids`. Raises ValueError for a patch without ids, or for a text with dropped tokens.
     """
     document.check_whole()
     edits, trial_edits = document.edits or Edits(), trial_edits or Edits()

@@ -44,7 +44,7 @@ class Step:
 def sample_step(
     predicted: NextTokenDistribution, params: SamplingParams, position: int, previous_ids: Sequence[int]
 ) -> Step:
-    """Draw the token for a position; its text is filled in later. params: with a seed."""
+    """Draw the token for a position. Its text is filled in later. params: must have a seed."""
     logits = predicted.logits.cpu()
     assert params.seed is not None  # see with_seed
     draw = uniform_draw(params.seed, position)

@@ -1,4 +1,4 @@
-"""The tree of all texts of a document, with the origin of each token, and the history of actions."""
+"""Tree of all texts of a document, with the origin of each token, and the history of actions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.sampling import SamplingParams
 
-MAX_TOKENS = 2**16  # in all branches of a document
+MAX_TOKENS = 2**16  # limit for all branches of a document
 OriginKind = Literal["typed", "sampled", "chosen"]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The way a token was added: typed, sampled, or chosen by hand.
+    """How a token was added: typed, sampled, or chosen by hand.
 
-    params: sampling settings, including the seed; None for other tokens. Raises ValueError for a sampled token without
-    them, and for any other token with them.
+    params: settings and seed of a sampled token; None for other tokens. Raises ValueError for a sampled token without
+    settings, or another token with settings.
     """
 
     kind: OriginKind
@@ -44,9 +44,9 @@ class Token:
 
 
 class TokenTree:
-    """Nodes numbered in the order they were added, each after its parent. Only the last nodes can be removed.
+    """Tree whose nodes are numbered in insertion order. Only the last nodes can be removed.
 
-    tokens: of all nodes. depths: number of ancestors of each node, which is its position in a text.
+    tokens: tokens of all nodes. depths: number of ancestors of each node, which is its position in a text.
     Raises ValueError unless only the first node has no parent and each parent precedes its children.
     """
 
@@ -100,7 +100,7 @@ class TokenTree:
         return self.depths[node] + 1 - len(self.path_after(node, path))
 
     def truncate(self, count: int) -> None:
-        """Remove all nodes but the first `count`."""
+        """Remove all nodes except the first `count`."""
         for node in range(len(self.tokens) - 1, count - 1, -1):
             parent = self.tokens[node].parent
             if parent is not None:
@@ -108,7 +108,7 @@ class TokenTree:
         del self.tokens[count:], self.depths[count:], self._children[count:]
 
     def check(self, node: int) -> None:
-        """Raise ValueError for a node that does not exist."""
+        """Raise ValueError if a node does not exist."""
         if not 0 <= node < len(self.tokens):
             raise GPTError(
                 "document.token_unknown",

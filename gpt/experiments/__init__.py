@@ -1,1 +1,1 @@
-"""Small experiments of the curriculum: functions that return frozen dataclasses of numbers and tensors."""
+"""Small experiments for the lessons: functions that return frozen dataclasses of numbers and tensors."""

@@ -1,4 +1,4 @@
-"""Activation functions, their slopes, and their inputs in a model."""
+"""Activation functions, their slopes, and the inputs that they get in a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Curve:
 
 
 def activation_curve(name: Activation, x: Tensor) -> Curve:
-    """Values of an activation function, and slopes by autograd. Raises ValueError for an unknown name."""
+    """Compute values and slopes (by autograd) of an activation function. Raises ValueError for an unknown name."""
     check_activation(name)
     x = x.detach().double().requires_grad_()
     with torch.enable_grad():
@@ -42,14 +42,14 @@ def check_activation(name: str) -> None:
 
 
 def gelu_difference(x: Tensor) -> Tensor:
-    """GPT-2's approximation of GELU minus the exact function, float64: below 0.0005, largest near |x| = 2.7."""
+    """Return GPT-2's approximation of GELU minus the exact function, float64: below 0.0005, largest near |x| = 2.7."""
     return activation_curve("gelu_tanh", x).y - activation_curve("gelu", x).y
 
 
 def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> float:
-    """Where the slope changes from negative to positive between low and high, by bisection to 1e-12.
+    """Find where the slope changes from negative to positive between low and high, by bisection to 1e-12.
 
-    For GELU near -0.75, its only stationary point. Raises ValueError if the slope does not change its sign.
+    For GELU, this is its only stationary point, near -0.75. Raises ValueError if the slope does not change its sign.
     """
 
     def slope(x: float) -> float:
@@ -70,6 +70,7 @@ def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> floa
 
 
 def pre_activations(model: GPT, ids: Sequence[int], layer: int) -> Tensor:
-    """(T, n_ff): the input of one layer's activation function for a text. Raises ValueError for an unknown layer."""
+    """Return the inputs of a layer's activation function for a text: (T, n_ff). Raises ValueError for an unknown
+    layer."""
     check_layer(layer, model.config.n_layer)
     return trace_text(model, ids).layers[layer].mlp_pre[0]

@@ -1,4 +1,4 @@
-"""What five changes between GPT-2 and Llama do, each measured on one text."""
+"""Measure the effects of five changes from GPT-2 to Llama, each on one text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACTIVE = 0.1  # magnitude above which a neuron counts as active
 class NormEffect:
     """A vector of the residual stream before and after the first norm of a layer, without its weight and bias.
 
-    before, after: (C,). Means and root mean squares of both.
+    before, after: (C,), with the mean and the root mean square of each.
     """
 
     before: Tensor
@@ -41,9 +41,9 @@ class NormEffect:
 
 @torch.inference_mode()
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
-    """What the norm before a layer's attention does to the last token of a text; nothing in a model without one.
+    """Measure what the norm before a layer's attention does to the last token of a text.
 
-    Raises ValueError for a layer that is not there.
+    In a model without this norm, it does nothing. Raises ValueError for a layer that does not exist.
     """
     check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
@@ -55,7 +55,7 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
-    """Time of a new token after a text in each model, with a cache: the median of interleaved rounds, in seconds."""
+    """Time a new token after a text in each model, with a cache. Returns medians of interleaved rounds, in seconds."""
     times: list[list[float]] = [[] for _ in models]
     for _ in range(rounds):
         for model, seconds in zip(models, times, strict=True):
@@ -70,16 +70,16 @@ def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 
 
 
 def root_mean_square(x: Tensor) -> Tensor:
-    """sqrt(mean(x^2)) of all numbers."""
+    """Return sqrt(mean(x^2)) over all elements."""
     return x.square().mean().sqrt()
 
 
 @torch.inference_mode()
 def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tensor:
-    """Total variation distance of the next-token prediction when all positions of a text are moved by each shift.
+    """Measure how the next-token prediction changes when each shift is added to all positions of a text.
 
-    The tokens stay as they are; only the numbers of their positions grow. Returns (len(shifts),), 0 to 1. Raises
-    ValueError for a shift that moves a position out of the context.
+    The tokens do not change. Returns total variation distances, (len(shifts),), from 0 to 1. Raises ValueError if a
+    shift moves a position out of the context.
     """
     idx = torch.tensor([list(ids)], device=model.device)
     logits = []
@@ -93,10 +93,10 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
 
 @dataclass(frozen=True)
 class NeuronCounts:
-    """The feed-forward part of a layer at the last token of a text.
+    """The feed-forward network of a layer at the last token of a text.
 
-    values: (n_ff,), what is multiplied with its last matrix. active: share of these with a magnitude above ACTIVE.
-    n_matrices, n_weights: of the part, without biases.
+    values: (n_ff,), inputs of its last matrix. active: fraction of the values with a magnitude above ACTIVE.
+    n_matrices, n_weights: number of its matrices and weights, without biases.
     """
 
     values: Tensor
@@ -107,7 +107,7 @@ class NeuronCounts:
 
 @torch.inference_mode()
 def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
-    """Return the neurons of a layer at the last token. Raises ValueError for a layer that is not there."""
+    """Return the neurons of a layer at the last token. Raises ValueError for a layer that does not exist."""
     check_layer(layer, model.config.n_layer)
     values = trace_text(model, ids).layers[layer].mlp_post[0, -1].float().cpu()
     n_matrices = 3 if model.config.gated else 2
@@ -116,13 +116,13 @@ def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
 
 
 def cache_bytes(config: GPTConfig, n_tokens: int, bytes_per_number: int = 4) -> int:
-    """Memory of the key-value cache for a text of n_tokens."""
+    """Return the size of the key-value cache for a text of n_tokens, in bytes."""
     return cache_numbers(config) * n_tokens * bytes_per_number
 
 
 @dataclass(frozen=True)
 class BiasEffect:
-    """n_biases: numbers that are added, norms included. loss, loss_without: in nats per token with and without them."""
+    """n_biases: number of biases, including norms. loss, loss_without: with and without biases, in nats per token."""
 
     n_biases: int
     loss: float
@@ -131,7 +131,7 @@ class BiasEffect:
 
 @torch.inference_mode()
 def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
-    """Return the loss of a text with all biases, and with zeros in their place; the model is not changed.
+    """Measure the loss of a text with all biases, and with zeros instead of biases. Does not change the model.
 
     Raises ValueError for a text of fewer than two tokens.
     """

@@ -1,4 +1,4 @@
-"""Dropout on a text: predictions in training and evaluation mode, and the numbers dropped in each part."""
+"""Dropout on a text: predictions in training and evaluation mode, and the dropped numbers in each part."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @dataclass(frozen=True)
 class DroppedPart:
-    """The dropout of one module in one pass. before, after: (n,), its numbers for the last token, of all
-    heads for attention weights."""
+    """Dropout of one module in one pass.
+
+    before, after: (n,), numbers for the last token. Attention weights include all heads."""
 
     part: Part
     before: Tensor
@@ -28,14 +29,16 @@ class DroppedPart:
 
     @property
     def n_dropped(self) -> int:
-        """How many of the n numbers became zero."""
+        """Number of elements that became zero."""
         return int(((self.after == 0) & (self.before != 0)).sum())
 
 
 @dataclass(frozen=True)
 class DropoutEffect:
-    """training, evaluation: logits after the last token in two passes each, (2, vocab_size). parts: of the first pass
-    in training mode, the embedding and the first block; in the other blocks it is the same."""
+    """Predictions with dropout.
+
+    training, evaluation: logits after the last token in two passes each, (2, vocab_size). parts: the embedding and the
+    first block in the first pass in training mode; the other blocks work the same way."""
 
     training: Tensor
     evaluation: Tensor
@@ -44,9 +47,9 @@ class DropoutEffect:
 
 @torch.inference_mode()
 def dropout_effect(model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int = 0) -> DropoutEffect:
-    """Read a text twice in each mode with a dropout of p. The model itself is not changed.
+    """Read a text twice in each mode with dropout probability p. Does not change the model.
 
-    Raises ValueError for p outside 0 to below 1.
+    Raises ValueError unless 0 <= p < 1.
     """
     twin = meta_model(replace(model.config, dropout=p))
     twin.load_state_dict(model.state_dict(), assign=True)

@@ -16,15 +16,15 @@ from gpt.checks import check_number
 from gpt.config import GPTConfig
 from gpt.model import GPT
 
-INIT_STD = 0.02  # of GPT-2's weights
-MAX_TOKENS = 256  # of the random text
+INIT_STD = 0.02  # standard deviation of GPT-2's initial weights
+MAX_TOKENS = 256  # length limit of the random text
 
 
 @dataclass(frozen=True)
 class InitialPrediction:
-    """The prediction of a model that is not trained. logits: (vocab_size,), after the last token of a random text.
+    """Prediction of an untrained model. logits: (vocab_size,), after the last token of a random text.
 
-    logits_std: standard deviation of the logits over the vocabulary. loss: mean over the text, nats. uniform_loss:
+    logits_std: standard deviation of the logits over the vocabulary. loss: mean over the text, in nats. uniform_loss:
     ln(vocab_size), the loss of the uniform distribution.
     """
 
@@ -36,9 +36,9 @@ class InitialPrediction:
 
 @dataclass(frozen=True)
 class ResidualNorms:
-    """Mean norm of a token's residual stream before the first layer and after each, n_layer + 1 numbers.
+    """Mean norm of a token's residual stream before the first layer and after each layer: n_layer + 1 numbers.
 
-    scaled: with GPT-2's factor of 1/sqrt(2 n_layer) on the initial weights of c_proj; unscaled: without it.
+    scaled: with GPT-2's factor 1/sqrt(2 n_layer) for the initial weights of c_proj. unscaled: without this factor.
     """
 
     scaled: tuple[float, ...]
@@ -49,7 +49,7 @@ class ResidualNorms:
 def initial_prediction(config: GPTConfig, *, seed: int = 0, std: float = INIT_STD) -> InitialPrediction:
     """Return the prediction of an untrained model and its loss on random tokens, near ln(vocab_size).
 
-    std: of the initial weights. Raises ValueError if it is negative or not finite.
+    std: standard deviation of the initial weights. Raises ValueError if it is negative or not finite.
     """
     check_number("std", std, 0)
     model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
@@ -64,7 +64,7 @@ def initial_prediction(config: GPTConfig, *, seed: int = 0, std: float = INIT_ST
 
 @torch.inference_mode()
 def residual_norms(config: GPTConfig, *, seed: int = 0) -> ResidualNorms:
-    """Return the norms of an untrained model on random tokens, with the scaling of c_proj and without it."""
+    """Return the norms in an untrained model on random tokens, with and without the scaling of c_proj."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
     ids = random_ids(config, seed)[:-1]
     scaled = model_norms(model, ids)
@@ -75,20 +75,20 @@ def residual_norms(config: GPTConfig, *, seed: int = 0) -> ResidualNorms:
 
 
 def model_norms(model: GPT, ids: Sequence[int]) -> tuple[float, ...]:
-    """Mean norm of the residual stream over a text, before the first layer and after each: n_layer + 1 numbers."""
+    """Return the mean norm of the residual stream over a text, before the first layer and after each layer."""
     norms = stream_norms(trace_text(model, ids))
     return tuple(torch.cat((norms.resid_pre[:1], norms.resid_post)).mean(dim=1).tolist())
 
 
 def random_ids(config: GPTConfig, seed: int) -> list[int]:
-    """Return a context of random tokens, at most MAX_TOKENS, and one more."""
+    """Return one context of random tokens, at most MAX_TOKENS, plus one token."""
     generator = torch.Generator().manual_seed(seed)
     n = min(config.block_size, MAX_TOKENS) + 1
     return list(torch.randint(config.vocab_size, (n,), generator=generator).tolist())
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
-    """Return the layer that `nn.Linear(n_in, n_out)` makes when torch's global generator is in the same state."""
+    """Create the layer that `nn.Linear(n_in, n_out)` creates if torch's global generator is in the same state."""
     layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
     nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
     nn.init.uniform_(layer.bias, -1 / math.sqrt(n_in), 1 / math.sqrt(n_in), generator=generator)

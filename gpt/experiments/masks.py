@@ -1,4 +1,4 @@
-"""The effect of the causal mask and of the padding mask of attention."""
+"""Effects of the causal mask and the padding mask in attention."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gpt.model import GPT, ForwardContext
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
-BATCH_SIZE, LEARNING_RATE = 32, 0.01  # of the training on random text
+BATCH_SIZE, LEARNING_RATE = 32, 0.01  # settings for training on random text
 
 
 @dataclass(frozen=True)
 class MaskEffect:
-    """Change of the predicted distribution of each token, with a mask and without it: `total_variation`, (T,) each."""
+    """How the prediction after each token changes, with and without a mask: `total_variation`, (T,) each."""
 
     with_mask: Tensor
     without_mask: Tensor
@@ -28,9 +28,10 @@ class MaskEffect:
 
 @dataclass(frozen=True)
 class RandomTextLosses:
-    """Losses in nats, one for each update, of two models that are trained on uniformly random letters.
+    """Losses of two models that are trained on uniformly random letters, in nats, one per update.
 
-    floor: the lowest loss of a model that does not attend to the letter it predicts, as it can without the causal mask.
+    floor: the lowest possible loss of a model that cannot attend to the letter it predicts. Without the causal mask, it
+    can.
     """
 
     with_mask: tuple[float, ...]
@@ -40,9 +41,9 @@ class RandomTextLosses:
 
 @torch.inference_mode()
 def future_leak(model: GPT, ids: Sequence[int], position: int, token_id: int) -> MaskEffect:
-    """Change of each prediction when the token at `position` is replaced by `token_id`.
+    """Measure how each prediction changes when `token_id` replaces the token at `position`.
 
-    With the causal mask no earlier prediction changes. Raises ValueError for a position outside the text.
+    With the causal mask, no earlier prediction changes. Raises ValueError for a position outside the text.
     """
     check_position(position, len(ids))
     before = torch.tensor([list(ids)], device=model.device)
@@ -58,9 +59,9 @@ def future_leak(model: GPT, ids: Sequence[int], position: int, token_id: int) ->
 def padding_effect(
     model: GPT, ids: Sequence[int], n_padding: int, *, pad_id: int = 0, side: Literal["left", "right"] = "left"
 ) -> MaskEffect:
-    """Change of each prediction when a text is padded, with the padding mask and without it.
+    """Measure how each prediction changes when a text is padded, with and without the padding mask.
 
-    On the right the causal mask is enough. Raises ValueError if text and padding do not fit the context.
+    For padding on the right, the causal mask is enough. Raises ValueError if text and padding exceed the context.
     """
     left, right = (n_padding, 0) if side == "left" else (0, n_padding)
     idx = F.pad(torch.tensor([list(ids)], device=model.device), (left, right), value=pad_id)  # (1, T + n_padding)
@@ -72,7 +73,7 @@ def padding_effect(
 
 
 def train_on_random_text(*, steps: int = 100, letters: int = 8, seed: int = 0) -> Iterator[RandomTextLosses]:
-    """Train a tiny model with the causal mask and one without it; yields all losses so far after each update."""
+    """Train a tiny model with the causal mask and one without it. Yields all losses so far after each update."""
     recipe = Recipe(
         block_size=16, n_layer=2, n_head=2, n_embd=32, steps=steps, batch_size=BATCH_SIZE, seed=seed,
         optimizer="adamw", adamw_lr=LEARNING_RATE, adamw_weight_decay=0.0, warmup=0, decay_from=1.0,
@@ -91,15 +92,15 @@ def train_on_random_text(*, steps: int = 100, letters: int = 8, seed: int = 0) -
 
 
 class UnmaskedGPT(GPT):
-    """A GPT that is trained without the causal mask."""
+    """A GPT whose loss does not use the causal mask."""
 
     def loss(self, idx: Tensor, targets: Tensor) -> Tensor:
-        """Mean cross-entropy in nats, as `GPT.loss`."""
+        """Return the mean cross-entropy in nats, like `GPT.loss`."""
         return F.cross_entropy(unmasked_logits(self, idx).flatten(0, 1), targets.flatten())
 
 
 def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
-    """Return the logits (B, T, vocab_size) of ids (B, T) with the same weights and no causal mask."""
+    """Return the logits (B, T, vocab_size) for ids (B, T) without the causal mask, using the same weights."""
     T = idx.shape[1]
     positions = torch.arange(T, device=idx.device)
     everything = torch.ones(T, T, dtype=torch.bool, device=idx.device)
@@ -108,5 +109,5 @@ def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
 
 
 def total_variation(logits: Tensor, other_logits: Tensor) -> Tensor:
-    """Total variation distance of two predictions: half the sum of |p - q|, 0 to 1. (..., vocab_size) -> (...)."""
+    """Return the total variation distance, half the sum of |p - q|, 0 to 1: (..., vocab_size) twice -> (...)."""
     return (logits.float().softmax(-1) - other_logits.float().softmax(-1)).abs().sum(-1) / 2

@@ -1,4 +1,4 @@
-"""Layer and RMS normalisation with their intermediate results, and their place in a block."""
+"""Layer and RMS normalisation with intermediate results, and the placement of norms in a block."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 
 @dataclass(frozen=True)
 class Normalised:
-    """Rows through a normalisation: LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
+    """Steps of normalising rows with LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
 
-    before: (n, C). mean, variance, unbiased_variance: (n,) of each row; variance divides by C and is the one that
-    LayerNorm uses, unbiased_variance divides by C - 1. standard: (n, C), but for eps with mean 0 and variance 1, or
-    with a mean square of 1. after: (n, C), standard x scale + shift.
+    before: (n, C). mean, variance, unbiased_variance: (n,), per row; variance divides by C, as in LayerNorm, and
+    unbiased_variance by C - 1. standard: (n, C), with mean 0 and variance 1, or with mean square 1, apart from the
+    effect of eps. after: (n, C), standard x scale + shift.
     """
 
     before: Tensor
@@ -41,7 +41,7 @@ class Normalised:
 
 @dataclass(frozen=True)
 class NormInput:
-    """The input (T, C) of a normalisation of a model, and its learned parameters (C,)."""
+    """Input (T, C) of a norm in a model, and the norm's learned parameters (C,)."""
 
     kind: Norm
     rows: Tensor
@@ -54,7 +54,7 @@ class NormInput:
 def normalise(
     rows: Tensor, *, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0, eps: float = 1e-5, kind: Norm = "layer"
 ) -> Normalised:
-    """Normalise each row of (n, C). Raises ValueError for C below 2, and for eps that is not above 0."""
+    """Normalise each row of (n, C). Raises ValueError for C below 2, or for eps of 0 or less."""
     if rows.dim() != 2 or rows.shape[1] < 2:
         raise GPTError(
             "experiment.rows", "rows must have shape (n, C) with C of at least 2, not {shape}", shape=tuple(rows.shape)
@@ -76,14 +76,14 @@ def normalise(
 
 @torch.inference_mode()
 def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: int = 123) -> Tensor:
-    """(n_rows, n_out): standard normal rows through an untrained linear layer and ReLU, an example to normalise."""
+    """Return example rows to normalise, (n_rows, n_out): normal random numbers after a random linear layer and ReLU."""
     generator = torch.Generator().manual_seed(seed)
     batch = torch.randn(n_rows, n_in, generator=generator)
     return linear(n_in, n_out, generator)(batch).relu()
 
 
 def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
-    """List the normalisations of a model: those before and after the branches of each block, and ln_f."""
+    """Return the norms of a model: those before and after the branches of each block, and ln_f."""
     before, after = config.pre_norm, config.post_norm
     exists = {"ln_1": before, "ln_1_post": after, "ln_2": before, "ln_2_post": after, "ln_f": True}
     return tuple(norm for norm in NORM_NAMES if exists[norm])
@@ -91,10 +91,10 @@ def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
 
 @torch.inference_mode()
 def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
-    """Return the input of a normalisation for a text: one of `norms_of` in a layer, or ln_f.
+    """Return the input of a norm for a text: one of `norms_of` in a layer, or ln_f.
 
-    shift is 0 for a model without biases. With parallel branches both read the stream before the layer.
-    Raises ValueError for a layer or a normalisation that the model does not have.
+    shift is 0 for a model without biases. Parallel branches both read the stream before the layer. Raises ValueError
+    for a layer or norm that the model lacks.
     """
     check_layer(layer, model.config.n_layer)
     check_choice("norm", norm, norms_of(model.config))
@@ -116,12 +116,12 @@ def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -
 
 @dataclass(frozen=True)
 class DepthProfile:
-    """One forward and one backward pass of an untrained model, on random tokens.
+    """Results of a forward and a backward pass of an untrained model on random tokens.
 
-    lengths: mean norm of a token's vector before the first block and after each, n_layer + 1 numbers.
-    weight_gradients: norm of the gradient of each block's feed-forward output matrix, n_layer numbers.
-    straight_gradients: norm of the gradient before the first block and after each that passes through additions and
-    norms alone, not through the branches, in units of that after the last block; n_layer + 1 numbers.
+    lengths: mean norm of a token's vector before the first block and after each block; n_layer + 1 numbers.
+    weight_gradients: norm of the gradient of each block's feed-forward output matrix; n_layer numbers.
+    straight_gradients: norm of the part of the gradient that passes only through additions and norms, not through the
+    branches, before the first block and after each block, relative to that after the last block; n_layer + 1 numbers.
     """
 
     lengths: tuple[float, ...]
@@ -130,7 +130,7 @@ class DepthProfile:
 
 
 class PostNormBlock(TransformerBlock):
-    """The block of the first Transformer (arXiv 1706.03762): each sum is normalised."""
+    """The block of the original Transformer (arXiv 1706.03762), which normalises each sum."""
 
     def forward(self, x: Tensor, ctx: ForwardContext | None = None) -> Tensor:
         x = self.ln_1(x + self.attn(x, ctx))
@@ -138,7 +138,7 @@ class PostNormBlock(TransformerBlock):
 
 
 class DetachedInput(nn.Module):
-    """A branch of a block through which no gradient passes back to its input."""
+    """A branch of a block that passes no gradient to its input."""
 
     def __init__(self, branch: nn.Module) -> None:
         super().__init__()
@@ -150,9 +150,9 @@ class DetachedInput(nn.Module):
 
 
 def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0) -> DepthProfile:
-    """Return the profile of a model with Xavier's initial weights, as in Xiong et al. (arXiv 2002.04745).
+    """Measure the profile of a model with Xavier initialisation, as in Xiong et al. (arXiv 2002.04745).
 
-    Raises ValueError for an unknown placement and an invalid shape.
+    Raises ValueError for an unknown placement or an invalid shape.
     """
     check_choice("placement", placement, PLACEMENTS)
     check_integer("n_layer", n_layer, 1)
@@ -171,7 +171,7 @@ def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, 
 
 
 def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
-    """Return a GPT of pre-norm blocks, or of post-norm blocks without a final norm; both draw the same weights."""
+    """Return a GPT with pre-norm blocks, or with post-norm blocks and no final norm. Both have the same weights."""
     generator = torch.Generator().manual_seed(seed)
     model = GPT(config, generator=generator)
     nn.init.normal_(model.wte.weight, generator=generator)
@@ -181,7 +181,7 @@ def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
                 nn.init.xavier_normal_(each, generator=generator)
     if placement == "post":
         for layer, block in enumerate(model.blocks):
-            with torch.device("meta"):  # the weights are those of the block
+            with torch.device("meta"):  # the weights come from the original block
                 model.h[layer] = PostNormBlock(config, layer)
             model.h[layer].load_state_dict(block.state_dict(), assign=True)
         model.ln_f = nn.Identity()  # type: ignore[assignment]
@@ -189,8 +189,9 @@ def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
 
 
 def backward(model: GPT, ids: Tensor) -> list[Tensor]:
-    """The loss of ids (1, T + 1) and its gradients. Returns the vectors before the first block and after each, n_layer
-    + 1 tensors (1, T, C) with their gradients."""
+    """Compute the loss of ids (1, T + 1) and its gradients.
+
+    Returns the vectors before the first block and after each block: n_layer + 1 tensors (1, T, C) with gradients."""
     streams: list[Tensor] = []
 
     def keep(stream: Tensor) -> None:

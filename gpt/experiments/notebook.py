@@ -1,4 +1,4 @@
-"""The textbook experiment from seed to text: an untrained GPT-2 of 124M, with the values that the original printed.
+"""The textbook experiment from seed to text: an untrained GPT-2 (124M), compared with the values printed originally.
 
 Source: chapter 4 of Raschka, "Build a Large Language Model (From Scratch)" (2024).
 """
@@ -46,7 +46,7 @@ PRINTED: dict[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class PrintedValue:
-    """A value of the original experiment, and the one computed here. name: a key of PRINTED."""
+    """A value from the original experiment, and the value computed here. name: a key of PRINTED."""
 
     name: str
     printed: tuple[float, ...]
@@ -54,15 +54,15 @@ class PrintedValue:
 
     @property
     def is_equal(self) -> bool:
-        """Whether both agree: integers exactly, other numbers to a relative difference of 1e-6."""
+        """Whether both values agree: integers exactly, other numbers within a relative difference of 1e-6."""
         pairs = zip(self.computed, self.printed, strict=True)
         return all(a == b if isinstance(b, int) else math.isclose(a, b, rel_tol=1e-6) for a, b in pairs)
 
 
 def run_notebook() -> Iterator[PrintedValue]:
-    """Compute the values in the order of PRINTED, rounded as there. The model takes 622 MiB for a few seconds.
+    """Compute the values in the order of PRINTED, and round them in the same way.
 
-    Raises ValueError if that memory is not free.
+    The model takes 622 MiB for a few seconds. Raises ValueError if this memory is not free.
     """
 
     def value(name: str, *computed: float) -> PrintedValue:
@@ -99,9 +99,9 @@ def run_notebook() -> Iterator[PrintedValue]:
 
 
 def default_initialised_124m() -> GPT:
-    """UNTIED_124M with the initial weights of PyTorch's own modules, from torch's global generator.
+    """Return UNTIED_124M with PyTorch's default initial weights, from torch's global generator.
 
-    They are drawn as if query, key and value had a layer each; `GPT.init_weights` draws GPT-2's.
+    They are drawn as if query, key and value were separate layers. `GPT.init_weights` draws GPT-2's weights instead.
     """
     model = meta_model(UNTIED_124M).to_empty(device="cpu")
     for name, module in model.named_modules():

@@ -1,4 +1,4 @@
-"""Sinusoidal, learned and rotary positions, and the last two beyond the length that a model was trained on."""
+"""Sinusoidal, learned and rotary positions, and the loss of the last two beyond the trained length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.rotary import apply_rotary, rotary_angles
 from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
-N_LETTERS, RULE_PROBABILITY = 8, 0.9  # of the text
+N_LETTERS, RULE_PROBABILITY = 8, 0.9  # properties of the random text
 FIRST_TOKENS = 8  # excluded from the mean loss at trained positions, because they have little context
 TEST_ROWS = 256
 RECIPE = Recipe(n_layer=2, n_head=2, n_embd=32, batch_size=32, muon_lr=0.01, adamw_lr=0.01, warmup=10)
@@ -26,10 +26,10 @@ RECIPE = Recipe(n_layer=2, n_head=2, n_embd=32, batch_size=32, muon_lr=0.01, ada
 
 @dataclass(frozen=True)
 class Extrapolation:
-    """Loss in nats at each position of texts longer than those that a model was trained on.
+    """Loss in nats at each position of texts that are longer than the training texts.
 
-    by_position: of each predicted token, the first trained_length of them at trained positions.
-    floor: the expected loss of a model that knows the rule of the texts. steps: updates so far.
+    by_position: loss of each predicted token; the first trained_length are at trained positions. floor: expected loss
+    of a model that knows the rule of the texts. steps: number of updates so far.
     """
 
     position: Position
@@ -40,12 +40,12 @@ class Extrapolation:
 
     @property
     def inside(self) -> float:
-        """Mean loss at trained positions, without the first FIRST_TOKENS."""
+        """Mean loss at trained positions, except the first FIRST_TOKENS."""
         return fmean(self.by_position[FIRST_TOKENS : self.trained_length])
 
     @property
     def beyond(self) -> float:
-        """Mean loss at the positions after the trained ones."""
+        """Mean loss at the positions beyond the trained length."""
         return fmean(self.by_position[self.trained_length :])
 
 
@@ -58,10 +58,10 @@ def train_extrapolation(
     seed: int = 0,
     tests: int = 20,
 ) -> Iterator[Extrapolation]:
-    """Train a tiny model on short texts; yields its losses on longer ones `tests` times, the last after all updates.
+    """Train a tiny model on short texts. Yields its losses on longer texts `tests` times, the last after all updates.
 
-    Learned positions have an embedding for each position, and those after trained_length are never trained; rotary
-    positions depend on the distance of two tokens alone. Raises ValueError for an unknown kind of position, and
+    Learned positions have an embedding per position, and those beyond trained_length are never trained. Rotary
+    positions depend only on the distance between two tokens. Raises ValueError for an unknown kind of position, or
     unless FIRST_TOKENS < trained_length < tested_length.
     """
     check_choice("position", position, get_args(Position))
@@ -86,7 +86,7 @@ def train_extrapolation(
 
 
 class SecondOrderText:
-    """Random text: each letter follows a table of the two before it with RULE_PROBABILITY, else it is uniform."""
+    """Random text. With RULE_PROBABILITY, a table gives the letter after two others; otherwise it is uniform."""
 
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)
@@ -96,7 +96,7 @@ class SecondOrderText:
         self.floor = torch.special.entr(probabilities).sum().item()
 
     def batch(self, size: int, length: int) -> Batch:
-        """`size` new texts of length + 1 letters."""
+        """Draw `size` texts of length + 1 letters."""
         text = torch.randint(N_LETTERS, (size, length + 1), generator=self.generator)  # (B, T + 1)
         follows = torch.rand(size, length + 1, generator=self.generator) < RULE_PROBABILITY
         for t in range(2, length + 1):
@@ -105,9 +105,10 @@ class SecondOrderText:
 
 
 def sinusoidal_positions(n: int, width: int) -> Tensor:
-    """(n, width): the position vectors of the first Transformer (arXiv 1706.03762, section 3.5). width is even.
+    """Return the position vectors of the original Transformer (arXiv 1706.03762, section 3.5): (n, width).
 
-    Number 2i of position p is sin(p / 10000^(2i / width)), number 2i + 1 the cosine of the same angle.
+    width: must be even. Element 2i of position p is sin(p / 10000^(2i / width)), and element 2i + 1 is the cosine of
+    the same angle.
     """
     frequency = 10000 ** (-torch.arange(0, width, 2) / width)  # (width / 2,)
     angle = torch.arange(n)[:, None] * frequency  # (n, width / 2)
@@ -115,9 +116,9 @@ def sinusoidal_positions(n: int, width: int) -> Tensor:
 
 
 def rotary_closeness(head_size: int, distances: Tensor) -> Tensor:
-    """Scaled dot product of a query and an equal key at each distance in tokens: 1 at distance 0, float64.
+    """Return the scaled dot product of a query and an equal key at each distance in tokens, float64; 1 at distance 0.
 
-    Both are vectors of ones, rotated by their positions (RoFormer, arXiv 2104.09864, section 3.4.3).
+    Both are vectors of ones, rotated according to their positions (RoFormer, arXiv 2104.09864, section 3.4.3).
     """
     ones = torch.ones(1, 1, len(distances), head_size, dtype=torch.float64)
     rotated = apply_rotary(ones, *(part.double() for part in rotary_angles(distances.double(), head_size)))

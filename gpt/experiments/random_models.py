@@ -1,4 +1,4 @@
-"""Models with random weights of any shape, within a memory budget; and the skeleton of a model without its blocks."""
+"""Models of any shape with random weights, within a memory budget, and skeletons of models without blocks."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gpt.models.loading import LoadedModel
 from gpt.models.memory import format_bytes, free_memory
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
-MAX_MEMORY_BYTES = 2**30  # of all random models in use at the same time
+MAX_MEMORY_BYTES = 2**30  # all random models in use at the same time
 
 
 class MemoryInUse(GPTError):
-    """The model fits the budget, but not together with the models in use."""
+    """Raised when a model fits the budget, but not together with the models in use."""
 
     def __init__(self, n_bytes: int) -> None:
         super().__init__(
@@ -37,21 +37,21 @@ class MemoryInUse(GPTError):
 
 @dataclass(frozen=True)
 class ModuleShape:
-    """The name of a module, and the shape of its output in one forward pass."""
+    """Name of a module and the shape of its output in one forward pass."""
 
     name: str
     shape: tuple[int, ...]
 
 
 class IdentityBlock(nn.Module):
-    """Replaces a block; returns its input."""
+    """Replacement for a block that returns its input."""
 
     def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
         return x
 
 
 class PaddedVocabulary(Vocabulary):
-    """A vocabulary with additional ids; no text is encoded to them, and id 4096 is decoded to "<4096>"."""
+    """A vocabulary with additional ids. No text encodes to them; id 4096 decodes to "<4096>"."""
 
     def __init__(self, inner: Vocabulary, n_vocab: int) -> None:
         self.inner, self.n_vocab, self.eot_id = inner, n_vocab, inner.eot_id
@@ -73,7 +73,7 @@ class PaddedVocabulary(Vocabulary):
 
 
 def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """Memory for a model in float32 and one document of a full context: weights, KV cache with queries, final states.
+    """Return the memory of a float32 model and a full document: weights, KV cache with queries, and final states.
 
     A skeleton has no cache.
     """
@@ -83,9 +83,9 @@ def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
 
 
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
-    """Return a GPT of random weights whose blocks and final norm are replaced by identity: embedding, then head.
+    """Return a GPT with random weights in which identities replace the blocks and the final norm.
 
-    All shapes are those of the whole model. generator: as of GPT.
+    Only embedding and head remain. All shapes are the same as in the complete model. generator: see `GPT`.
     """
     model = GPT(config.with_layers(1), generator=generator)
     model.config = config
@@ -95,18 +95,19 @@ def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> 
 
 
 def skeleton_of(model: GPT) -> GPT:
-    """Return the skeleton of a model, with the model's own embeddings and head, which both share."""
-    with torch.device("meta"):  # only the modules without weights are kept
+    """Return the skeleton of a model. It shares the embeddings and the head with the model."""
+    with torch.device("meta"):  # only the modules without weights are used
         made = skeleton(model.config)
     made.wte, made.wpe, made.lm_head = model.wte, model.wpe, model.lm_head
     return made.eval()
 
 
 def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
-    """Return a vocabulary of exactly `size` tokens, from another one.
+    """Return a vocabulary with exactly `size` tokens, made from another one.
 
-    A larger one has additional ids without text. A smaller one has the first tokens and end-of-text: byte-pair
-    encoding merges each token from earlier ones. Raises ValueError if the smaller one could not encode every text.
+    A larger vocabulary gets additional ids without text. A smaller one keeps the first tokens and end-of-text, which
+    works because byte-pair encoding merges each token from earlier ones. Raises ValueError if the smaller vocabulary
+    could not encode every text.
     """
     if size == vocabulary.n_vocab:
         return vocabulary
@@ -119,7 +120,7 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
     if len(ranks) < len(first) or any(bytes([byte]) not in ranks for byte in range(256)):
         raise GPTError(
             "experiment.vocabulary_not_bytes",
-            "a vocabulary of {n:,} tokens not made of bytes cannot be cut to {size:,}",
+            "a vocabulary of {n:,} tokens that are not made of bytes cannot be cut to {size:,}",
             n=vocabulary.n_vocab,
             size=size,
         )
@@ -134,8 +135,10 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
 
 @torch.inference_mode()
 def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
-    """The output shapes of a forward pass in order: ids, embeddings, the linear layers of the first block, all blocks,
-    final norm, logits. The model has hooks during the pass: it must not be shared."""
+    """Return the output shapes of a forward pass in order.
+
+    These are the ids, embeddings, linear layers of the first block, all blocks, final norm and logits. The model must
+    not be shared, because it has hooks during the pass."""
     idx = torch.tensor([list(ids)], device=model.device)
     found = [ModuleShape("idx", tuple(idx.shape))]
     inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_gate", "h.0.mlp.c_fc", "h.0.mlp.c_proj")
@@ -153,7 +156,7 @@ def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
 
 
 class RandomModels:
-    """Makes models with random weights, within a memory budget for all that are in use at the same time."""
+    """Creates models with random weights, within a memory budget for all models in use at the same time."""
 
     def __init__(self, max_memory_bytes: int = MAX_MEMORY_BYTES) -> None:
         self.max_memory_bytes = max_memory_bytes
@@ -164,9 +167,10 @@ class RandomModels:
     def model(
         self, config: GPTConfig, vocabulary: Vocabulary, *, skeleton_only: bool = False, seed: int = 0
     ) -> Iterator[LoadedModel]:
-        """`with models.model(config, vocabulary) as loaded`; the same seed gives the same weights.
+        """Create a model: `with models.model(config, vocabulary) as loaded: ...`.
 
-        Raises MemoryInUse if it does not fit now, another ValueError if it exceeds the budget.
+        The same seed gives the same weights. Raises MemoryInUse if the model does not fit at the moment, and another
+        ValueError if it exceeds the budget.
         """
         need = memory_bytes(config, skeleton=skeleton_only)
         if need > self.max_memory_bytes:

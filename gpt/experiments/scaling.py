@@ -1,9 +1,9 @@
-"""Small models of two shapes on one text: the loss against parameters, tokens and compute.
+"""Train small models of two shapes on one text, to plot loss against parameters, tokens and compute.
 
     python -m gpt.experiments.scaling stories.txt
 
-The text, its vocabulary and its held-back part are those of the bundled model, which is measured as well, and the
-recipe is that of gpt.training. The same command continues a run that was stopped.
+The text, its vocabulary, its held-back part and the recipe are the same as for the bundled model, which is also
+measured. Run the same command again to continue a run that was stopped.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from gpt.training.trainer import Batch, Trainer
 SCALING = Path(__file__).parent.parent / "assets" / "scaling.json"  # results of the run that the page shows
 SIZES = {"2 x 64": (2, 2, 64), "4 x 96": (4, 3, 96), "6 x 128": (6, 4, 128)}  # n_layer, n_head, n_embd
 STEPS, BATCH_SIZE = 1024, 8
-SAVE_STEPS = 100  # between two saves
+SAVE_STEPS = 100  # steps between saves
 
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """A model after some training: tokens read, operations, loss in nats per token, bits per byte."""
+    """A model after some training: tokens read, operations, loss in nats per token and in bits per byte."""
 
     tokens: int
     flops: float
@@ -49,7 +49,7 @@ class ScalingPoint:
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """The training of one model. block_parameters: without embeddings and head."""
+    """Training curve of one model. block_parameters: number of parameters without embeddings and head."""
 
     name: str
     parameters: int
@@ -59,8 +59,10 @@ class ScalingCurve:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The results of a run. command: that started it. curves: smallest model first, the bundled model last; llama:
-    those of Llama's shape, in the order of the others."""
+    """The results of a run.
+
+    command: command that started the run. curves: smallest model first, the bundled model last. llama: curves for
+    Llama's shape, in the same order."""
 
     command: str
     curves: tuple[ScalingCurve, ...]
@@ -68,7 +70,7 @@ class Scaling:
 
 
 def load_scaling(path: Path | str = SCALING) -> Scaling:
-    """Read the file that the command writes. Raises ValueError if there is none."""
+    """Read the file that the command writes. Raises ValueError if it does not exist."""
     path = Path(path)
     if not path.is_file():
         raise GPTError(
@@ -88,7 +90,7 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
 
 
 def training_flops(config: GPTConfig) -> float:
-    """Operations per token of training, mean over a context: three times those of a forward pass.
+    """Return the operations per training token, averaged over a context: three times those of a forward pass.
 
     The backward pass costs twice as much as the forward pass (Kaplan et al., arXiv 2001.08361, section 2.1).
     """
@@ -106,9 +108,9 @@ def measure_scaling(
     sizes: dict[str, tuple[int, int, int]],
     saved: Path | None = None,
 ) -> Iterator[ScalingCurve]:
-    """Train a model of each size by one recipe, and score it after 1, 2, 4, 8 ... steps and at the end.
+    """Train a model of each size with one recipe, and score it after 1, 2, 4, 8 ... steps and at the end.
 
-    saved: a file to resume from after a stop. Raises ValueError if it is of another recipe.
+    saved: file to resume from after a stop. Raises ValueError if the file belongs to another recipe.
     """
     for name, (n_layer, n_head, n_embd) in sizes.items():
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
@@ -129,12 +131,12 @@ def measure_scaling(
 
 
 def llama_recipe(recipe: Recipe) -> Recipe:
-    """Return the same recipe for models of Llama's shape, with one head of keys and values."""
+    """Return the recipe for models of Llama's shape, with one key and value head."""
     return replace(recipe, architecture="llama", bias=False, n_kv_head=1)
 
 
 def save(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoint]) -> None:
-    """Save the state of one model; those of the others in the file stay."""
+    """Save the state of one model. Keeps the states of other models in the file."""
     if path is None:
         return
     state = {"recipe": asdict(trainer.recipe), "points": [asdict(point) for point in points], **trainer.state()}
@@ -144,25 +146,25 @@ def save(path: Path | None, name: str, trainer: Trainer, points: list[ScalingPoi
 
 
 def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]:
-    """Load the state that `save` wrote for a model, if there is one; returns the points until then."""
+    """Load the state that `save` wrote for a model, if any, and return the points so far."""
     state = read_saved(path).get(name)
     if state is None:
         return []
     if state["recipe"] != asdict(trainer.recipe):
         raise GPTError(
-            "experiment.other_recipe", "{path} is of a run with another recipe: delete it to start again", path=path
+            "experiment.other_recipe", "{path} is from a run with another recipe: delete it to start again", path=path
         )
     trainer.load(state)
     return [ScalingPoint(**point) for point in state["points"]]
 
 
 def read_saved(path: Path | None) -> dict[str, Any]:
-    """What `save` wrote, by the names of the models."""
+    """Read the states that `save` wrote, by model name."""
     return torch.load(path, weights_only=True) if path is not None and path.is_file() else {}
 
 
 def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
-    """Return the curve of a model that was trained by a recipe elsewhere: its last point."""
+    """Return the curve of a model that was trained elsewhere with a recipe. It has only the last point."""
     config, n_tokens = loaded.model.config, recipe.steps * recipe.batch_size * recipe.block_size
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
     point = ScalingPoint(n_tokens, n_tokens * training_flops(config), score.loss, score.bits_per_byte)
@@ -170,7 +172,7 @@ def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -
 
 
 def make_curve(name: str, config: GPTConfig, points: Sequence[ScalingPoint]) -> ScalingCurve:
-    """Return a curve with the parameter counts of its model."""
+    """Create a curve with the parameter counts of its model."""
     parts = parameter_parts(config)
     outside = parts["token_embedding"] + parts["position_embedding"] + parts["head"]
     return ScalingCurve(name, count_parameters(config), count_parameters(config) - outside, tuple(points))
@@ -185,10 +187,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=usage,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("text", type=Path, help="the stories that the bundled model was trained on")
-    parser.add_argument("--out", type=Path, default=SCALING, help="the file to write")
-    parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help=f"updates of each model ({STEPS})")
-    parser.add_argument("--threads", type=int, metavar="N", help="processor cores to use (all)")
+    parser.add_argument("text", type=Path, help="stories on which the bundled model was trained")
+    parser.add_argument("--out", type=Path, default=SCALING, help="file to write")
+    parser.add_argument("--steps", type=int, default=STEPS, metavar="N", help=f"updates per model ({STEPS})")
+    parser.add_argument("--threads", type=int, metavar="N", help="CPU cores to use (all)")
     options = parser.parse_args(arguments)
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -206,10 +208,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 for curve in measure_scaling(training, held_back, tokenizer, shape, process, sizes=SIZES, saved=saved):
                     found.append(curve)
                     end = curve.points[-1].bits_per_byte
-                    print(f"{shape.architecture} {curve.name}: {curve.parameters:,} parameters, {end:.4f} bits a byte")
+                    print(
+                        f"{shape.architecture} {curve.name}: {curve.parameters:,} parameters, {end:.4f} bits per byte"
+                    )
         if bundled is not None:
             curves.append(measure_bundled(bundled, held_back, Recipe()))
-            print(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits a byte")
+            print(f"{bundled.name}: {curves[-1].points[-1].bits_per_byte:.4f} bits per byte")
         command = f"python -m gpt.experiments.scaling {options.text.name} --steps {options.steps}"
         results = {"command": command, "curves": list(map(asdict, curves)), "llama": list(map(asdict, llama))}
         options.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

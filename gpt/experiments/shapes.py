@@ -1,4 +1,4 @@
-"""Parameters, KV-cache size and operations of a GPT, computed from its configuration, and what tied weights change."""
+"""Parameters, KV cache size and operations of a GPT, computed from its configuration; the effect of weight tying."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from gpt.model import GPT, meta_model
 from gpt.presets import PRESETS
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
-NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # per number, without the scales of int8
+NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # bytes per number, without the scales of int8
 
-# GPT-2 "124M" as textbooks build it: no QKV bias and an untied head, 163,009,536 parameters.
+# GPT-2 "124M" as in textbooks, without QKV biases and with an untied head: 163,009,536 parameters.
 UNTIED_124M = replace(PRESETS["gpt2"], qkv_bias=False, tie_weights=False)
 
 
 @dataclass(frozen=True)
 class Flops:
-    """Floating-point operations for one token, in the weight matrices and in the attention over earlier tokens."""
+    """Floating-point operations for one token: in the weight matrices, and in the attention to earlier tokens."""
 
     matrices: int
     attention: int
 
     @property
     def total(self) -> int:
-        """The sum of both."""
+        """Sum of both."""
         return self.matrices + self.attention
 
 
@@ -38,7 +38,8 @@ class Flops:
 class WeightShape:
     """A weight of a model, or of each of its blocks.
 
-    name: of the parameter, "h.N." for one of block N. shape: of one. copies: n_layer for those of the blocks, else 1.
+    name: name of the parameter; starts with "h.N." in the blocks. shape: shape of one copy. copies: n_layer in the
+    blocks, else 1.
     """
 
     name: str
@@ -47,12 +48,12 @@ class WeightShape:
 
     @property
     def n_parameters(self) -> int:
-        """Numbers in all copies."""
+        """Number of parameters in all copies."""
         return self.copies * math.prod(self.shape)
 
 
 def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightShape, ...]:
-    """Every weight, in the order of the modules; a tied head is the embedding's. skeleton: without blocks and norms."""
+    """Return every weight in the order of the modules; a tied head is not repeated. skeleton: omit blocks and norms."""
     model = meta_model(config.with_layers(1))
     return tuple(
         WeightShape(name.replace("h.0.", "h.N."), tuple(weight.shape), config.n_layer if name.startswith("h.") else 1)
@@ -62,13 +63,13 @@ def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightS
 
 
 def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:
-    """Parameters of each part, summed over the blocks; a tied head has none.
+    """Count the parameters of each part, summed over the blocks. A tied head has none.
 
-    Per block of GPT-2, with C = n_embd: attention has 3 C^2 + C^2 and feed-forward 2 C n_ff weights, with biases one
-    more per output; two norms have C scales and C shifts each, as has the final one. With fewer heads of keys and
-    values, their part of the 3 C^2 is smaller; a gate adds C n_ff; norms of queries and keys have a scale per number
+    In each block of GPT-2, with C = n_embd, attention has 3 C^2 + C^2 weights and feed-forward 2 C n_ff, plus one bias
+    per output. The two norms, and the final norm, have C scales and C shifts each. With fewer key and value heads,
+    their part of the 3 C^2 is smaller. A gate adds C n_ff weights. Norms of queries and keys have one scale per element
     of a head, or of all heads.
-    skeleton: blocks and norms are replaced by identity (`gpt.experiments.random_models.skeleton`).
+    skeleton: identities replace blocks and norms (`gpt.experiments.random_models.skeleton`).
     """
     width, n_ff, heads = config.n_embd, config.ff_size, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
@@ -88,22 +89,23 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
 
 
 def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """All parameters; a matrix shared by embedding and head is counted once."""
+    """Count all parameters. A matrix that embedding and head share counts once."""
     return sum(parameter_parts(config, skeleton=skeleton).values())
 
 
 def cache_numbers(config: GPTConfig) -> int:
-    """Numbers in a KV cache per token: the keys and values of all heads in every layer, n_embd each in GPT-2."""
+    """Count the numbers per token in a KV cache: keys and values of all heads in every layer, n_embd each in GPT-2."""
     return 2 * config.n_layer * config.kv_heads * config.head_size
 
 
 def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
-    """Operations of a forward pass for the token at `position` (from 0), with the tokens before it in the cache.
+    """Count the operations of a forward pass for the token at `position` (from 0), with earlier tokens in the cache.
 
-    A multiplication and an addition are two operations. Matrices: 2 per weight, in GPT-2 2 (4 C^2 + 2 C n_ff) in each
-    block, and 2 C vocab_size in the head, tied or not. Attention over S = position + 1 tokens, those outside a window
-    included: 2 H S for q k^T and 2 H S for weights v in each block, where H is the width of all heads, C in GPT-2. Not
-    counted, as in the sources: embedding lookup, biases, norms, softmax, activation, additions to the residual stream.
+    A multiplication and an addition are two operations. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
+    each block, and 2 C vocab_size in the head, tied or not. Attention to S = position + 1 tokens, including those
+    outside a window, needs 2 H S for q k^T and 2 H S for weights v in each block, where H is the total width of all
+    heads (C in GPT-2). Like the sources, this does not count embedding lookup, biases, norms, softmax, activation, and
+    additions to the residual stream.
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
     appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
     """
@@ -120,23 +122,23 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """Parameters of one shape with tied and with untied weights."""
+    """Number of parameters of one shape with tied and with untied weights."""
 
     tied: int
     untied: int
 
     @property
     def saved(self) -> int:
-        """vocab_size x n_embd."""
+        """Difference of both: vocab_size x n_embd."""
         return self.untied - self.tied
 
 
 @dataclass(frozen=True)
 class EmbeddingEffects:
-    """Embedding and head of an untrained model; each number is a share of the vocabulary, 0 to 1.
+    """Embedding and head of an untrained model. Both numbers are fractions of the vocabulary, 0 to 1.
 
-    own_token_best: tokens whose embedding, multiplied by the head, gives that token the highest logit.
-    rows_with_gradient: rows of the embedding with a gradient for a text: all if tied, else those of its tokens.
+    own_token_best: tokens that get the highest logit when their own embedding is multiplied by the head.
+    rows_with_gradient: rows of the embedding that get a gradient from a text: all if tied, else those of its tokens.
     """
 
     own_token_best: float
@@ -144,12 +146,12 @@ class EmbeddingEffects:
 
 
 def tied_and_untied(config: GPTConfig) -> ParameterCounts:
-    """Return the parameters of one shape, tied and untied."""
+    """Count the parameters of one shape, tied and untied."""
     return ParameterCounts(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
 
 
 def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> EmbeddingEffects:
-    """Measure an untrained model, tied or not as `config` says; for small models."""
+    """Measure an untrained model, tied or untied according to `config`. Suitable for small models."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed))
     embedding, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
     best = (embedding @ head.T).argmax(dim=1)  # (vocab_size,)

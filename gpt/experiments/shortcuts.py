@@ -1,4 +1,4 @@
-"""Shortcut connections: the gradients of a deep network with and without them."""
+"""Gradients of a deep network with and without shortcut connections."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gpt.layers import ACTIVATIONS
 
 @dataclass(frozen=True)
 class ShortcutGradients:
-    """Mean absolute gradient of each layer's weights, the first layer first; 0 where it underflows float32."""
+    """Mean absolute gradient of each layer's weights, starting with the first layer; 0 if it underflows float32."""
 
     without: tuple[float, ...]
     with_shortcuts: tuple[float, ...]
 
 
 class DeepNetwork(nn.Module):
-    """Linear layers with activations; with shortcuts, each layer's input is added to its output of the same shape."""
+    """Linear layers with activations. With shortcuts, each layer adds its input to an output of the same shape."""
 
     def __init__(self, widths: list[int], activation: Activation, shortcuts: bool, generator: torch.Generator) -> None:
         super().__init__()
@@ -44,8 +44,9 @@ def shortcut_gradients(
 ) -> ShortcutGradients:
     """Return the gradients of one step without and with shortcuts, from the same initial weights.
 
-    `depth` layers of `width` outputs, the last of one. The input falls linearly from 1 to -1, the target is 0, the
-    loss is the squared error. Raises ValueError for a depth or width below 1 and for an unknown activation.
+    There are `depth` layers with `width` outputs; the last layer has one output. The input decreases linearly from 1 to
+    -1, the target is 0, and the loss is the squared error. Raises ValueError for a depth or width below 1, or an
+    unknown activation function.
     """
     for name, value in (("depth", depth), ("width", width)):
         check_integer(name, value, 1)
@@ -55,7 +56,7 @@ def shortcut_gradients(
 
 
 def mean_gradients(widths: list[int], seed: int, activation: Activation, shortcuts: bool) -> tuple[float, ...]:
-    """Mean absolute weight gradient of each layer of one network."""
+    """Return the mean absolute weight gradient of each layer of one network."""
     network = DeepNetwork(widths, activation, shortcuts, torch.Generator().manual_seed(seed))
     with torch.enable_grad():
         x = torch.linspace(1, -1, widths[0])[None]  # (1, width)

@@ -1,4 +1,4 @@
-"""The cost of tokens with and without a KV cache, counted pass by pass, and measured part by part."""
+"""Cost of tokens with and without a KV cache, counted for each pass and measured for each part."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def check_not_empty(ids: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of predicting the token after `length` others.
+    """Cost of predicting the token after `length` others.
 
-    multiplications: in all matrix products, those that the causal mask discards included.
-    cache_bytes: of the keys and values, 0 without a cache.
-    weight_bytes: of the attention weights of one layer, 0 with "sdpa", which does not store them.
+    multiplications: number in all matrix products, including those that the causal mask discards.
+    cache_bytes: size of keys and values; 0 without a cache.
+    weight_bytes: size of one layer's attention weights; 0 with "sdpa", which does not store them.
     """
 
     length: int
@@ -50,14 +50,14 @@ class Cost:
 
 @dataclass(frozen=True)
 class SpeedRow:
-    """A cost, and the median of its measured times in seconds."""
+    """A cost, and the median of the measured times in seconds."""
 
     cost: Cost
     seconds: float
 
     @property
     def tokens_per_second(self) -> float:
-        """The reciprocal of `seconds`."""
+        """Reciprocal of `seconds`."""
         return 1 / self.seconds
 
 
@@ -66,13 +66,13 @@ def next_token_cost(
 ) -> Cost:
     """Count the cost of predicting the token after `length` others.
 
-    With a cache one token is read, which attends to all; without a cache all are read, each attending to all. The
-    head runs for the last token alone. Raises ValueError for a length outside the context.
+    With a cache, the pass reads one token, which attends to all tokens. Without a cache, it reads all tokens, and each
+    attends to all. The head runs only for the last token. Raises ValueError for a length outside the context.
     """
     check_length(config, length)
     n_read = 1 if cached else length
     head = config.n_embd * config.vocab_size
-    blocks = flops_per_token(config, length - 1).total // 2 - head  # one multiplication with each addition
+    blocks = flops_per_token(config, length - 1).total // 2 - head  # one multiplication per addition
     return Cost(
         length=length,
         cached=cached,
@@ -87,8 +87,8 @@ def next_token_cost(
 class GenerationPass:
     """One forward pass of a generation.
 
-    n_computed: tokens that go through the layers. n_cached: tokens before them, whose keys and values come from the
-    cache. cache_bytes: of those keys and values, in all layers. multiplications: as in `Cost`.
+    n_computed: tokens that go through the layers. n_cached: earlier tokens, whose keys and values come from the cache.
+    cache_bytes: size of these keys and values in all layers. multiplications: see `Cost`.
     """
 
     n_computed: int
@@ -100,11 +100,11 @@ class GenerationPass:
 def generation_passes(
     config: GPTConfig, n_prompt: int, length: int, *, cached: bool, number_bytes: int = 4
 ) -> list[GenerationPass]:
-    """Count the forward passes that continue a prompt of n_prompt tokens to `length` tokens, the last of them read too.
+    """Return the forward passes that continue a prompt of n_prompt tokens to `length` tokens and read the last token.
 
-    The first pass reads the prompt (prefill), each other one the token that was generated last (decode). Without a
-    cache every pass reads the whole text so far. Raises ValueError for lengths outside the context, and for a prompt
-    longer than the text.
+    The first pass reads the prompt (prefill), and every other pass reads the latest token (decode). Without a cache,
+    every pass reads the whole text so far. Raises ValueError for lengths outside the context, or a prompt longer than
+    the text.
     """
     check_length(config, length)
     check_integer("n_prompt", n_prompt, 1, length)
@@ -121,8 +121,8 @@ def generation_passes(
 def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, repeats: int = 3) -> Iterator[SpeedRow]:
     """Time the next token at several lengths of one text, with and without cache and with both kernels.
 
-    Yields four rows for each length, shortest first. The text is repeated where it is too short.
-    Raises ValueError for an empty text and for a length outside the context.
+    Yields four rows for each length, shortest first. Repeats the text if it is too short.
+    Raises ValueError for an empty text or a length outside the context.
     """
     check_not_empty(ids)
     for length in lengths:
@@ -142,10 +142,10 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
 
 
 def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) -> tuple[Tensor, float]:
-    """Return the logits (vocab_size,) after a text (1, S), and their time in seconds.
+    """Return the logits (vocab_size,) after a text (1, S), and the time in seconds.
 
-    A model with a cap of the scores computes attention openly with either kernel.
-    cache: contains at least all tokens of the text but the last; unchanged afterwards but for its length, S - 1.
+    A model with a cap on the scores uses eager attention with either kernel. cache: contains at least all tokens of the
+    text except the last. Only its length changes, to S - 1.
     """
     trace = Trace() if kernel == "eager" else None
     synchronize(idx.device)
@@ -176,10 +176,11 @@ def check_length(config: GPTConfig, length: int) -> None:
 
 @dataclass(frozen=True)
 class LayerTimes:
-    """Seconds of one forward pass; their sum is the whole pass.
+    """Times of the parts of one forward pass, in seconds. Together they make up the whole pass.
 
-    embedding: token and position embeddings. attention, feed_forward: of each block, with the norm before and the
-    addition to the residual stream after it, n_layer numbers. head: the final norm and the logits after the last token.
+    embedding: token and position embeddings. attention, feed_forward: per block, including the norm before and the
+    addition to the residual stream after it; n_layer numbers. head: the final norm, and the logits after the last
+    token.
     """
 
     embedding: float
@@ -189,13 +190,13 @@ class LayerTimes:
 
     @property
     def total(self) -> float:
-        """The time of the whole pass."""
+        """Time of the whole pass."""
         return self.embedding + sum(self.attention) + sum(self.feed_forward) + self.head
 
 
 @dataclass
 class Clock(Trace):
-    """Notes when each block starts, is past its attention, and ends; stores no activation."""
+    """Trace that records when each block starts, finishes attention, and ends. Stores no activations."""
 
     attention: bool = False
     times: list[float] = field(default_factory=list)
@@ -208,10 +209,10 @@ class Clock(Trace):
 
 @torch.inference_mode()
 def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[LayerTimes]:
-    """Time forward passes that read a whole text and predict the next token, after one that is not counted.
+    """Time forward passes that read a whole text and predict the next token. A first pass is not counted.
 
-    A GPU is waited for after each part, so there a pass takes longer than in generation. Raises ValueError for an empty
-    text and for one that does not fit block_size.
+    On a GPU, this waits after each part, so a pass takes longer than in generation. Raises ValueError for an empty
+    text, or a text longer than block_size.
     """
     check_not_empty(ids)
     idx = torch.tensor([list(ids)], device=model.device)  # (1, T)

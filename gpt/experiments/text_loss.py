@@ -1,4 +1,4 @@
-"""The loss of a text, and for each token its probability, its rank and the most likely tokens in its place."""
+"""Loss of a text, and the probability, rank and most likely alternatives of each token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOP_K = 3
 
 
 def check_has_targets(n: int) -> None:
-    """Raise ValueError for a text of n tokens without one to predict."""
+    """Raise ValueError if a text of n tokens has none to predict."""
     if n < 2:
         raise GPTError(
             "experiment.loss_too_short",
@@ -36,9 +36,9 @@ def check_has_targets(n: int) -> None:
 
 @dataclass(frozen=True)
 class TextScore:
-    """The ids of a text, the losses of all but the first, and their totals.
+    """The ids of a text, the losses of all ids except the first, and their totals.
 
-    stride: tokens between two windows. n_windows: 1 if the text fits the context.
+    stride: tokens between the starts of two windows. n_windows: 1 if the text fits the context.
     """
 
     ids: tuple[int, ...]
@@ -55,20 +55,20 @@ def score_text(
     stride: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> TextScore:
-    """Cross-entropy, perplexity and bits per byte of a text, and the loss of each token after the first.
+    """Compute cross-entropy, perplexity and bits per byte of a text, and the loss of each token after the first.
 
-    A text longer than the context is read in windows of one context, each `stride` tokens after the one before; a
-    token counts in the first window that contains it, so at least block_size - stride tokens precede it, as in
-    Hugging Face's guide "Perplexity of fixed-length models". The bytes are those of the tokens that count.
-    stride: 1..block_size - 1; None is half a context. progress: is called with the windows done and their number.
-    Raises ValueError for fewer than two tokens and for another stride.
+    A text longer than the context is read in windows of one context that start `stride` tokens apart. A token counts in
+    the first window that contains it, so at least block_size - stride tokens precede it, as in Hugging Face's guide
+    "Perplexity of fixed-length models". Bits per byte refer to the bytes of the tokens that count.
+    stride: 1 to block_size - 1; defaults to half a context. progress: called with (windows done, windows in total).
+    Raises ValueError for fewer than two tokens or an invalid stride.
     """
     block_size = loaded.model.config.block_size
     max_stride = max(1, block_size - 1)
     stride = max(1, block_size // 2) if stride is None else stride
     check_integer("stride", stride, 1, max_stride)
     check_has_targets(len(ids))
-    pairs = windows(list(ids), max_stride, stride)  # the last token of a window is only a target
+    pairs = windows(list(ids), max_stride, stride)  # the last token of a window is a target only
     losses: list[TokenStatistics] = []
     for done, (inputs, targets) in enumerate(pairs, start=1):
         losses += token_losses(loaded, inputs, targets)
@@ -80,22 +80,22 @@ def score_text(
 
 @torch.inference_mode()
 def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> tuple[TokenStatistics, ...]:
-    """Statistics of the targets of one window; targets of -100, which are the first, are left out."""
+    """Return statistics for the targets of one window. Omits targets of -100, which come first."""
     model, n_known = loaded.model, targets.count(-100)
     states = model.hidden_states(torch.tensor([inputs], device=model.device))[0, n_known:]  # (n, C)
     return text_statistics(model, states, targets[n_known:], TOP_K).tokens
 
 
 def losses_by_scale(files: Sequence[str | Path], text: str, **hints: Any) -> dict[str, float]:
-    """Return the mean loss of a text in nats per token for each of SCALES: the lower one is that of the training.
+    """Return the mean loss of a text, in nats per token, for each of SCALES. The lower one reveals the trained scale.
 
     Args:
-        files: The weights and the files beside them.
-        text: A text of the kind that the model was trained on.
-        hints: Other facts about the checkpoint, as for `gpt.load_model`.
+        files: The weights and the files next to them.
+        text: A text similar to the training data.
+        hints: Other settings of the checkpoint, see `gpt.load_model`.
 
     Raises:
-        ValueError: The text has fewer than two tokens, or the files cannot be read.
+        ValueError: If the text has fewer than two tokens, or the files cannot be read.
     """
     losses = {}
     with folder_of(files) as folder:

@@ -1,4 +1,4 @@
-"""Byte-pair encoding step by step, and the number of tokens of a text in a vocabulary."""
+"""Byte-pair encoding step by step, and the number of tokens that a vocabulary needs for a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import regex
 from gpt.errors import GPTError
 from gpt.tokenizer import Tokenizer, Vocabulary
 
-SAMPLES = {  # one sentence in several languages
+SAMPLES = {  # the same sentence in several languages
     "en": "The little dog wanted to play in the garden.",
     "de": "Der kleine Hund wollte im Garten spielen.",
     "fr": "Le petit chien voulait jouer dans le jardin.",
@@ -29,11 +29,11 @@ SAMPLES = {  # one sentence in several languages
 
 @dataclass(frozen=True)
 class MergeStep:
-    """One step of the encoding of a word.
+    """One step in the encoding of a word.
 
-    parts: its bytes, as far as they are merged. at: index of the first of the two parts that are merged next;
-    merged: their concatenation; rank: its token id, the lowest of all pairs of neighbours. All three are None in the
-    last step, when no two neighbours form a token.
+    parts: the bytes of the word, merged so far. at: index of the first of the two parts to merge next. merged:
+    concatenation of these two parts. rank: token id of merged, the lowest among all neighbouring pairs. All three are
+    None in the last step, when no two neighbours form a token.
     """
 
     parts: tuple[bytes, ...]
@@ -43,7 +43,7 @@ class MergeStep:
 
     @property
     def pair(self) -> tuple[bytes, bytes] | None:
-        """The two parts that are merged next."""
+        """The two parts to merge next."""
         return None if self.at is None else (self.parts[self.at], self.parts[self.at + 1])
 
 
@@ -57,18 +57,18 @@ class TextCost:
 
     @property
     def tokens_per_character(self) -> float:
-        """Below 1 where a token has several characters."""
+        """Tokens per character; below 1 if tokens have several characters."""
         return self.tokens / self.characters
 
 
 def split_words(tokenizer: Tokenizer, text: str) -> list[str]:
-    """Pre-tokenisation: the words of a text, within which bytes are merged."""
+    """Split a text into words (pre-tokenisation). Bytes are merged only within a word."""
     text = text.encode("utf-8", "replace_surrogate").decode()
     return [match.group() for match in regex.finditer(tokenizer.encoding._pat_str, text)]
 
 
 def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
-    """Return the merges of a word's bytes: the pair of lowest rank first, the leftmost of equals.
+    """Return the merges of a word's bytes. The pair with the lowest rank is merged first; ties go from left to right.
 
     The parts of the last step are the word's tokens. Raises ValueError for a text that is not exactly one word.
     Source: Sennrich et al., arXiv 1508.07909, on bytes as in GPT-2.
@@ -76,7 +76,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     if len(found := split_words(tokenizer, word)) != 1:
         raise GPTError(
             "experiment.several_words",
-            "{text!r} is cut into {n} words before any merge: give one of them",
+            "{text!r} is split into {n} words before any merge: give one of them",
             text=word,
             n=len(found),
         )
@@ -92,12 +92,12 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 
 
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
-    """Length of a text in a vocabulary. Raises ValueError for an empty text."""
+    """Measure the length of a text in a vocabulary. Raises ValueError for an empty text."""
     if not text:
         raise GPTError("experiment.nothing_to_count", "the text is empty: there is nothing to count")
     return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))
 
 
 def language_costs(vocabulary: Vocabulary) -> dict[str, TextCost]:
-    """Return the length of each of SAMPLES."""
+    """Measure the length of each of SAMPLES."""
     return {language: text_cost(vocabulary, text) for language, text in SAMPLES.items()}

@@ -107,7 +107,7 @@ class Engine:
         self._decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
         self._requests: list[ReadRequest] = []  # one per caller of `read`
-        self._leader: int | None = None  # thread that runs the rounds: that of a caller, or WORKER
+        self._leader: int | None = None  # thread that runs the rounds: a caller's thread, or WORKER
         self._n_expected = 0  # number of texts likely to share the next round
         self._last_seconds = 0.0  # duration of the last round
         self._changed = threading.Condition()  # guards the attributes above
@@ -225,7 +225,7 @@ class Engine:
     def _of_round(self, requests: Sequence[ReadRequest], chunk: int) -> list[ReadRequest]:
         """Return all requests with one token left, and as many prompts as fit into `_round_tokens` tokens.
 
-        Prompts of which the fewest tokens have been read come first, so that all prompts take turns.
+        Prompts with the fewest tokens read so far come first, so that all prompts take turns.
         """
         chosen, n_prompt_tokens = [], 0
         for request in sorted(requests, key=lambda request: request.n_read):

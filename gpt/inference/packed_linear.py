@@ -254,7 +254,7 @@ class PackedEmbedding(PackedLayer):
         super().__init__()
         rows, scale = embedding.weight.detach(), None
         if packing == "int8":
-            quantized = quantize_rows(rows.float())  # same values as a tied head
+            quantized = quantize_rows(rows.float())  # gives the same values as packing a tied head
             rows, scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
         self.register_buffer("rows", rows if packing == "int8" else rows.to(half_dtype()))
         self.register_buffer("scale", scale)

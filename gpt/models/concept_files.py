@@ -21,7 +21,7 @@ _FLOATS = ("encoder", "decoder", "bias", "center", "share", "peaks")
 
 
 def save_concepts(folder: Path, concepts: Concepts) -> None:
-    """Write the dictionaries: matrices in int8 with a float16 scale per row, other numbers in float16."""
+    """Write the dictionaries: matrices in int8 with a float16 scale per row, everything else in float16."""
     tensors = {"text": concepts.text.to(torch.int32)}
     for layer, dictionary in concepts.dictionaries.items():
         for name in _FIELDS:
@@ -42,9 +42,9 @@ def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
-    """Load the concepts in a model's folder, None if there are none.
+    """Load the concepts in a model's folder, or None if there are none.
 
-    Raises ValueError for files that cannot be read or do not fit the model.
+    Raises ValueError if a file cannot be read or does not fit the model.
     """
     path = folder / CONCEPTS
     if not path.is_file():

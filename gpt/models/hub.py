@@ -1,4 +1,4 @@
-"""Download models from the Hugging Face hub into its client's cache, resuming interrupted downloads."""
+"""Download models from the Hugging Face hub into its client's cache. Interrupted downloads are resumed."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from gpt.models.checkpoints.vocabularies import GPT2_SIZES, find_vocabulary
 
 PAIR = (VOCAB_JSON, MERGES_TXT)  # a vocabulary without tokenizer.json
 WEIGHT_NAMES = (WEIGHTS, INDEXES[0], TORCH_WEIGHTS, INDEXES[1])  # in order of preference
-# Renamed repositories of the hub; a cache may contain them under either name.
+# Repositories that were renamed on the hub. A cache may contain them under either name.
 RENAMED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
 }
-# The bases include the error of the client's HTTP library.
+# The bases include the errors of the client's HTTP library.
 NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
 UNREACHED = (ConnectionError, socket.gaierror)
 TIMEOUT_SECONDS = 10.0
@@ -57,22 +57,22 @@ MAX_FAILURES = 5
 
 
 class HubUnreachable(GPTError):
-    """The hub cannot be reached, and the cache has no copy of the model."""
+    """Raised when the hub is unreachable and the cache has no copy of the model."""
 
 
 def download(repo_id: str, progress: Progress | None = None) -> Path:
-    """Return the folder of a model's files, downloading those that are not cached.
+    """Return the folder with a model's files. Downloads those that are not cached.
 
-    The configuration and the vocabulary are downloaded first, so that an unsupported model is refused before its
-    weights are downloaded.
+    Downloads the configuration and the vocabulary first, so that unsupported models are rejected before their weights
+    are downloaded.
 
     Args:
         repo_id: Name of the repository, "owner/name".
         progress: Called with the downloaded and total bytes. Defaults to a progress bar on the terminal.
 
     Raises:
-        HubUnreachable: The hub cannot be reached, and the cache has no copy.
-        ValueError: The model does not exist or is not supported.
+        HubUnreachable: If the hub is unreachable and the cache has no copy.
+        ValueError: If the model does not exist or is not supported.
     """
     if repo_id in RENAMED and (folder := cached_folder(repo_id)) is not None:
         return folder
@@ -130,7 +130,7 @@ def lacks(repo_id: str, file: str) -> GPTError:
 
 
 def network_reason(error: Exception) -> object:
-    """Return the reason for a failed download; an unreachable address means that there is no network."""
+    """Return the reason for a failed download. An unreachable address is reported as a missing network."""
     reason = str(error).strip().split("\n")[0]
     if isinstance(error, (*UNREACHED, LocalEntryNotFoundError)) or reason.startswith("[Errno"):
         return GPTError("hub.no_network", "no network")
@@ -143,7 +143,7 @@ def fetch_files(repo_id: str, *names: str) -> Path:
 
 
 def cached_folder(repo_id: str) -> Path | None:
-    """Return the folder of a model if the cache has all its files, under its current or former name."""
+    """Return a model's folder if the cache has all of its files, under the current or the former name."""
     for name in dict.fromkeys((repo_id, RENAMED.get(repo_id, repo_id))):
         with suppress(LocalEntryNotFoundError):
             folder = Path(snapshot_download(name, allow_patterns=[CONFIG], local_files_only=True))
@@ -157,12 +157,12 @@ def cached_folder(repo_id: str) -> Path | None:
 
 
 def cached_weights(path: Path) -> list[str]:
-    """Return the names of the weight files, given one of them or an index."""
+    """Return the names of the weight files, given the path of one of them or of an index."""
     return listed_files(path) if path.name in INDEXES else [path.name]
 
 
 def weight_names(repo_id: str) -> list[str]:
-    """Return the first of WEIGHT_NAMES in the repository, or the files that it lists if it is an index."""
+    """Return the first of WEIGHT_NAMES that the repository has. If it is an index, return the files that it lists."""
     for name in WEIGHT_NAMES:
         try:
             get_hf_file_metadata(hf_hub_url(repo_id, name))
@@ -175,13 +175,13 @@ def weight_names(repo_id: str) -> list[str]:
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:
-    """Download the missing part of the weights into the hub's cache; snapshot_download would start over."""
+    """Download the missing part of the weights into the hub's cache. snapshot_download would start over."""
     stated = {name: get_hf_file_metadata(hf_hub_url(repo_id, name)) for name in names}
     total, before = sum(file.size or 0 for file in stated.values()), 0
     with tqdm(desc=repo_id, total=total, unit="B", unit_scale=True, disable=progress is not None) as bar:
         for name, file in stated.items():
             if file.etag is None or file.size is None:
-                continue  # not stored as a large file: snapshot_download fetches it
+                continue  # not stored as a large file, so snapshot_download fetches it
             for done in fetch_blob(repo_id, name, file.etag, file.size):
                 bar.update(before + done - bar.n)
                 if progress is not None:
@@ -190,7 +190,7 @@ def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None)
 
 
 def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
-    """Download a file into the hub's cache unless it is there, yielding like `resume_download`.
+    """Download a file into the hub's cache, unless the cache has it. Yields like `resume_download`.
 
     The partial file becomes a blob of the cache only if its size and checksum match those on the hub.
     """
@@ -212,9 +212,9 @@ def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
 
 
 def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
-    """Append the missing part of a file of `size` bytes, yielding its length at the start and after each chunk.
+    """Append the missing part to a file of `size` bytes. Yields its length at the start and after each chunk.
 
-    Retries after network errors until MAX_FAILURES attempts in a row have received no data.
+    Retries after network errors, until MAX_FAILURES attempts in a row have received no data.
     """
     failures = 0
     yield file.tell()
@@ -223,7 +223,7 @@ def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
         try:
             with get_session().stream("GET", url, headers=headers, timeout=TIMEOUT_SECONDS) as response:
                 hf_raise_for_status(response)
-                if response.status_code == 200:  # the server sends the whole file instead of the rest
+                if response.status_code == 200:  # the server sends the whole file instead of the missing part
                     file.seek(0)
                     file.truncate()
                 for chunk in response.iter_bytes():
@@ -239,10 +239,10 @@ def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
 
 
 def checksum(path: Path, etag: str) -> str:
-    """Return the checksum of a file in the format of an etag of the hub.
+    """Return the checksum of a file in the format of the etag that the hub gives it.
 
     64 hexadecimal digits are a SHA-256, 40 digits the SHA-1 of a git blob. Any other etag is not a checksum and is
-    returned as it is.
+    returned unchanged.
     """
     if re.fullmatch(r"[0-9a-f]{64}", etag):
         total = hashlib.sha256()

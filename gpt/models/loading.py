@@ -1,4 +1,4 @@
-"""Build the model of a checkpoint on a device in a given precision."""
+"""Build the model in a checkpoint, on a device and in a precision."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from gpt.trace import Trace
 Precision = Literal["fp32", "half", "int8"]
 DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "half": torch.bfloat16, "int8": torch.int8}
 
-_engine_lock = threading.Lock()  # cached_property does not lock since Python 3.12
+_engine_lock = threading.Lock()  # since Python 3.12, cached_property has no lock
 GPU_DEVICE = "cuda"  # device on ZeroGPU
 _copies: WeakKeyDictionary[GPT, GPT] = WeakKeyDictionary()
 
 
 class Tokens(NamedTuple):
-    """A batch of texts: `model(tokens.idx, attention_mask=tokens.attention_mask)`.
+    """A batch of texts, to be used as `model(tokens.idx, attention_mask=tokens.attention_mask)`.
 
-    idx: (B, T) token ids; shorter texts are padded with 0 on the left. attention_mask: (B, T), 1 for tokens and 0 for
+    idx: (B, T) token ids, with shorter texts padded with 0 on the left. attention_mask: (B, T), 1 for tokens and 0 for
     padding.
     """
 
@@ -52,11 +52,11 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model in evaluation mode with its tokenizer. It may be shared between users: never change it.
+    """A model in evaluation mode, with its tokenizer. Users may share it, so never change it.
 
-    On a CPU, the weights are packed and read-only; use `load_model(..., trainable=True)` for ordinary ones.
-    layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model then only
-    serves inspection. concepts: from the checkpoint's folder, if any.
+    On a CPU, the weights are packed and read-only. Use `load_model(..., trainable=True)` to get ordinary weights.
+    layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model is then
+    used only for inspection. concepts: concepts from the checkpoint's folder, if any.
     """
 
     name: str
@@ -70,14 +70,14 @@ class LoadedModel:
 
     @property
     def weight_format(self) -> str:
-        """The precision; for "half" with its data type here, such as "half (bfloat16)"."""
+        """Precision, followed by its data type on this device for "half", such as "half (bfloat16)"."""
         if self.precision != "half":
             return self.precision
         dtype = half_dtype() if can_pack("half", self.device) else DTYPES["half"]
         return f"half ({str(dtype).removeprefix('torch.')})"
 
     def to_tokens(self, texts: Text | Sequence[Text]) -> Tokens:
-        """Encode one or several texts, on the device of the model. Raises ValueError like `gpt.inputs.ids_of`."""
+        """Encode one or several texts as tensors on the model's device. Raises ValueError like `gpt.inputs.ids_of`."""
         single = isinstance(texts, str | Tensor) or all(is_integer(each) for each in texts)
         rows = [ids_of(self, text) for text in ([texts] if single else texts)]  # type: ignore[arg-type]
         T = max(map(len, rows))
@@ -86,12 +86,12 @@ class LoadedModel:
         return Tokens(torch.tensor(padded, device=self.device), torch.tensor(mask, device=self.device))
 
     def trace(self, text: Text, edits: Edits | None = None, *, gradients: bool = False) -> Trace:
-        """Trace a pass over a text, including norms, head outputs and logits. gradients: as for `Trace`."""
+        """Trace a pass over a text, including norms, head outputs and logits. gradients: see `Trace`."""
         return trace_text(self, text, edits, full=True, gradients=gradients)
 
     @property
     def engine(self) -> Engine:
-        """The engine for all texts of this model, created on first use."""
+        """Engine for all texts of this model, created on first use."""
         with _engine_lock:
             return self._engine
 
@@ -102,7 +102,7 @@ class LoadedModel:
 
 
 def best_device() -> torch.device:
-    """Return CUDA if available, else MPS, else the CPU. On ZeroGPU, return the CPU, see `gpu_copy`."""
+    """Return CUDA if available, else MPS, else the CPU. On ZeroGPU, always return the CPU, see `gpu_copy`."""
     if on_zero_gpu():
         return torch.device("cpu")
     if torch.cuda.is_available():
@@ -111,7 +111,7 @@ def best_device() -> torch.device:
 
 
 def checked_precision(precision: str) -> Precision:
-    """Return a valid precision; "bf16" is a former name of "half". Raises ValueError for any other."""
+    """Return a valid precision. "bf16" is the former name of "half". Raises ValueError for unknown ones."""
     if precision == "bf16":
         return "half"
     check_choice("precision", precision, get_args(Precision))
@@ -119,11 +119,11 @@ def checked_precision(precision: str) -> Precision:
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device, *, deployed: bool = False) -> int:
-    """Return the memory of a model in a precision, in bytes. deployed: as for `build`.
+    """Return how much memory a model takes in a precision, in bytes. deployed: see `build`.
 
-    Some weights are stored twice. On a CPU, these are a tied matrix, packed for the head and as rows for the embedding,
-    and in float32 the small matrices of the blocks, see `gpt.inference.packed_linear`. On ZeroGPU all weights are, see
-    `gpu_copy`.
+    Some weights are stored twice. On a CPU, this applies to a tied matrix, which is packed for the head and stored as
+    rows for the embedding, and in float32 to the small matrices of the blocks, see `gpt.inference.packed_linear`. On
+    ZeroGPU, all weights are stored twice, see `gpu_copy`.
     """
     if deployed and precision == "fp32":
         return checkpoint.n_copied_bytes
@@ -142,9 +142,9 @@ def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device
 
 
 def can_pack(precision: Precision, device: torch.device) -> bool:
-    """Return whether matrices are packed, see `gpt.inference.packed_linear`: on CPUs, in float32 only with oneDNN.
+    """Return whether matrices are packed: on CPUs, and in float32 only with oneDNN. See `gpt.inference.packed_linear`.
 
-    They are not packed on ZeroGPU, where the model is copied to the GPU.
+    On ZeroGPU they are not packed, because the model is copied to the GPU.
     """
     kernels = precision != "fp32" or has_float32()
     return device.type == "cpu" and kernels and not on_zero_gpu()
@@ -160,11 +160,11 @@ def build(
     trainable: bool = False,
     deployed: DeployedModel | None = None,
 ) -> LoadedModel:
-    """Build the model of a checkpoint.
+    """Build the model in a checkpoint.
 
-    untrained: use the random initial weights of seed 0 instead of the checkpoint's. trainable: use ordinary parameters;
-    by default they are packed if possible (`can_pack`) and cannot be trained. deployed: the deployment that generates
-    text, so that float32 weights stay memory-mapped here, see `Checkpoint.build_mapped`.
+    untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether to use
+    ordinary parameters; by default, parameters are packed if possible (`can_pack`) and cannot be trained. deployed: the
+    deployment that generates text, if any; float32 weights then stay memory-mapped here, see `Checkpoint.build_mapped`.
 
     Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.
@@ -215,7 +215,7 @@ def build(
 
 
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
-    """Build the model and pack each block after loading it, so that only one block at a time is in memory in float32.
+    """Build the model and pack each block after loading it. Only one block at a time is in memory in float32.
 
     Raises ValueError like `Checkpoint.build`.
     """
@@ -225,15 +225,15 @@ def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     checkpoint.need_memory(needed)
     for block in checkpoint.fill(model, matrices=half_dtype() if precision == "half" else None):
         pack(block, precision)
-        return_free_memory()  # otherwise the allocator keeps a quarter of each block
+        return_free_memory()  # without this, the allocator keeps a quarter of each block
     return model
 
 
 def gpu_copy(loaded: LoadedModel) -> LoadedModel:
-    """Return the model on the GPU that ZeroGPU provides during a call. The first call makes the copy.
+    """Return a copy of the model on the GPU that ZeroGPU provides during a call. The first call creates the copy.
 
-    The shared model stays on the CPU, where documents can be inspected without waiting for a GPU. The copy is made when
-    the model is loaded, because a Space must place its models on "cuda" at start-up.
+    The shared model stays on the CPU, where documents can be inspected without waiting for a GPU. The copy is created
+    when the model is loaded, because a Space must place its models on "cuda" at start-up.
     """
     if loaded.model not in _copies:
         _copies[loaded.model] = deepcopy(loaded.model).to(GPU_DEVICE)

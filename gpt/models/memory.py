@@ -18,7 +18,7 @@ CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 
 
 
 def free_memory(device: torch.device | str = "cpu") -> int:
-    """Return the free memory of a device, in bytes; on the CPU within the limit of the container."""
+    """Return the free memory of a device, in bytes. On the CPU, this respects the container's limit."""
     device = torch.device(device)
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
@@ -27,14 +27,14 @@ def free_memory(device: torch.device | str = "cpu") -> int:
         limit = (CGROUP / "memory.max").read_text().strip()
         if limit != "max":
             used = int((CGROUP / "memory.current").read_text()) - read_fields(CGROUP / "memory.stat").get("file", 0)
-            limits.append(max(0, int(limit) - used))  # `used` excludes the page cache, which the kernel frees on demand
+            limits.append(max(0, int(limit) - used))  # `used` excludes the page cache, which is freed on demand
     except (OSError, ValueError):
         pass
     return min(limits)
 
 
 def system_memory() -> int:
-    """Return the free main memory on Linux, elsewhere half of the installed memory, or 4 GiB if that is unknown."""
+    """Return the free main memory on Linux. Elsewhere, return half of the installed memory, or 4 GiB if unknown."""
     try:
         return read_fields(MEMINFO)["MemAvailable"] * 1024
     except (OSError, KeyError):
@@ -46,7 +46,7 @@ def system_memory() -> int:
 
 
 def read_fields(path: Path) -> dict[str, int]:
-    """Read {name: number} from the lines of a file that have both."""
+    """Read {name: number} from the lines of a file that contain both."""
     words = (line.replace(":", " ").split() for line in path.read_text().splitlines())
     return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdigit()}
 
@@ -60,25 +60,25 @@ def format_bytes(n_bytes: int) -> str:
 
 
 def limit_arenas() -> None:
-    """Limit glibc's allocator to two arenas for all threads; does nothing with other allocators.
+    """Limit glibc's allocator to two arenas for all threads. Does nothing with other allocators.
 
-    By default, glibc opens up to eight arenas per core. In each, memory still in use keeps freed memory from being
-    returned to the system: with 16 arenas, a process took 50 MB more after a few thousand texts.
+    By default, glibc creates up to eight arenas per core. In each arena, memory in use can prevent freed memory from
+    returning to the system: with 16 arenas, a process took 50 MB more after a few thousand texts.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
 def return_free_memory() -> None:
-    """Return the freed memory that glibc's allocator holds to the system; does nothing with other allocators."""
+    """Make glibc's allocator return freed memory to the system. Does nothing with other allocators."""
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def release_file_pages(tensors: Iterable[Tensor]) -> None:
-    """Release the pages of memory-mapped tensors from this process's memory; they are mapped again when read.
+    """Release the pages of memory-mapped tensors. They are mapped again when they are read.
 
-    Does nothing for other tensors, and on systems without /proc/self/maps.
+    Does nothing for other tensors, or on systems without /proc/self/maps.
     """
     try:
         lines = [line.split() for line in MAPS.read_text().splitlines()]

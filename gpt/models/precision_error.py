@@ -1,4 +1,4 @@
-"""Measure the prediction error of reduced precision against float32 on a fixed text."""
+"""Measure how much predictions in reduced precision differ from float32, on a fixed text."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ N_RANDOM_IDS = 128  # used if the vocabulary cannot encode the text
 
 @dataclass(frozen=True)
 class PrecisionError:
-    """Error against float32.
+    """Differences from float32.
 
-    kl: mean Kullback-Leibler divergence per position, in bits. logit: largest difference of logits. top_1: fraction of
-    positions with the same most likely token.
+    kl: mean Kullback-Leibler divergence per position, in bits. logit: largest difference between logits. top_1:
+    fraction of positions at which the most likely token is the same.
     """
 
     kl: float
@@ -34,7 +34,7 @@ class PrecisionError:
     top_1: float
 
 
-_lock = threading.Lock()  # one comparison at a time: each needs memory for a float32 copy
+_lock = threading.Lock()  # one comparison at a time, because each needs memory for a float32 copy
 _errors: WeakKeyDictionary[LoadedModel, PrecisionError] = WeakKeyDictionary()
 
 

@@ -1,4 +1,4 @@
-"""Shared models: each is loaded only once, and evicted if memory is needed and it is not in use."""
+"""Registry of shared models. Each model is loaded only once, and evicted when it is unused and memory is needed."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Sourc
 
 _log = logging.getLogger(__name__)
 
-MAX_NAME_CHARS = 200  # length to which error messages shorten an unknown name
+MAX_NAME_CHARS = 200  # error messages cut unknown names to this length
 
 
 @dataclass(eq=False)
 class PendingLoad:
-    """A load in progress, shared by all callers of `Registry.get` for the model."""
+    """A load in progress, shared by all callers of `Registry.get` that wait for the model."""
 
     result: Future[LoadedModel] = field(default_factory=Future)
     bytes_done: int = 0
@@ -63,7 +63,7 @@ class PendingLoad:
         self.bytes_done, self.bytes_total = done, total
 
     def wait(self, progress: Progress | None) -> LoadedModel:
-        """Wait for the model. progress is called ten times a second, in the waiting thread."""
+        """Wait for the model. Calls progress ten times a second, in the waiting thread."""
         while progress is not None and not self.result.done():
             if self.bytes_total:
                 progress(self.bytes_done, self.bytes_total)
@@ -78,17 +78,17 @@ class PendingLoad:
 class Registry:
     """Loads each model once and shares it, within a memory budget.
 
-    A model is in use as long as the result of `get` is referenced. When memory is needed, unused models are evicted,
-    least recently requested first.
+    A model is in use as long as something references the result of `get`. When memory is needed, unused models are
+    evicted, the least recently requested first.
 
-    Parameters: see `configure`.
+    Takes the parameters of `configure`.
     """
 
     def __init__(self, **options: Any) -> None:
         self._lock = threading.Lock()  # never held while a model loads
         self._reserved: dict[PendingLoad, int] = {}  # bytes of models that are loading
         self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of models in memory
-        self._engines: WeakSet[Engine] = WeakSet()  # of models in memory
+        self._engines: WeakSet[Engine] = WeakSet()  # engines of models in memory
         self.configure(**options)
 
     def configure(
@@ -100,12 +100,13 @@ class Registry:
         downloads: Collection[str] = MODELS,
         cluster: Cluster | None = None,
     ) -> None:
-        """Set the options of all shared models, and forget added and loaded ones.
+        """Set the options for all shared models. Forgets models that were added or loaded.
 
-        memory: bytes for all models and their `DecodeCache`; defaults to half of the memory that is free when the first
-            model is loaded.
-        downloads: names that `get` may download; other models are listed only if they are on this computer.
-        cluster: generates text with the listed models, which are then on the CPU here and only serve inspection.
+        memory: limit for all models and their `DecodeCache`, in bytes; defaults to half of the memory that is free when
+            the first model is loaded.
+        downloads: names that `get` may download. Other models are listed only if they are on this computer.
+        cluster: cluster that generates text with the listed models. In this process they are then on the CPU and used
+            only for inspection.
         """
         precision = checked_precision(precision)
         with self._lock:
@@ -121,26 +122,26 @@ class Registry:
             self._in_memory: WeakValueDictionary[str, LoadedModel] = WeakValueDictionary()
 
     def names(self) -> list[str]:
-        """Return the names of the listed models, the bundled one first."""
+        """Return the names of the listed models, starting with the bundled one."""
         with self._lock:
             return self._listed()
 
     def has(self, loaded: LoadedModel) -> bool:
-        """Return whether this is the shared model with its name."""
+        """Return whether this object is the shared model of that name."""
         return self._in_memory.get(loaded.name) is loaded
 
     def title(self, name: str) -> str:
-        """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, once loaded, the layout."""
+        """Return a short name such as "out/ckpt.pt · nanoGPT": the end of the path and, after loading, the layout."""
         loaded = self._in_memory.get(name)
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
     def memory_of_listed(self, name: str) -> int | None:
-        """Return the memory that a model of HUB_MODELS needs in this registry's precision, None for other models."""
+        """Return the memory that a model of HUB_MODELS needs in this registry's precision, or None for other models."""
         model = HUB_MODELS.get(name)
         return None if model is None else model.n_parameters * DTYPES[self.precision].itemsize
 
     def given_options(self, name: str) -> dict[str, object]:
-        """Return the hints given with a model, as arguments of `load_model`."""
+        """Return the hints that were given for a model, as arguments of `load_model`."""
         source = self._sources.get(name)
         return {} if source is None else source.hints.given()
 
@@ -156,7 +157,7 @@ class Registry:
     ) -> str:
         """Register a path or a hub repository without loading it, and return its name.
 
-        n_head, activation, attn_scale, names: as for `gpt.models.checkpoints.Hints`.
+        n_head, activation, attn_scale, names: see `gpt.models.checkpoints.Hints`.
         """
         source = find_source(name_or_path, Hints(n_head, activation, attn_scale, names))
         name = name or str(name_or_path)
@@ -180,11 +181,11 @@ class Registry:
     ) -> str:
         """Load a checkpoint from files, register it, and return its name.
 
-        files: the weights, config.json and vocabulary, which are linked or copied to a folder that `remove` deletes.
-        n_head, activation, attn_scale, names: as for `gpt.models.checkpoints.Hints`.
-        name: defaults to the name of the weight file; gets a numeric suffix if it is taken.
+        files: the weights, config.json and vocabulary. They are linked or copied to a folder that `remove` deletes.
+        n_head, activation, attn_scale, names: see `gpt.models.checkpoints.Hints`.
+        name: defaults to the name of the weight file. A number is appended if the name is taken.
         listed: whether `names` includes the model.
-        Raises ValueError, and registers nothing, if the model cannot be loaded.
+        Raises ValueError if the model cannot be loaded; nothing is registered in that case.
         """
         hints, folder = Hints(n_head, activation, attn_scale, names), folder_of(files)
         wanted = name or weight_files(Path(folder.name))[0].name
@@ -200,14 +201,14 @@ class Registry:
         return name
 
     def add_loaded(self, loaded: LoadedModel) -> None:
-        """Register a model of this process, replacing any model with its name. It is kept until `remove`."""
+        """Register a model of this process, replacing any model of the same name. It stays until `remove` is called."""
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
             self._store(loaded)
 
     def remove(self, name: str) -> None:
-        """Forget an added model and delete the files of an upload. References to the model stay valid."""
+        """Remove an added model and delete the files of an upload. References to the model stay valid."""
         with self._lock:
             if name not in MODELS:
                 self._forget(name)
@@ -237,7 +238,7 @@ class Registry:
         return load.wait(progress)
 
     def float32_copy(self, name: str) -> LoadedModel:
-        """Load an unshared float32 copy of a shared model. Raises ValueError if there is not enough memory."""
+        """Load a separate float32 copy of a shared model. Raises ValueError if there is not enough memory."""
         source = self._sources.get(name)
         if source is None:
             raise GPTError("model.not_shared", "{name} is not a shared model", name=name)
@@ -254,7 +255,7 @@ class Registry:
         return_free_memory()
 
     def _run(self, name: str, source: Source, load: PendingLoad) -> None:
-        """Load a model in its own thread; cancelling a waiter does not cancel the load."""
+        """Load a model. Runs in its own thread, so the load continues if a waiting caller is cancelled."""
         began = time.monotonic()
         try:
             checkpoint = source.open(load.report)
@@ -276,7 +277,7 @@ class Registry:
         with self._lock:
             n_bytes = self._sizes[loaded.model] = self._reserved.pop(load)
             self._engines.add(loaded.engine)
-            if self._sources.get(name) is source:  # neither removed nor replaced meanwhile
+            if self._sources.get(name) is source:  # the model has not been removed or replaced meanwhile
                 self._store(loaded)
             self._remove_load(name, load)
         fields = {"model": name, "seconds": round(time.monotonic() - began, 3), "bytes": n_bytes}
@@ -302,7 +303,7 @@ class Registry:
         self._loaded.move_to_end(loaded.name)
 
     def _reserve(self, name: str, n_bytes: int, device: torch.device, load: PendingLoad) -> None:
-        """Evict unused models until there is memory, and reserve it. Raises ValueError if there is not enough."""
+        """Evict unused models until there is enough memory, and reserve it. Raises ValueError if that is impossible."""
         with self._lock:
             if self.memory is None:
                 self.memory = free_memory("cpu" if on_zero_gpu() else device) // 2
@@ -337,7 +338,7 @@ class Registry:
             return sys.maxsize if self.memory is None else self.memory - self._used_bytes()
 
     def _evict(self, name: str) -> None:
-        """Drop the registry's reference. A model still in use counts as the most recently requested."""
+        """Drop the registry's reference to a model. A model in use becomes the most recently requested one instead."""
         self._in_memory[name] = self._loaded.pop(name)
         used = self._in_memory.get(name)
         if used is not None:
@@ -345,14 +346,14 @@ class Registry:
 
 
 def folder_of(files: Sequence[str | Path]) -> TemporaryDirectory[str]:
-    """Link or copy files to a temporary folder and return it. Raises ValueError if a file cannot be read."""
+    """Link or copy files to a new temporary folder. Raises ValueError if a file cannot be read."""
     folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
     for file in map(Path, files):
         try:
             os.link(file.resolve(), Path(folder.name) / file.name)
         except FileExistsError:
             raise GPTError("file.duplicate", "two of the files are named {file}", file=file.name) from None
-        except OSError:  # another file system, or one without links
+        except OSError:  # different file system, or no support for links
             try:
                 shutil.copyfile(file, Path(folder.name) / file.name)
             except OSError as error:
@@ -376,7 +377,7 @@ memory_of_listed = _shared.memory_of_listed
 
 
 def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
-    """Return a shared model by its name in `list_models`, loading it on first use.
+    """Return a shared model by its name in `list_models`. Loads it on first use.
 
     The model stays in memory while the result is referenced.
     progress: called in the waiting thread with the downloaded and total bytes.
@@ -386,9 +387,10 @@ def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None) -> Lo
 
 
 def as_loaded(model: AnyModel) -> LoadedModel:
-    """Return a model in any form as a LoadedModel: shared if its name is in `list_models`, else from `load_model`.
+    """Convert a model in any form to a LoadedModel.
 
-    A GPT gets the vocabulary `TokenNumbers`. Raises ValueError for anything else.
+    A name in `list_models` gives the shared model; other names and paths are loaded with `load_model`. A GPT gets the
+    vocabulary `TokenNumbers`. Raises ValueError for anything else.
     """
     if isinstance(model, LoadedModel):
         return model

@@ -20,11 +20,11 @@ from gpt.models.checkpoints.stated import NO_HINTS
 from gpt.models.loading import LoadedModel, Precision, best_device, build, checked_precision
 
 DEFAULT_MODEL = "stories"
-LLAMA_MODEL = "stories-llama"  # same text and about the same size, with Llama's architecture
+LLAMA_MODEL = "stories-llama"  # Llama's architecture; same text and about the same size
 POEMS_MODEL = "poems"  # Chinese characters, regulated verse
 ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
-UNTRAINED = "untrained"  # configuration and vocabulary of the bundled model, with random weights
+UNTRAINED = "untrained"  # the bundled model's configuration and vocabulary with random weights
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Corpus:
 
     Attributes:
         languages: ISO 639-1 codes of the languages that the model can write.
-        facts: Whether the texts contain facts about the world, so that the model can answer factual questions.
+        facts: Whether the texts contain facts about the world, which the model needs to answer factual questions.
     """
 
     languages: tuple[str, ...] = ("en",)
     facts: bool = True
 
     def fits(self, language: str, *, facts: bool) -> bool:
-        """Return whether the model can continue a text in a language, and one that needs facts if `facts`."""
+        """Return whether the model can continue a text in a language. facts: whether the text requires facts."""
         return language in self.languages and (self.facts or not facts)
 
 
@@ -52,12 +52,12 @@ MANY = Corpus(("en", "zh", "fr", "es", "de", "it", "pt", "ru", "ja", "ko", "ar",
 
 @dataclass(frozen=True)
 class HubModel:
-    """A model of the Hugging Face hub that the page offers.
+    """A model on the Hugging Face hub that the page offers.
 
     Attributes:
         title: Display name.
         n_parameters: Number of parameters; tied weights count once.
-        corpus: Its training data.
+        corpus: The model's training data.
     """
 
     title: str
@@ -90,17 +90,17 @@ MODELS = (*TRAINED_HERE, UNTRAINED, *HUB_MODELS)
 
 
 def corpus_of(name: str) -> Corpus | None:
-    """Return the training data of a listed model, None for other and untrained models."""
+    """Return the training data of a listed model, or None for other models and for untrained ones."""
     model = HUB_MODELS.get(name)
     return TRAINED_HERE.get(name) if model is None else model.corpus
 
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a model. location: a path or a hub repository.
+    """Where a model comes from. location: a path or a hub repository.
 
-    listed: whether `list_models` includes it. folder: holds the files of an upload. loaded: a model that was created in
-    this process and cannot be loaded again.
+    listed: whether `list_models` includes it. folder: folder with the files of an upload. loaded: a model that was
+    created in this process and cannot be loaded again.
     """
 
     location: Path | str
@@ -112,18 +112,18 @@ class Source:
 
     @property
     def is_here(self) -> bool:
-        """Whether it can be opened without a download."""
+        """Whether the model can be opened without a download."""
         return isinstance(self.location, Path) or hub.cached_folder(self.location) is not None
 
     @property
     def is_private(self) -> bool:
-        """Whether it belongs to one visitor: an upload or an unlisted model."""
+        """Whether the model belongs to one visitor: an upload or an unlisted model."""
         return self.folder is not None or not self.listed
 
     def spec(self, name: str, precision: Precision) -> ModelSpec:
-        """Return the model specification for a replica. A path must refer to the same files on its computer."""
+        """Return the model's specification for a replica. A path must refer to the same files on both computers."""
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
-        location = name if name in MODELS else location  # bundled models have another path there
+        location = name if name in MODELS else location  # on that computer, bundled models have another path
         return ModelSpec(name, location, precision, tuple(self.hints.given().items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
@@ -156,7 +156,7 @@ def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
 
 
 def _existing(name: str) -> Path | None:
-    """Return the path with this name, if it exists."""
+    """Return the path with this name if it exists, else None."""
     try:
         path = Path(name).expanduser()
         return path if path.exists() else None
@@ -165,7 +165,7 @@ def _existing(name: str) -> Path | None:
 
 
 def available_device(device: str | torch.device) -> torch.device:
-    """Return a device of this computer. Raises ValueError for any other device and for "meta"."""
+    """Return a device of this computer. Raises ValueError for other devices and for "meta"."""
     try:
         found = torch.device(device)
         torch.empty(1, device=found).item()
@@ -190,13 +190,14 @@ def load_model(
     trainable: bool = False,
     progress: Progress | None = None,
 ) -> LoadedModel:
-    """Load a model that is not shared, from a name in `list_models`, a path, or a hub repository.
+    """Load a model that is not shared, given a name in `list_models`, a path, or a hub repository.
 
     device: Defaults to CUDA if available, else MPS, else the CPU.
-    n_head, activation, attn_scale, names: For checkpoints that do not state them, see `gpt.models.checkpoints.Hints`.
-        If the roles of the weights have to be inferred, a warning shows the inferred table; names="infer" confirms it.
-    trainable: Load ordinary parameters, which can be trained and changed in place. By default, weights on a CPU are
-        packed: generation is faster, but they are read-only.
+    n_head, activation, attn_scale, names: Settings that the checkpoint does not contain, see
+        `gpt.models.checkpoints.Hints`. If the roles of the weights have to be inferred, a warning shows the inferred
+        table; names="infer" confirms it.
+    trainable: Whether to load ordinary parameters, which can be trained and changed in place. By default, weights on a
+        CPU are packed, which makes generation faster, but they are read-only.
     progress: Called during a download with the downloaded and total bytes.
     Raises ValueError if the model cannot be loaded.
     """

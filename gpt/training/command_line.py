@@ -2,24 +2,24 @@
 
     python -m gpt.training stories.txt --out runs/stories              stories, byte-level BPE
     python -m gpt.training --characters FILE --out runs/characters     one text, character by character
-    python -m gpt.training --preset shakespeare-cpu --out runs/plays   Shakespeare's plays, which are inside
+    python -m gpt.training --preset shakespeare-cpu --out runs/plays   Shakespeare's plays (bundled)
 
-The text is UTF-8; a line <|endoftext|> ends each story. The folder of --out gets the vocabulary, the best
-weights so far (best/, with a model card at the end), a log with its curve, samples, and last.pt, from which a
-run that was stopped or killed can be resumed:
+The text must be UTF-8, with a line <|endoftext|> after each story. The command writes to the folder --out: the
+vocabulary, the best weights so far (best/, with a model card at the end), a log and its curve, samples, and last.pt,
+the state for resuming a run that was stopped or killed:
 
     python -m gpt.training --out runs/stories --resume
 
-Under torchrun several processes share each batch, one per GPU:
+With torchrun, several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-With --snapshots N a run keeps N small copies of its weights and measures them, as the recorded training in the tab
-Learn.
+With --snapshots N, a run keeps N small copies of its weights and measures them, like the recorded training in the Learn
+tab.
 
 The bundled model was trained on stories with the defaults and --compile --every 200; its card has a second part.
 
-The curve needs the package matplotlib.
+The curve requires matplotlib.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from gpt.training.process import join_processes
 from gpt.training.recipe import RECIPE_PRESETS, Recipe
 from gpt.training.run_folder import FolderRun, RunFolder
 
-EVERY = 250  # steps between two evaluations
+EVERY = 250  # steps between evaluations
 SHAKESPEARE_CARD = CardText(
     data="40,000 lines of Shakespeare's plays, the text of [char-rnn](https://github.com/karpathy/char-rnn); public "
     "domain.",
@@ -53,13 +53,13 @@ SHAKESPEARE_CARD = CardText(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code: 0, 1 after an error printed as a sentence, 128 + signal after a stop."""
+    """Run the command line and return the exit code: 0, 1 after an error message, 128 + signal after a stop."""
     try:
         options = parse_options(arguments)
         recipe = chosen_recipe(options)
         with StopSignal() as stop, join_processes(recipe.precision) as process:
             if process.is_first and importlib.util.find_spec("matplotlib") is None:
-                print("without the package matplotlib there will be no curve.png", file=sys.stderr)
+                print("matplotlib is not installed, so there will be no curve.png", file=sys.stderr)
             run = FolderRun(
                 options.text or options.characters,
                 options.out,
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             score = write_card(run.folder, recipe, command, run.corpus, card_text(options), begun)
             if options.snapshots:
                 write_snapshot_card(run.folder, recipe, command, run.corpus, card_text(options), process)
-            print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits a byte on the held-back text")
+            print(f"{run.folder.best}: {score.bits_per_byte:.4f} bits per byte on the held-back text")
     except OSError as error:
         return failed(f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error))
     except ValueError as error:
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class StopSignal:
-    """Turns Ctrl-C and SIGTERM into a stop after the current update; a second one has its default effect."""
+    """Turn Ctrl-C and SIGTERM into a stop after the current update. A second signal has its default effect."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -113,13 +113,13 @@ class StopSignal:
 
 
 def failed(sentence: str) -> int:
-    """Print an error to the standard error stream; returns the exit code."""
+    """Print an error to standard error and return the exit code."""
     print(f"gpt.training: {sentence}", file=sys.stderr)
     return 1
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Return the options of a command line; ends the program with a sentence where there is no text, or two."""
+    """Parse the command line. Exits with a message if it names no text, or more than one."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.resume or options.card:
@@ -127,32 +127,33 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
         options = parser.parse_args(arguments)
     options.preset = options.preset or default_preset(options)
     if options.preset in (None, "stories") and not options.text and not options.characters:
-        parser.error("a file of stories, --characters FILE or --preset shakespeare-cpu says what to train on")
+        parser.error("nothing to train on: give a file of stories, --characters FILE or --preset shakespeare-cpu")
     if not options.text and options.vocab_size is not None:
-        parser.error("--vocab-size is for stories: here the vocabulary is the characters of the text")
+        parser.error("--vocab-size applies only to stories: here, the vocabulary is the characters of the text")
     return options
 
 
 def kept_options(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options with which a run is resumed, as JSON holds them."""
+    """Return the options that are kept for resuming a run, as JSON values."""
     kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume", "card")}
     return {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in kept.items()}
 
 
 def default_preset(options: argparse.Namespace) -> str | None:
-    """Return the preset where none is named; None without a text."""
+    """Return the default preset for a text, or None without a text."""
     return "stories" if options.text else "shakespeare-cpu" if options.characters else None
 
 
 @lru_cache(maxsize=1)
 def begin_with(model: str | None) -> LoadedModel | None:
-    """Return the model whose weights the run begins with. Raises ValueError if it cannot be loaded."""
+    """Load the model whose weights the run starts from. Raises ValueError if it cannot be loaded."""
     return load_model(model, trainable=True) if model else None
 
 
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
-    """The preset with the options that were given, and the shape of the model to begin with. Raises ValueError as
-    `Recipe`."""
+    """Return the preset, changed by the given options and by the shape of the initial model.
+
+    Raises ValueError like `Recipe`."""
     values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
     recipe = replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
     begun = begin_with(options.init_from)
@@ -162,13 +163,13 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
 
 
 def card_text(options: argparse.Namespace) -> CardText:
-    """What was said of the text; Shakespeare's is known."""
+    """Return the options for the model card. Those for Shakespeare's text have defaults."""
     default = CardText() if options.text or options.characters else SHAKESPEARE_CARD
     return replace(default, **{f.name: x for f in fields(CardText) if (x := getattr(options, f.name)) is not None})
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """Return the options; those of the recipe come from its fields, and are None where they are not given."""
+    """Create the parser. The recipe's options come from its fields, and default to None."""
 
     def count(word: str) -> int:
         if int(word) < 1:
@@ -184,8 +185,8 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("text", type=Path, nargs="?", metavar="TEXT", help="a file of stories")
-    what.add_argument("--characters", type=Path, metavar="FILE", help="any text: a token for each character")
+    what.add_argument("text", type=Path, nargs="?", metavar="TEXT", help="file of stories")
+    what.add_argument("--characters", type=Path, metavar="FILE", help="any text, with one token per character")
     parser.add_argument(
         "--preset",
         choices=RECIPE_PRESETS,
@@ -203,8 +204,8 @@ def make_parser() -> argparse.ArgumentParser:
         help="begin with the weights, the shape and the vocabulary of a bundled model or a folder; with --characters, "
         "of a model of characters",
     )
-    parser.add_argument("--resume", action="store_true", help="continue the run in --out where it stopped")
-    parser.add_argument("--compile", action="store_true", help="torch.compile: a slow start, then faster steps")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --out")
+    parser.add_argument("--compile", action="store_true", help="use torch.compile: slow to start, then faster")
     parser.add_argument(
         "--every", type=count, default=EVERY, metavar="N", help=f"evaluate and save every N steps ({EVERY})"
     )
@@ -216,18 +217,18 @@ def make_parser() -> argparse.ArgumentParser:
         help="keep N small copies of the weights, on a log scale of steps, and measure them at the end (0)",
     )
     card = parser.add_argument_group("model card")
-    card.add_argument("--card", action="store_true", help="train nothing: write the card of the run in --out again")
-    card.add_argument("--data", help="what the text is, where from, its licence; Markdown")
-    card.add_argument("--language", help='language of the text, as "en"')
-    card.add_argument("--hardware", help="what it was trained on")
-    card.add_argument("--dataset", help="the text's id on the Hugging Face hub")
-    card.add_argument("--license", help="licence of the weights, as the hub spells it")
+    card.add_argument("--card", action="store_true", help="only write the card of the run in --out again")
+    card.add_argument("--data", help="description, source and licence of the text, in Markdown")
+    card.add_argument("--language", help='language of the text, such as "en"')
+    card.add_argument("--hardware", help="hardware used for training")
+    card.add_argument("--dataset", help="id of the text on the Hugging Face hub")
+    card.add_argument("--license", help="licence of the weights, in the hub's spelling")
     presets = "\n".join(
         textwrap.fill(f"{name}: {differences(preset)}.", 76)
         for name, preset in RECIPE_PRESETS.items()
         if name != "stories"
     )
-    recipe = parser.add_argument_group("recipe", f"In parentheses the values of stories.\n{presets}")
+    recipe = parser.add_argument_group("recipe", f"Defaults for stories are in parentheses.\n{presets}")
     for f in fields(Recipe):
         options: dict[str, Any] = {"help": f"{f.metadata['help']} ({f.default})"}
         if isinstance(f.default, bool):
@@ -241,18 +242,18 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def differences(recipe: Recipe) -> str:
-    """Return the values of a recipe that are not those of `Recipe()`."""
+    """Format the values of a recipe that differ from `Recipe()`."""
     values = {f.name: getattr(recipe, f.name) for f in fields(recipe)}
     return ", ".join(f"{name} {value}" for name, value in values.items() if value != getattr(Recipe(), name))
 
 
 def option_name(field: str) -> str:
-    """n_layer -> --n-layer."""
+    """Return the option for a field, such as --n-layer for n_layer."""
     return "--" + field.replace("_", "-")
 
 
 def repeat_command(options: argparse.Namespace, world_size: int) -> str:
-    """Return the command that repeats the run: what differs from the preset, without this machine's folders."""
+    """Return the command that repeats the run: all differences from the preset, without this machine's folders."""
     words = ["python"] if world_size == 1 else ["torchrun", "--nproc-per-node", str(world_size)]
     words += ["-m", "gpt.training"]
     if options.text:

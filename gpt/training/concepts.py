@@ -2,12 +2,12 @@
 
     python -m gpt.training.concepts stories stories.txt --out runs/concepts
 
-MODEL is a name, a path or a repository of the hub; TEXT is UTF-8, with a line <|endoftext|> after each story. The same
-stories are held back as in `gpt.training`, for the same share: they measure the dictionaries and give the snippets. The
-folder of --out gets
+MODEL is a name, a path or a repository on the hub. TEXT is UTF-8, with a line <|endoftext|> after each story. For the
+same share, the same stories are held back as in `gpt.training`; they are used to measure the dictionaries and provide
+the snippets. The command writes to the folder --out:
 
-    concepts.safetensors   the dictionaries with their evidence; the page reads it from the folder of the checkpoint
-    concepts.md            its card
+    concepts.safetensors   the dictionaries with their evidence; the page reads it from the checkpoint's folder
+    concepts.md            the card of the dictionaries
     last.pt                the state from which --resume continues
 
 Source: Gao et al. (2024), "Scaling and evaluating sparse autoencoders", arXiv 2406.04093.
@@ -44,23 +44,23 @@ from gpt.training.corpus import read_stories, split_stories
 from gpt.training.recipe import Recipe
 from gpt.training.run_folder import nothing_to_resume
 
-ROWS = 32  # texts of a chunk, whose tokens are shuffled
-CONTEXT = 256  # tokens of a text, at most
-BATCH = 1020  # tokens of an update
-DEAD_TOKENS = 100_000  # a feature that was not active on this many tokens is dead
-N_REVIVED, REVIVAL = 64, 1 / 32  # dead features that explain the error, and the weight of their loss
-WARMUP, DECAY_FROM = 0.03, 0.5  # shares of the updates
+ROWS = 32  # texts per chunk; tokens are shuffled within a chunk
+CONTEXT = 256  # maximum tokens per text
+BATCH = 1020  # tokens per update
+DEAD_TOKENS = 100_000  # a feature that stays inactive on this many tokens is dead
+N_REVIVED, REVIVAL = 64, 1 / 32  # dead features that model the error; weight of their loss
+WARMUP, DECAY_FROM = 0.03, 0.5  # fractions of the updates
 LEARNING_RATE = 1e-3
-SAVE_EVERY = 10  # chunks
-EVIDENCE_TOKENS = 150_000  # of the held-back text, at most
+SAVE_EVERY = 10  # chunks between saves
+EVIDENCE_TOKENS = 150_000  # maximum from the held-back text
 SNIPPETS, TOP_TOKENS = 12, 8
-CONTEXTS, CONTEXT_TOKENS = 16, 12  # beginnings of stories in which the promoted tokens are measured
+CONTEXTS, CONTEXT_TOKENS = 16, 12  # beginnings of stories used to measure promoted tokens
 CARD, STATE = "concepts.md", "last.pt"
 
 
 @dataclass(frozen=True)
 class Options:
-    """layers: after which the stream is read. width: features of each; active: on a token. tokens: to train on."""
+    """layers: read the stream after these. width: features per layer. active: per token. tokens: number to train on."""
 
     layers: tuple[int, ...]
     width: int = 2048
@@ -70,14 +70,14 @@ class Options:
 
 
 class Autoencoder:
-    """A TopK autoencoder of normalised activations (N, C); decoder rows have the length 1."""
+    """TopK autoencoder of normalised activations (N, C). The rows of its decoder have length 1."""
 
     def __init__(self, n_embd: int, width: int, active: int, generator: torch.Generator) -> None:
         rows = F.normalize(torch.randn(width, n_embd, generator=generator), dim=1)
         self.active = active
         self.encoder, self.decoder = rows.clone().requires_grad_(), rows.clone().requires_grad_()
         self.bias, self.center = torch.zeros(width, requires_grad=True), torch.zeros(n_embd, requires_grad=True)
-        self.silent = torch.zeros(width)  # tokens since a feature was active
+        self.silent = torch.zeros(width)  # tokens since each feature was last active
         self.optimizer = torch.optim.Adam(self.parameters, lr=LEARNING_RATE, betas=(0.9, 0.999), fused=True)
 
     @property
@@ -86,7 +86,7 @@ class Autoencoder:
         return [self.encoder, self.decoder, self.bias, self.center]
 
     def update(self, x: Tensor, rate: float) -> float:
-        """One update; returns the share of the variance that was not explained."""
+        """Make one update and return the fraction of the variance that was not explained."""
         pre = F.linear(x - self.center.detach(), self.encoder, self.bias)
         values, features = pre.topk(self.active, dim=-1, sorted=False)
         error = self._decoded(values, features) + self.center - x
@@ -113,11 +113,11 @@ class Autoencoder:
 
     @property
     def n_dead(self) -> int:
-        """Features that were not active on the last DEAD_TOKENS tokens."""
+        """Number of features that were inactive on the last DEAD_TOKENS tokens."""
         return int((self.silent > DEAD_TOKENS).sum())
 
     def state(self) -> dict[str, Any]:
-        """What `load` continues from."""
+        """Return the state from which `load` continues."""
         tensors = [parameter.detach() for parameter in self.parameters]
         return {"parameters": tensors, "silent": self.silent, "optimizer": self.optimizer.state_dict()}
 
@@ -130,20 +130,20 @@ class Autoencoder:
         self.optimizer.load_state_dict(state["optimizer"])
 
     def dictionary(self, mean: Tensor, scale: Tensor) -> dict[str, Any]:
-        """Encoder, decoder, bias and center for streams as they are, (N, C), whose mean and scale were normalised."""
+        """Return encoder, decoder, bias and center for streams (N, C) that have not been normalised."""
         encoder, decoder, bias, center = (each.detach() for each in self.parameters)
         center = mean + scale * center
         return {"encoder": encoder, "decoder": decoder, "bias": scale * bias - encoder @ center, "center": center}
 
 
 def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
-    """Return the ids of each story, after end-of-text where the vocabulary has it."""
+    """Return the ids of each story, preceded by end-of-text if the vocabulary has it."""
     start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
     return [np.array([*start, *tokenizer.encode(story)]) for story in stories]
 
 
 def chunks(documents: list[np.ndarray], length: int, seed: int) -> Iterator[Tensor]:
-    """Endless chunks (ROWS, length) of ids; each epoch concatenates the stories in another order."""
+    """Yield endless chunks of ids, (ROWS, length). Each epoch concatenates the stories in a new order."""
     epoch, rest = 0, np.empty(0, dtype=int)
     while True:
         order = np.random.default_rng([seed, epoch]).permutation(len(documents))
@@ -156,7 +156,7 @@ def chunks(documents: list[np.ndarray], length: int, seed: int) -> Iterator[Tens
 
 @torch.no_grad()
 def streams(model: GPT, idx: Tensor, layers: Sequence[int]) -> list[Tensor]:
-    """Return the residual stream after each of the layers, (N, C), of all tokens but the first of each row."""
+    """Return the residual stream after each layer, (N, C), for all tokens except the first of each row."""
     found: list[list[Tensor]] = [[] for _ in layers]
     for rows in idx.to(model.device).split(8):
         trace = Trace(attention=False)
@@ -167,15 +167,15 @@ def streams(model: GPT, idx: Tensor, layers: Sequence[int]) -> list[Tensor]:
 
 
 def rate_at(progress: float) -> float:
-    """Return the learning rate factor after a fraction of the updates."""
+    """Return the factor of the learning rate after a fraction of the updates."""
     return min(1.0, (progress + 1e-3) / WARMUP, (1 - progress) / (1 - DECAY_FROM))
 
 
 class Run:
-    """The training of the dictionaries of one model on one text.
+    """Trains the dictionaries of one model on one text.
 
-    Raises ValueError for layers that the model does not have, and with `resume` for a folder without a run, or with one
-    of other options.
+    Raises ValueError for layers that the model lacks, and, with `resume`, if the folder has no run or a run with other
+    options.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class Run:
 
     @property
     def tokens(self) -> int:
-        """Tokens trained on so far."""
+        """Number of tokens trained on so far."""
         return self.chunk * ROWS * (self._length - 1)
 
     @property
@@ -205,7 +205,7 @@ class Run:
         return min(CONTEXT, self.model.config.block_size)
 
     def train(self) -> None:
-        """Make the remaining updates; the state is saved every SAVE_EVERY chunks and at the end."""
+        """Make the remaining updates. Saves the state every SAVE_EVERY chunks and at the end."""
         options, began = self.options, time.monotonic() - self.seconds
         n_chunks = max(1, round(options.tokens / (ROWS * (self._length - 1))))
         rows = chunks(self.texts, self._length, options.seed)
@@ -230,7 +230,7 @@ class Run:
                 self._save()
 
     def dictionaries(self) -> dict[int, dict[str, Any]]:
-        """What was learned for each layer, see `Autoencoder.dictionary`."""
+        """Return the dictionary learned for each layer, see `Autoencoder.dictionary`."""
         each = zip(self.options.layers, self.autoencoders, self.norms, strict=True)
         return {layer: autoencoder.dictionary(*norms) for layer, autoencoder, norms in each}
 
@@ -264,7 +264,7 @@ class Run:
 
 
 def windows(texts: list[np.ndarray], length: int) -> list[Tensor]:
-    """Return the texts in parts of at most `length` tokens, up to EVIDENCE_TOKENS in all."""
+    """Split the texts into parts of at most `length` tokens, up to EVIDENCE_TOKENS in total."""
     parts = [torch.from_numpy(text[at : at + length]) for text in texts for at in range(0, len(text), length)]
     ends = np.cumsum([len(part) for part in parts])
     return [part for part, end in zip(parts, ends, strict=True) if end <= EVIDENCE_TOKENS and len(part) > 1]
@@ -274,7 +274,7 @@ def windows(texts: list[np.ndarray], length: int) -> list[Tensor]:
 def evidence(
     model: GPT, parts: list[Tensor], dictionaries: dict[int, Dictionary], n_vocab: int
 ) -> dict[int, Dictionary]:
-    """Return the dictionaries with their share, tokens, starts, peaks and tints on a text in parts."""
+    """Return the dictionaries with share, tokens, starts, peaks and tints, measured on the parts of a text."""
     layers = list(dictionaries)
     found = {layer: _Evidence(len(each.bias), n_vocab) for layer, each in dictionaries.items()}
     for part in parts:
@@ -290,42 +290,42 @@ def evidence(
 
 
 def _activities(model: GPT, part: Tensor, dictionaries: dict[int, Dictionary]) -> list[Tensor]:
-    """Return the activity of each dictionary's features on the tokens of a part, (T, n), 0 on the first."""
+    """Return the activity of each dictionary's features on the tokens of a part: (T, n), 0 on the first token."""
     found = streams(model, part[None], list(dictionaries))
     activities = (each.activity(x) for each, x in zip(dictionaries.values(), found, strict=True))
     return [torch.cat([torch.zeros(1, each.shape[1]), each]) for each in activities]
 
 
 class _Evidence:
-    """Collects what `evidence` finds for the n features of one layer."""
+    """Collects the results of `evidence` for the n features of one layer."""
 
     def __init__(self, n: int, n_vocab: int) -> None:
         self.n, self.n_vocab, self.n_tokens = n, n_vocab, 0
         self.active = torch.zeros(n)
         self.sums: list[tuple[Tensor, Tensor]] = []  # (feature x n_vocab + token, activity)
-        self.highest: list[tuple[Tensor, Tensor]] = []  # of each part: (n,) activity and position
+        self.highest: list[tuple[Tensor, Tensor]] = []  # (n,) activity and position, per part
 
     def add(self, part: Tensor, activity: Tensor) -> None:
-        """Count the tokens of one part."""
+        """Add the tokens of one part."""
         self.n_tokens += len(part) - 1
         self.active += (activity > 0).sum(0)
         values, at = activity.max(dim=0)
         self.highest.append((values, at))
 
     def choose(self, offsets: list[int], lengths: list[int]) -> None:
-        """Choose the parts with the highest peaks, and where their snippets begin in the text."""
+        """Choose the parts with the highest peaks, and the positions in the text where their snippets start."""
         peaks = torch.stack([values for values, _ in self.highest])  # (parts, n)
         k = min(SNIPPETS, len(peaks))
         self.peaks, self.parts = (each.T for each in peaks.topk(k, dim=0))  # (n, k)
         at = torch.stack([at for _, at in self.highest]).gather(0, self.parts.T).T
         ends = torch.tensor(lengths)[self.parts] - WINDOW
-        self.at = (at - BEFORE).clamp(min=0).minimum(ends.clamp(min=0))  # first token of the snippet, in its part
+        self.at = (at - BEFORE).clamp(min=0).minimum(ends.clamp(min=0))  # start of the snippet in its part
         self.starts = (self.at + torch.tensor(offsets)[self.parts]).masked_fill(self.peaks == 0, NONE)
         self.tints = torch.zeros(self.n, k, WINDOW, dtype=torch.uint8)
         self.least = self.peaks.median(dim=1).values / 2
 
     def tint(self, number: int, part: Tensor, activity: Tensor) -> None:
-        """Keep the activity around the peaks in part `number`, and its sums where it is at least half as high."""
+        """Store the activity around the peaks in part `number`, and its sums where it reaches half of the peak."""
         position, feature = (activity > self.least).nonzero(as_tuple=True)
         keys, which = torch.unique(feature * self.n_vocab + part[position], return_inverse=True)
         self.sums.append((keys, torch.zeros(len(keys)).index_add(0, which, activity[position, feature])))
@@ -335,7 +335,7 @@ class _Evidence:
         self.tints[features, places] = (255 * values / self.peaks[features, :1]).round().clamp(max=255).to(torch.uint8)
 
     def fields(self) -> dict[str, Any]:
-        """Fields of the dictionary."""
+        """Return the fields of the dictionary."""
         keys, which = torch.unique(torch.cat([keys for keys, _ in self.sums]), return_inverse=True)
         sums = torch.zeros(len(keys)).index_add(0, which, torch.cat([values for _, values in self.sums]))
         tokens = torch.full((self.n, TOP_TOKENS), NONE, dtype=torch.int32)
@@ -357,8 +357,10 @@ class _Evidence:
 
 @torch.inference_mode()
 def promoted(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary) -> Tensor:
-    """(n, TOP_TOKENS): the next tokens whose probability rises most when a feature is added at twice its natural
-    strength: those that contribute most to the divergence from the mean prediction after a few beginnings of texts."""
+    """Return the next tokens whose probability rises most when a feature is added: (n, TOP_TOKENS).
+
+    Features are added at twice their natural strength. The tokens are those that contribute most to the divergence from
+    the mean prediction after a few beginnings of texts."""
     starts = [part for part in parts if len(part) >= CONTEXT_TOKENS][:CONTEXTS]
     idx = torch.stack([part[:CONTEXT_TOKENS] for part in starts]).to(model.device)
     trace = Trace(attention=False)
@@ -379,10 +381,11 @@ def promoted(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary
 
 @dataclass(frozen=True)
 class Quality:
-    """How well a dictionary stands for the stream on the held-back text.
+    """How well a dictionary reconstructs the stream on the held-back text.
 
-    explained: share of the variance. active: features on a token. dead: features never active there. loss: of the model
-    with the reconstruction in place of the stream, in nats per token; mean_loss: with the mean in its place.
+    explained: fraction of the variance. active: active features per token. dead: features that are never active. loss:
+    loss of the model with the reconstruction instead of the stream, in nats per token; mean_loss: with the mean
+    instead.
     """
 
     explained: float
@@ -392,13 +395,13 @@ class Quality:
     mean_loss: float
 
     def recovered(self, loss: float) -> float:
-        """Share of the loss that the reconstruction recovers. loss: of the model itself."""
+        """Return the fraction of the loss that the reconstruction recovers. loss: loss of the unchanged model."""
         return (self.mean_loss - self.loss) / (self.mean_loss - loss)
 
 
 @torch.inference_mode()
 def quality(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary) -> Quality:
-    """Measure a dictionary on a text in parts."""
+    """Measure a dictionary on the parts of a text."""
     rest = total = count = n = 0.0
     used = torch.zeros(len(dictionary.bias), dtype=torch.bool)
     found = torch.cat([streams(model, part[None], [layer])[0] for part in parts])
@@ -425,7 +428,7 @@ def quality(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary)
 def loss_with(
     model: GPT, parts: list[Tensor], layer: int = 0, function: Callable[[Tensor], Tensor] | None = None
 ) -> float:
-    """Mean loss of the model in nats per token, with a function of the stream after a layer in its place."""
+    """Return the model's mean loss in nats per token, with the stream after a layer replaced by a function of it."""
     edits = None if function is None else Edits(hooks=(Hook("resid_post", layer, function),))
     nats = n = 0.0
     for part in parts:
@@ -436,7 +439,7 @@ def loss_with(
 
 
 def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], data: str) -> None:
-    """Write the dictionaries with their evidence, and the card."""
+    """Write the dictionaries, with their evidence, and the card."""
     model, n_vocab, none = loaded.model, loaded.tokenizer.n_vocab, torch.empty(0)
     parts = windows(held_back, min(CONTEXT, model.config.block_size))
     fields = dict.fromkeys(("share", "tokens", "promotes", "starts", "peaks", "tints"), none)
@@ -460,7 +463,7 @@ def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], d
 def card(
     run: Run, name: str, data: str, n_held_back: int, loss: float, qualities: dict[int, tuple[Quality, Quality]]
 ) -> str:
-    """Return the card. qualities: of each layer, as saved and in float32. loss: of the model on the held-back text."""
+    """Return the card. qualities: per layer, as saved and in float32. loss: the model's loss on the held-back text."""
     options, size = run.options, (run.folder / CONCEPTS).stat().st_size
     rows = [
         f"| {layer} | {saved.explained:.1%} | {exact.explained:.1%} | {saved.recovered(loss):.1%} | {saved.loss:.3f} "
@@ -472,21 +475,21 @@ def card(
         f"# Concepts of {Path(name).name}",
         "",
         "TopK sparse autoencoders (Gao et al., [arXiv 2406.04093](https://arxiv.org/abs/2406.04093)) of the residual",
-        f"stream after the layers {layers}: {options.width:,} features each, of which {options.active} are active on a",
-        f"token. `{CONCEPTS}` ({size / 1e6:.1f} MB) holds encoder and decoder in int8 with a scale for each row, and",
-        f"the evidence for each feature: the tokens and the {SNIPPETS} snippets of held-back text on which it is",
+        f"stream after layers {layers}. Each has {options.width:,} features, {options.active} of which are active on a",
+        f"token. `{CONCEPTS}` ({size / 1e6:.1f} MB) contains the encoder and the decoder in int8 with a scale per row,",
+        f"and evidence for each feature: the tokens and the {SNIPPETS} snippets of held-back text on which it is",
         "strongest, how often it is active, and the next tokens whose probability rises most when it is added.",
         "",
         "## Data",
         "",
         *([data, ""] if data else []),
-        f"Trained on {run.tokens:,} tokens, without the first of each text, for {run.seconds / 60:.0f} minutes.",
+        f"Trained for {run.seconds / 60:.0f} minutes on {run.tokens:,} tokens, excluding the first token of each text.",
         f"Measured on {n_held_back:,} tokens of the held-back text.",
         "",
         "## Figures",
         "",
-        f"The model alone has a loss of {loss:.3f} nats per token there. Share of the loss recovered: 0% if the stream",
-        "is replaced by its mean, 100% if nothing is lost.",
+        f"There, the model alone has a loss of {loss:.3f} nats per token. The share of the loss recovered is 0% if the",
+        "mean replaces the stream, and 100% if nothing is lost.",
         "",
         "| after layer | variance explained | in float32 | loss recovered | loss | loss with the mean "
         "| active per token | dead features |",
@@ -503,16 +506,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("model", metavar="MODEL")
     parser.add_argument("text", metavar="TEXT", type=Path)
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="folder of the run")
-    parser.add_argument("--layers", metavar="L,L,L", help="layers after which the stream is read (at a quarter, a half "
+    parser.add_argument("--layers", metavar="L,L,L", help="read the stream after these layers (at a quarter, a half "
                         "and three quarters of the depth)")  # fmt: skip
-    parser.add_argument("--width", type=int, default=Options.width, metavar="N", help="features (%(default)s)")
     parser.add_argument(
-        "--active", type=int, default=Options.active, metavar="N", help="features on a token (%(default)s)"
+        "--width", type=int, default=Options.width, metavar="N", help="features in a layer (%(default)s)"
     )
-    parser.add_argument("--tokens", type=int, default=Options.tokens, metavar="N", help="to train on (%(default)s)")
+    parser.add_argument(
+        "--active", type=int, default=Options.active, metavar="N", help="active features per token (%(default)s)"
+    )
+    parser.add_argument("--tokens", type=int, default=Options.tokens, metavar="N", help="training tokens (%(default)s)")
     parser.add_argument("--held-back", type=float, default=Recipe.held_back, metavar="SHARE", help="(%(default)s)")
-    parser.add_argument("--resume", action="store_true", help="continue the run in --out where it was saved last")
-    parser.add_argument("--data", default="", help="what the text is, where from, its licence; Markdown, for the card")
+    parser.add_argument("--resume", action="store_true", help="continue the run in --out from its last save")
+    parser.add_argument("--data", default="", help="text, source and licence, in Markdown, for the card")
     given = parser.parse_args(arguments)
     try:
         loaded = load_model(given.model)
@@ -526,7 +531,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"gpt.training.concepts: {error}", file=sys.stderr)
         return 1
-    print(f"{given.out / CONCEPTS}: see {CARD} beside it")
+    print(f"{given.out / CONCEPTS}: see {CARD} next to it")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Stories from a file: reading, splitting, the vocabulary, and batches of token ids."""
+"""Read stories from a file, split them, train a vocabulary, and make batches of token ids."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load
 
 
 def training_text(text: str) -> str:
-    r"""Return a text as it is learned: without a byte order mark, its lines ended by \n, U+FFFD for lone surrogates.
+    r"""Clean a text for training: remove the byte order mark, end lines with \n, replace lone surrogates by U+FFFD.
 
-    Many editors on Windows save the mark U+FEFF at the start of a file. It belongs to the file and not to the text, but
-    decoding as "utf-8" keeps it, and so does pasting.
+    Many editors on Windows write the mark U+FEFF at the start of a file. It is not part of the text, but decoding as
+    "utf-8" keeps it, as does pasting.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return text.encode("utf-8", "replace_surrogate").decode()
 
 
 def decode_text(data: bytes, name: object) -> str:
-    """Return the `training_text` of a UTF-8 file. Raises ValueError, naming the file, for other bytes."""
+    """Decode a UTF-8 file to its `training_text`. Raises ValueError, with the name of the file, for other bytes."""
     try:
         return training_text(data.decode())
     except UnicodeDecodeError as error:
@@ -41,7 +41,7 @@ def decode_text(data: bytes, name: object) -> str:
 
 
 def read_text(path: Path | str) -> str:
-    """Read the `training_text` of a UTF-8 file. Raises ValueError for a file that cannot be read."""
+    """Read the `training_text` of a UTF-8 file. Raises ValueError if the file cannot be read."""
     path = Path(path)
     if not path.is_file():
         raise GPTError("training.no_file", "there is no file {path}", path=path)
@@ -49,9 +49,9 @@ def read_text(path: Path | str) -> str:
 
 
 def read_stories(path: Path | str) -> list[str]:
-    """Return the stories of a UTF-8 file, separated by <|endoftext|>, stripped and not empty.
+    """Read the stories in a UTF-8 file, which are separated by <|endoftext|>. Strips them and drops empty ones.
 
-    Raises ValueError for a file that cannot be read or has no text.
+    Raises ValueError if the file cannot be read or contains no text.
     """
     stories = [story.strip() for story in read_text(path).split(END_OF_TEXT)]
     stories = [story for story in stories if story]
@@ -61,7 +61,7 @@ def read_stories(path: Path | str) -> list[str]:
 
 
 def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list[str], list[str]]:
-    """Shuffle, and hold back a share for validation: (training, validation), at least one story each.
+    """Shuffle the stories and hold back a share for validation: (training, validation), at least one story each.
 
     If there is only one story, its end is held back, at least one character.
     """
@@ -74,15 +74,15 @@ def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list
 
 
 def fingerprint(stories: list[str]) -> str:
-    """SHA-256 of the stories in their order."""
+    """Return the SHA-256 of the stories in their order."""
     return hashlib.sha256(END_OF_TEXT.join(stories).encode()).hexdigest()
 
 
 def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     """Train byte-level BPE with GPT-2's word pattern: {bytes of a token: id} of vocab_size - 1 tokens.
 
-    The last id is reserved for end-of-text. There are fewer tokens if no pairs are left to merge. Source: Sennrich et
-    al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
+    The last id is reserved for end-of-text. The vocabulary is smaller if there are no pairs left to merge. Source:
+    Sennrich et al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
     """
     if vocab_size < 257:
         raise GPTError(
@@ -98,7 +98,7 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - 1, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
     )
-    bpe.train_from_iterator(stories, trainer)  # ties by id: the same text gives the same tokens
+    bpe.train_from_iterator(stories, trainer)  # breaks ties by id: the same text gives the same tokens
     byte_of = {char: byte for byte, char in enumerate(_byte_alphabet())}
     return {bytes(byte_of[char] for char in token): rank for token, rank in bpe.get_vocab().items()}
 
@@ -112,9 +112,9 @@ def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
 
 
 def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
-    """Return the most frequent characters of stories, from the most frequent on, between <unk> and end-of-text.
+    """Return <unk>, the most frequent characters of stories in descending order of frequency, and end-of-text.
 
-    There are fewer than vocab_size tokens if the stories have fewer characters.
+    The vocabulary is smaller than vocab_size if the stories have fewer characters.
     """
     found = Counter(character for story in stories for character in story).most_common(vocab_size - 2)
     return Characters(["<unk>", *(character for character, _ in found), END_OF_TEXT])
@@ -128,7 +128,9 @@ def _byte_alphabet() -> list[str]:
 
 
 def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, part: str) -> list[np.ndarray]:
-    """The int32 ids of each story, after end-of-text. Raises ValueError, naming the `part`, if they are too few."""
+    """Return the int32 ids of each story, preceded by end-of-text. Raises ValueError if there are too few ids.
+
+    part: name of this part of the text for the error message."""
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
     if n_tokens <= block_size:
@@ -143,12 +145,12 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
 
 
 class StoryRows:
-    """Training rows of block_size + 1 ids, most of which start at the start of a story.
+    """Training rows of block_size + 1 ids. Most rows start at the beginning of a story.
 
-    An epoch shuffles the stories, each after its end-of-text token, and concatenates them. A row starts at a story
-    and continues into the next ones; the story that is cut off at its end starts the next row. A story longer than a
-    row continues in rows that start half a context apart, as in evaluation. A quarter of the rows omit the
-    first end-of-text and a tenth start inside a story, so that the model accepts prompts without end-of-text.
+    An epoch shuffles the stories, each after its end-of-text token, and concatenates them. A row starts with a story
+    and continues with the following stories. If its end cuts off a story, the next row starts with that story. A story
+    that is longer than a row continues in rows that start half a context apart, as in evaluation. A quarter of the rows
+    omit the first end-of-text, and a tenth start inside a story, so that the model accepts prompts without end-of-text.
     Raises ValueError if the text is shorter than one row.
     """
 
@@ -157,7 +159,7 @@ class StoryRows:
         self.block_size, self.seed = block_size, seed
 
     def epoch(self, number: int) -> np.ndarray:
-        """(n, block_size + 1): all rows of one epoch in random order, the same for the same seed."""
+        """Return all rows of one epoch in a random order that depends only on the seed: (n, block_size + 1)."""
         rng = np.random.default_rng([self.seed, number])
         order = rng.permutation(len(self.documents))
         stream = np.concatenate([self.documents[i] for i in order])
@@ -166,7 +168,7 @@ class StoryRows:
         begin = 0
         for i in order:
             end = begin + len(self.documents[i])
-            if not starts or end > starts[-1] + width:  # cut off in the row before
+            if not starts or end > starts[-1] + width:  # cut off in the previous row
                 starts.append(begin)
                 while end > starts[-1] + width:
                     starts.append(starts[-1] + self.block_size // 2)
@@ -179,7 +181,7 @@ class StoryRows:
         return stream[rng.permutation(at)[:, None] + np.arange(width)]
 
     def batches(self, batch_size: int, start: int = 0) -> Iterator[np.ndarray]:
-        """Endless batches (batch_size, block_size + 1), from batch number `start` on."""
+        """Yield endless batches (batch_size, block_size + 1), starting with batch number `start`."""
         done, number, rest = 0, 0, np.empty((0, self.block_size + 1), dtype=np.int32)
         while True:
             rest = np.concatenate([rest, self.epoch(number)])

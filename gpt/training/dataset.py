@@ -13,7 +13,7 @@ from gpt.training.trainer import Batch
 
 @dataclass(frozen=True)
 class Sample:
-    """The continuation of a prompt by a model, and the correct one; None if there is none."""
+    """A model's continuation of a prompt, and the correct one, or None if there is none."""
 
     prompt: str
     text: str
@@ -21,14 +21,14 @@ class Sample:
 
     @property
     def correct(self) -> bool | None:
-        """Whether every character is correct."""
+        """Whether every character is correct; None if there is no correct continuation."""
         return None if self.expected is None else self.text == self.expected
 
 
 class Dataset(Protocol):
     """Examples of `gpt.training.tasks.TaskDataset` or `gpt.training.text_dataset.TextDataset`.
 
-    validation: examples that are not trained on. example: ids of one of them, whose attention is recorded.
+    validation: examples that are not used for training. example: ids of one of them, whose attention is recorded.
     query: the position of `example` that predicts the first token of the answer. start: a prompt to try.
     """
 
@@ -44,7 +44,7 @@ class Dataset(Protocol):
         """Return the training examples of one update."""
 
     def accuracy(self, model: GPT) -> float | None:
-        """Share of correct answers on the validation examples, 0 to 1; None if there are none to compare with."""
+        """Return the fraction of correct answers on the validation examples, or None without correct answers."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
         """Return the model's continuations of a few prompts."""

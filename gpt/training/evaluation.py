@@ -1,4 +1,4 @@
-"""The loss of a model on stories, in nats per token and bits per byte, and samples of its text."""
+"""Measure the loss of a model on stories, in nats per token and bits per byte, and sample texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class Score:
-    """Totals over some texts: -log p of the tokens in nats, and the numbers of tokens and of UTF-8 bytes."""
+    """Totals over some texts: -log p of the tokens in nats, number of tokens, and number of UTF-8 bytes."""
 
     nats: float
     n_tokens: int
@@ -25,25 +25,25 @@ class Score:
 
     @property
     def loss(self) -> float:
-        """Nats per token."""
+        """Loss in nats per token."""
         return self.nats / self.n_tokens
 
     @property
     def perplexity(self) -> float:
-        """exp(loss): a uniform choice among this many tokens has the same loss."""
+        """Perplexity, exp(loss): a uniform choice among this many tokens has the same loss."""
         return math.exp(self.loss)
 
     @property
     def bits_per_byte(self) -> float:
-        """Bits per UTF-8 byte: comparable between vocabularies."""
+        """Loss in bits per UTF-8 byte, which is comparable between vocabularies."""
         return self.nats / math.log(2) / self.n_bytes
 
 
 def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[tuple[list[int], list[int]]]:
-    """Windows (inputs, targets) of a text; every id but the first is a target once, elsewhere it is -100.
+    """Split a text into windows (inputs, targets). Every id except the first is a target in exactly one window.
 
-    Windows have block_size ids and start `stride` after one another, so that every target has at least
-    block_size - stride ids before it, or the whole text before it. stride: None is half a context.
+    All other targets are -100. Windows have block_size ids and start `stride` ids apart, so every target is preceded by
+    at least block_size - stride ids, or by the whole text before it. stride: defaults to half a context.
     """
     stride = max(1, block_size // 2) if stride is None else stride
     pairs: list[tuple[list[int], list[int]]] = []
@@ -60,9 +60,9 @@ def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[
 
 @torch.inference_mode()
 def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batch_size: int = 16) -> Score:
-    """Score stories separately, each after an end-of-text token; in a vocabulary without one, from the second token on.
+    """Score each story separately, after an end-of-text token or, if the vocabulary has none, from its second token on.
 
-    What the vocabulary lacks is not scored. The model must be in evaluation mode.
+    Skips characters that the vocabulary lacks. The model must be in evaluation mode.
     """
     device = model.device
     start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
@@ -70,7 +70,7 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
     unknown = tokenizer.unknown_id
     pairs = [pair for ids in documents for pair in windows(ids, model.config.block_size)]
     pairs = [(inputs, [-100 if target == unknown else target for target in targets]) for inputs, targets in pairs]
-    pairs.sort(key=lambda pair: len(pair[0]))  # equal lengths in a batch need little padding
+    pairs.sort(key=lambda pair: len(pair[0]))  # similar lengths in a batch need little padding
     nats = 0.0
     for at in range(0, len(pairs), batch_size):
         batch = pairs[at : at + batch_size]
@@ -84,6 +84,6 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
 
 
 def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:
-    """Return the prompt and its continuation, which goes on past a full context."""
+    """Return the prompt and its continuation, which does not stop when the context is full."""
     params = SamplingParams(temperature=temperature, seed=seed)
     return prompt + "".join(step.text for step in generate(loaded, prompt, params, max_new_tokens, on_full="crop"))

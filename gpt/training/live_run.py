@@ -1,4 +1,4 @@
-"""A small training run in a background thread, which can be paused, changed and cancelled, and what it records."""
+"""A small training run in a background thread that can be paused, changed and cancelled, and its records."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from gpt.training.snapshots import pack_weights, snapshot_steps, unpack_model
 from gpt.training.trainer import Trainer
 
 LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000}
-N_EVALUATIONS = 32  # of a run, each with a snapshot of the weights
-MAX_SNAPSHOT_BYTES = 16_000_000  # of all snapshots of a run; larger models get fewer evaluations
+N_EVALUATIONS = 32  # per run, each with a snapshot of the weights
+MAX_SNAPSHOT_BYTES = 16_000_000  # all snapshots of a run together; larger models get fewer evaluations
 TIME_LIMIT_SECONDS = 300.0
 State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
 ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 
 
 class LiveRun:
-    """One training run in a thread of its own. All methods can be called from any thread.
+    """A training run in its own thread. All methods can be called from any thread.
 
-    recipe: its block_size is replaced by the dataset's. time_limit_seconds: from the start, pauses included, after
-    which the run finishes early. Raises ValueError for a recipe beyond LIMITS.
+    recipe: the dataset's block_size replaces that of the recipe. time_limit_seconds: time after which the run finishes
+    early, counted from the start and including pauses. Raises ValueError for a recipe beyond LIMITS.
     """
 
     def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
@@ -52,7 +52,7 @@ class LiveRun:
             if (value := getattr(self.recipe, name)) > limit:
                 raise GPTError(
                     "training.too_large_to_watch",
-                    "{name} must be at most {limit} for a training to be watched, not {value}",
+                    "{name} must be at most {limit} for a live training, not {value}",
                     name=name,
                     limit=limit,
                     value=value,
@@ -72,7 +72,9 @@ class LiveRun:
         self._registered_name: str | None = None
 
     def start(self, on_end: Callable[[], None] = lambda: None) -> bool:
-        """Start training; on_end is called in the run's thread at its end. False if it has started or ended before."""
+        """Start training. Returns False if the run has already started or ended.
+
+        on_end: called in the run's thread when it ends."""
         with self._changed:
             if self._state != "waiting" or self._model is None:
                 return False
@@ -83,7 +85,7 @@ class LiveRun:
         return True
 
     def pause(self) -> None:
-        """Stop after the current update, until `resume`."""
+        """Pause after the current update, until `resume` is called."""
         self._change_state("training", "paused")
 
     def resume(self) -> None:
@@ -91,7 +93,7 @@ class LiveRun:
         self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
-        """Multiply the recipe's learning rates from the next update on. Raises ValueError outside 0 to 100."""
+        """Multiply the recipe's learning rates from the next update on. Raises ValueError unless 0 <= factor <= 100."""
         if not 0 <= factor <= 100:
             raise GPTError(
                 "training.rate_factor", "the learning rate can be multiplied by 0 to 100, not {factor:g}", factor=factor
@@ -100,13 +102,13 @@ class LiveRun:
             self._rate_factor = factor
 
     def cancel(self) -> None:
-        """End the run after the current update, without a model."""
+        """End the run after the current update. There is no model in that case."""
         self._end("cancelled")
 
     def close(self) -> None:
         """Cancel the run, wait for its thread to end, and free the model and its name in the registry.
 
-        Can be called again, and in any state; the run is "cancelled" afterwards. Not from the run's own thread.
+        Can be called repeatedly and in any state, but not from the run's own thread. The run is "cancelled" afterwards.
         """
         self.cancel()
         if self._thread is not None:
@@ -121,31 +123,31 @@ class LiveRun:
             self._registered_name = None
 
     def drop_evaluations(self) -> None:
-        """Free the evaluations so far, with their snapshots; the model stays."""
+        """Free all evaluations and their snapshots, but keep the model."""
         with self._changed:
             self._evaluations.clear()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the run has ended, at most `timeout` seconds; True if it has."""
+        """Wait for at most `timeout` seconds until the run ends. Returns whether it has ended."""
         with self._changed:
             return self._changed.wait_for(lambda: self._state in ENDED, timeout)
 
     @property
     def work(self) -> tuple[float, int]:
-        """What to compare runs by: the limit of time, then parameters times tokens to train on."""
+        """Sort key for runs by their work: time limit, then parameters times training tokens."""
         recipe = self.recipe
         n_tokens = recipe.steps * recipe.batch_size * recipe.block_size
         return self.time_limit_seconds, self.n_parameters * n_tokens
 
     @property
     def state(self) -> State:
-        """The current state."""
+        """Current state of the run."""
         with self._changed:
             return self._state
 
     @property
     def progress(self) -> RunProgress:
-        """The run at this moment."""
+        """Current progress of the run."""
         with self._changed:
             now = min(time.monotonic(), self._ended)
             return RunProgress(
@@ -161,23 +163,23 @@ class LiveRun:
 
     @property
     def loaded(self) -> LoadedModel:
-        """The trained model. Raises ValueError unless the run has finished and is not closed."""
+        """Return the trained model. Raises ValueError unless the run has finished and has not been closed."""
         with self._changed:
             if self._state != "finished" or self._model is None:
                 raise GPTError(
                     "training.not_finished",
-                    "this training is {state}: there is a model when it has finished",
+                    "this training is {state}: its model is available when it has finished",
                     state=self._state,
                 )
             return self._as_loaded(self._model)
 
     def save(self, folder: Path | str) -> None:
-        """Write the model in our own format, with its vocabulary, in float32. Raises as `loaded` does."""
+        """Write the model in our own format, with its vocabulary, in float32. Raises ValueError like `loaded`."""
         loaded = self.loaded
         save_model(folder, loaded.model, loaded.tokenizer, dtype=torch.float32)
 
     def write_archive(self, folder: Path) -> Path:
-        """Write a zip of the files that `save` writes to a folder; returns its path. Raises as `loaded` does."""
+        """Write a zip file with the files of `save` and return its path. Raises ValueError like `loaded`."""
         path = folder / f"{self.dataset.name}.zip"
         with TemporaryDirectory(dir=folder) as files:
             self.save(files)
@@ -187,7 +189,9 @@ class LiveRun:
         return path
 
     def register(self) -> str:
-        """Add the model to the registry, unlisted, until `close`; returns its name. Raises as `loaded` does."""
+        """Add the model to the registry, unlisted, and return its name. Raises ValueError like `loaded`.
+
+        The model stays registered until `close` is called."""
         with self._files_lock, TemporaryDirectory() as folder:
             if self._registered_name is None:
                 self.save(folder)
@@ -197,14 +201,14 @@ class LiveRun:
 
     @property
     def registered_name(self) -> str | None:
-        """The name that `register` returned; None before, and after `close`."""
+        """Name that `register` returned; None before that and after `close`."""
         return self._registered_name
 
     def _run(self, model: GPT, on_end: Callable[[], None]) -> None:
         try:
             lower_priority()
             self._train(Trainer(model, self.recipe))
-        except GPTError:  # a loss that is not finite
+        except GPTError:  # the loss is not finite
             self._end("diverged")
         finally:
             self._end("crashed")
@@ -228,7 +232,7 @@ class LiveRun:
             self._end("finished")
 
     def _may_continue(self) -> bool:
-        """Wait for the end of a pause; False if the run was cancelled or its time is over."""
+        """Wait until a pause ends. Returns False if the run was cancelled or has reached its time limit."""
         deadline = self._started + self.time_limit_seconds
         with self._changed:
             began = time.monotonic()
@@ -253,7 +257,7 @@ class LiveRun:
             self._evaluations.append(evaluation)
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """Return the model at an evaluation, from its snapshot."""
+        """Load the model from the snapshot of an evaluation."""
         return self._as_loaded(unpack_model(self.config, evaluation.weights))
 
     def _as_loaded(self, model: GPT) -> LoadedModel:
@@ -267,7 +271,7 @@ class LiveRun:
                 self._changed.notify_all()
 
     def _end(self, state: State) -> None:
-        """End the run, unless it has ended."""
+        """End the run unless it has ended."""
         with self._changed:
             if self._state not in ENDED:
                 self._state, self._ended = state, time.monotonic()
@@ -276,7 +280,7 @@ class LiveRun:
 
 @dataclass(frozen=True)
 class LossPoint:
-    """One update: the loss before it, in nats, and its learning rate."""
+    """One update: the loss before the update, in nats, and the learning rate."""
 
     step: int
     loss: float
@@ -285,9 +289,9 @@ class LossPoint:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The model after `step` updates, on examples that are not trained on.
+    """Results of the model after `step` updates, on examples that are not used for training.
 
-    attn_weights: (n_layer, n_head, T, T) float16, of the dataset's example. weights: the snapshot, see
+    attn_weights: (n_layer, n_head, T, T) float16, on the dataset's example. weights: the snapshot, see
     `gpt.training.snapshots.pack_weights`.
     """
 
@@ -300,16 +304,17 @@ class Evaluation:
 
     @cached_property
     def n_bytes(self) -> int:
-        """Bytes of the attention weights and of the snapshot."""
+        """Size of the attention weights and the snapshot, in bytes."""
         return self.attn_weights.nbytes + sum(tensor.nbytes for tensor in self.weights.values())
 
 
 @dataclass(frozen=True)
 class RunProgress:
-    """A run at one moment; "finished" before its last step if the time limit was reached.
+    """Progress of a run. A run that reaches its time limit is "finished" before its last step.
 
-    seconds: since it started, pauses included. paused_seconds: of the pauses that have ended. rate_factor: of the
-    recipe's learning rates. queue_position: 1 for the next run to start, 0 for a run that is not queued.
+    seconds: time since the start, including pauses. paused_seconds: duration of the pauses that have ended.
+    rate_factor: multiplies the recipe's learning rates. queue_position: 1 for the next run to start, 0 for a run that
+    is not queued.
     """
 
     state: State

@@ -1,4 +1,4 @@
-"""The optimizer Muon: a matrix moves along its momentum with all singular values made equal."""
+"""The Muon optimizer: each matrix moves along its momentum, with all singular values made equal."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-NEWTON_SCHULZ = (3.4445, -4.775, 2.0315)  # coefficients of the quintic iteration, of Jordan's code
+NEWTON_SCHULZ = (3.4445, -4.775, 2.0315)  # coefficients of the quintic iteration in Jordan's code
 ITERATIONS = 5
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """Return the matrix (m, n) with singular values of about 1, between 0.5 and 1.5, by Newton-Schulz iterations."""
+    """Bring the singular values of a matrix (m, n) to about 1 (0.5 to 1.5) by Newton-Schulz iterations."""
     a, b, c = NEWTON_SCHULZ
     wide = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
     x = wide / wide.norm().clamp(min=1e-7)
@@ -25,10 +25,11 @@ def orthogonal(matrix: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon with Nesterov's momentum, for matrices. lr: matched to the step size of AdamW.
+    """Muon with Nesterov momentum, for matrices. lr: matched to the step size of AdamW.
 
-    Source: Jordan et al. (2024), with the step size of arXiv 2502.16982. The same as `torch.optim.Muon`, which computes
-    in bfloat16 and is many times slower on a CPU without it: here in the type of the weights.
+    Source: Jordan et al. (2024), with the step size of arXiv 2502.16982. Equivalent to `torch.optim.Muon`, except that
+    it computes in the dtype of the weights. `torch.optim.Muon` computes in bfloat16, which is many times slower on CPUs
+    without bfloat16 instructions.
     """
 
     def __init__(self, params: Iterable[Any], lr: float, weight_decay: float, momentum: float = 0.95) -> None:
@@ -36,7 +37,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Make one update from the gradients."""
+        """Update the parameters from their gradients."""
         for group in self.param_groups:
             rate, momentum = group["lr"], group["momentum"]
             for weight in group["params"]:

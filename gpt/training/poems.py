@@ -1,9 +1,9 @@
 """Regulated Chinese poems as a file to train on: python -m gpt.training.poems POEMS OUT
 
-POEMS: poems, each followed by a line <|endoftext|>: a line for the title, if it has one, and a line for each couplet.
-OUT is the same for `gpt.training`: a title stands in 《》, so that it can be told from a verse and be asked for; a
-fifth of the poems lose theirs, so that the model also continues a first line; of poems that share half their verses,
-one is kept.
+POEMS contains poems, each followed by a line <|endoftext|>. A poem has a line for its title, if any, and a line for
+each couplet. OUT contains the poems for `gpt.training`: titles are put in 《》, to distinguish them from verses and to
+make it possible to ask for a title; a fifth of the poems lose their title, so that the model can also continue a first
+line; and of poems that share half of their verses, only one is kept.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from gpt.tokenizer import END_OF_TEXT
 from gpt.training.corpus import read_stories
 
 VERSE_END = re.compile("[，。？；]")
-UNTITLED = 0.2  # share of the poems with a title that lose it
+UNTITLED = 0.2  # share of the titled poems that lose their title
 
 
 @dataclass(frozen=True)
 class Poem:
-    """A title, "" without one, and lines of a couplet each."""
+    """A title, or "" without one, and lines with one couplet each."""
 
     title: str
     couplets: tuple[str, ...]
 
     @classmethod
     def of_text(cls, text: str) -> Poem:
-        """Return the poem of a text, whose title, if there is one, stands in 《》 or has no punctuation mark."""
+        """Parse a poem. Its title, if any, is in 《》 or has no punctuation mark."""
         first, *rest = text.strip().split("\n")
         if VERSE_END.search(first):
             return cls("", (first, *rest))
@@ -40,24 +40,24 @@ class Poem:
 
     @property
     def text(self) -> str:
-        """The poem as the model learns it."""
+        """The poem in the format used for training."""
         return "\n".join([f"《{self.title}》", *self.couplets] if self.title else self.couplets)
 
     @property
     def verses(self) -> list[str]:
-        """What stands before each punctuation mark; the last one is left out if it has none."""
+        """Verses of the poem, without the punctuation marks that end them. Omits a last verse without such a mark."""
         return [verse.strip() for verse in VERSE_END.split("\n".join(self.couplets))[:-1]]
 
     @property
     def is_regulated(self) -> bool:
-        """Whether it is couplets of four or eight verses, all of five or all of seven characters."""
+        """Whether the poem has four or eight verses in couplets, all with five or all with seven characters."""
         lengths = set(map(len, self.verses))
         whole = all(len(VERSE_END.findall(line)) == 2 and VERSE_END.fullmatch(line[-1]) for line in self.couplets)
         return whole and len(self.verses) in (4, 8) and lengths in ({5}, {7})
 
 
 def distinct(poems: Iterable[Poem]) -> Iterator[Poem]:
-    """Yield the poems without those of which half the verses stand in poems before them."""
+    """Yield the poems, except those that share half of their verses with earlier poems."""
     seen: set[str] = set()
     for poem in poems:
         if sum(verse in seen for verse in poem.verses) * 2 < len(poem.verses):

@@ -1,4 +1,4 @@
-"""The processes of a training: a single one, or several under torchrun."""
+"""The processes of a training run: one process, or several under torchrun."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.models.loading import best_device
 
 @dataclass(frozen=True)
 class Process:
-    """One of `world_size` processes that train together: its device, whether it uses bf16 autocast, and its rank."""
+    """One of `world_size` processes that train together. bf16: whether to use autocast."""
 
     device: torch.device
     bf16: bool = False
@@ -33,7 +33,7 @@ class Process:
         return self.rank == 0
 
     def all_reduce(self, *numbers: float) -> list[float]:
-        """Sum each number over all processes; every process must call this."""
+        """Sum each number over all processes. Every process must call this."""
         if self.world_size == 1:
             return list(numbers)
         totals = torch.tensor(numbers, dtype=torch.float64, device=self.device)
@@ -45,13 +45,13 @@ class Process:
         self.all_reduce(0.0)
 
     def autocast(self) -> torch.autocast:
-        """Return the context for matrix products: in bfloat16 if `bf16`."""
+        """Return the autocast context, which computes matrix products in bfloat16 if `bf16` is set."""
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.bf16)
 
 
 @contextmanager
 def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Iterator[Process]:
-    """This process, in a process group if torchrun started it: NCCL between GPUs, Gloo between CPUs.
+    """Yield this process. If torchrun started it, joins a process group: NCCL between GPUs, Gloo between CPUs.
 
     Raises ValueError if there are more processes than GPUs.
     """
@@ -71,8 +71,8 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
     if world_size == 1:
         yield Process(device, bf16)
         return
-    # A process group that is referenced when Python exits can crash the process. This module keeps a reference if it
-    # is first imported after the group was created.
+    # A process group that is still referenced when Python exits can crash the process. This module would keep a
+    # reference if it were first imported after the group was created.
     importlib.import_module("torch.distributed.nn.functional")
     dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
     try:
@@ -82,11 +82,11 @@ def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Itera
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Return whether the device has bfloat16 instructions; elsewhere it is emulated, and slower than float32."""
+    """Return whether the device has bfloat16 instructions. Elsewhere bfloat16 is emulated and slower than float32."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if platform.machine().lower() in ("aarch64", "arm64"):
         return has_bfloat16()
-    return torch.cpu._is_avx512_bf16_supported()  # oneDNN multiplies bfloat16 by emulation, too
+    return torch.cpu._is_avx512_bf16_supported()  # oneDNN also emulates bfloat16 products

@@ -1,4 +1,4 @@
-"""The hyperparameters of a training, and the optimizers made from them."""
+"""Hyperparameters of a training run, and the optimizers created from them."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from gpt.training.muon import Muon
 
 
 def setting(default: Any, help: str, *, low: float = 0, high: float = math.inf, choices: tuple[str, ...] = ()) -> Any:
-    """Return a field of Recipe with its description and valid values: low <= value <= high, or one of `choices`."""
+    """Create a field of Recipe with a description and valid values: low <= value <= high, or one of `choices`."""
     return field(default=default, metadata={"help": help, "low": low, "high": high, "choices": choices})
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All hyperparameters of a training; the defaults are those of the bundled model.
+    """All hyperparameters of a training run. The defaults are those of the bundled model.
 
     Each field's description is in its metadata, for the command line and the model card.
-    Raises ValueError, naming the value and the limit, for a value out of range and for an invalid shape.
+    Raises ValueError, with the value and the limit, for a value out of range or an invalid shape.
     """
 
     vocabulary: Literal["bpe", "characters"] = setting(
         "bpe",
-        "bpe: byte-level BPE; characters: the most frequent of the stories",
+        "bpe: byte-level BPE; characters: the most frequent characters of the stories",
         choices=("bpe", "characters"),
     )
-    vocab_size: int = setting(4096, "tokens of the vocabulary, end-of-text included", low=257)
-    block_size: int = setting(256, "tokens of context", low=2)
+    vocab_size: int = setting(4096, "tokens in the vocabulary, including end-of-text", low=257)
+    block_size: int = setting(256, "context length in tokens", low=2)
     n_layer: int = setting(8, "blocks", low=1)
-    n_head: int = setting(6, "attention heads of a block", low=1)
+    n_head: int = setting(6, "attention heads per block", low=1)
     n_embd: int = setting(192, "width of the residual stream", low=1)
-    bias: bool = setting(True, "biases in the linear layers and norms")
+    bias: bool = setting(True, "whether linear layers and norms have biases")
     architecture: Literal["gpt2", "llama"] = setting(
         "gpt2",
         "gpt2, or llama: RMSNorm, SwiGLU, rotary positions, shared key and value heads",
         choices=("gpt2", "llama"),
     )
-    n_kv_head: int = setting(2, "heads of keys and values; of llama only", low=1)
-    dropout: float = setting(0.0, "share of activations dropped while training", high=1)
+    n_kv_head: int = setting(2, "key and value heads, for llama only", low=1)
+    dropout: float = setting(0.0, "share of activations dropped during training", high=1)
     steps: int = setting(5000, "updates of the weights", low=1)
-    batch_size: int = setting(16, "rows of one context per update, over all processes", low=1)
+    batch_size: int = setting(16, "rows of one context per update, in all processes together", low=1)
     optimizer: Literal["muon", "adamw"] = setting(
-        "muon", "muon for the blocks' matrices and AdamW for the rest, or adamw for all", choices=("muon", "adamw")
+        "muon", "muon for the matrices of the blocks (AdamW for the rest), or adamw for all", choices=("muon", "adamw")
     )
     muon_lr: float = setting(0.006, "highest learning rate of Muon, matched to AdamW's step size")
     adamw_lr: float = setting(0.004, "highest learning rate of AdamW")
@@ -57,16 +57,14 @@ class Recipe:
     adamw_weight_decay: float = setting(0.05, "weight decay of AdamW; norms and biases have none")
     adamw_beta2: float = setting(0.95, "decay of AdamW's mean squared gradient", high=1)
     warmup: int = setting(100, "updates until the full learning rate")
-    decay_from: float = setting(0.5, "share of the updates after which the rates fall to zero in a line", high=1)
-    clip: float = setting(1.0, "largest norm of the gradient")
-    repeats_first: float = setting(
-        0.0, "share of random sequences, repeated, among the rows of the first update", high=1
-    )
-    repeats_last: float = setting(0.0, "the same in the last update; in between it changes in a line", high=1)
+    decay_from: float = setting(0.5, "share of the updates after which the rates decrease linearly to zero", high=1)
+    clip: float = setting(1.0, "maximum norm of the gradient")
+    repeats_first: float = setting(0.0, "share of repeated random sequences among the rows of the first update", high=1)
+    repeats_last: float = setting(0.0, "the same for the last update; in between, it changes linearly", high=1)
     held_back: float = setting(0.02, "share of the text that is kept for validation", high=1)
-    seed: int = setting(1337, "decides the split, the first weights, the order and the dropout")
+    seed: int = setting(1337, "determines the split, the initial weights, the order and the dropout")
     precision: Literal["auto", "fp32", "bf16"] = setting(
-        "auto", "of matrix products; auto: bf16 where the device has it", choices=("auto", "fp32", "bf16")
+        "auto", "precision of matrix products; auto: bf16 if the device supports it", choices=("auto", "fp32", "bf16")
     )
 
     def __post_init__(self) -> None:
@@ -81,7 +79,7 @@ class Recipe:
         self.model_config(self.vocab_size)
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
-        """Return the model's configuration, for a trained vocabulary of n_vocab tokens. position: of gpt2."""
+        """Return the model's configuration for a trained vocabulary of n_vocab tokens. position: used by gpt2 only."""
         config = GPTConfig(
             vocab_size=n_vocab,
             block_size=self.block_size,
@@ -100,18 +98,18 @@ class Recipe:
             norm="rms",
             activation="silu",
             gated=True,
-            n_ff=3 * self.n_embd,  # three matrices of the feed-forward part have about as many weights as GPT-2's two
+            n_ff=3 * self.n_embd,  # three matrices: about as many weights as two in GPT-2
             n_kv_head=self.n_kv_head,
         )
 
     def new_model(self, n_vocab: int, position: Position = "learned") -> GPT:
-        """Return a model of that configuration with the initial weights of the seed."""
+        """Create a model of that configuration. The seed determines the initial weights."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
     def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Recipe:
-        """Return the recipe for a model of this configuration. Raises ValueError for one that no recipe makes.
+        """Return the recipe for a model of this configuration. Raises ValueError if no recipe can create it.
 
-        characters: Whether its vocabulary is of characters, whose number no recipe states.
+        characters: Whether the vocabulary consists of characters. Recipes do not contain their number.
         """
         shape = {name: getattr(config, name) for name in ("block_size", "n_layer", "n_head", "n_embd", "bias")}
         if not characters:
@@ -124,7 +122,7 @@ class Recipe:
             if getattr(made, each.name) != getattr(config, each.name):
                 raise GPTError(
                     "training.other_shape",
-                    "no recipe makes a model with {name} {value}, so that none can continue its training",
+                    "no recipe creates a model with {name} {value}, so its training cannot be continued",
                     name=each.name,
                     value=getattr(config, each.name),
                 )
@@ -132,29 +130,29 @@ class Recipe:
 
     @property
     def learning_rate(self) -> float:
-        """The highest learning rate: Muon's where it is used, else AdamW's."""
+        """Highest learning rate: Muon's if Muon is used, else AdamW's."""
         return self.muon_lr if self.optimizer == "muon" else self.adamw_lr
 
     def with_learning_rate(self, rate: float) -> Recipe:
-        """Return the recipe with another `learning_rate`; those of both optimizers are scaled."""
+        """Return the recipe with another `learning_rate`. Scales the rates of both optimizers."""
         factor = rate / self.learning_rate
         return replace(self, muon_lr=self.muon_lr * factor, adamw_lr=self.adamw_lr * factor)
 
     def lr_factor(self, step: int) -> float:
-        """Factor on the learning rates of update `step`, from 0: linear warm-up, constant, linear decay to zero."""
+        """Return the factor of the learning rates at update `step`: linear warm-up, constant, linear decay to zero."""
         warm = min(1.0, (step + 1) / max(1, self.warmup))
         left = (self.steps - step) / max(1.0, self.steps * (1 - self.decay_from))
         return min(warm, 1.0, left)
 
     def repeats(self, step: int) -> float:
-        """Share of the rows of update `step`, from 0, that are random sequences, repeated."""
+        """Return the share of the rows of update `step`, from 0, that are repeated random sequences."""
         done = step / max(1, self.steps - 1)
         return self.repeats_first + (self.repeats_last - self.repeats_first) * done
 
     def check_continues(self, begun: Recipe, step: int) -> None:
-        """Raise ValueError unless a run of the recipe `begun` may continue with this recipe after `step` updates.
+        """Raise ValueError unless a run with the recipe `begun` may continue with this recipe after `step` updates.
 
-        Only `steps` may differ, and only if that changes no learning rate of the updates made.
+        Only `steps` may differ, and only if that does not change the learning rates of the updates already made.
         """
         for each in fields(self):
             old, new = getattr(begun, each.name), getattr(self, each.name)
@@ -171,15 +169,15 @@ class Recipe:
             if step > new or any(begun.lr_factor(i) != self.lr_factor(i) for i in range(step)):
                 raise GPTError(
                     "training.steps_fixed",
-                    "steps {new} instead of {old} would have changed learning rates of the {step} updates made",
+                    "steps {new} instead of {old} would have changed the learning rates of the first {step} updates",
                     old=old,
                     new=new,
                     step=step,
                 )
 
 
-# nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting that its README gives
-# for a CPU. Here the learning rate falls to zero in a line; there, to a tenth along a cosine.
+# nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting for a CPU in its
+# README. Here the learning rate decreases linearly to zero, there along a cosine to a tenth.
 _SHAKESPEARE = Recipe(
     n_layer=6,
     n_head=6,
@@ -222,7 +220,7 @@ _LIVE = Recipe(
     warmup=20,
     decay_from=0.0,
 )
-LIVE_RECIPES: dict[str, Recipe] = {  # of live runs, for each task, Shakespeare's text and other texts
+LIVE_RECIPES: dict[str, Recipe] = {  # for live runs: tasks, Shakespeare's text and other texts
     "sort": replace(_LIVE, steps=1000),
     "reverse": replace(_LIVE, steps=400),
     "add": replace(_LIVE, steps=1000),
@@ -233,9 +231,9 @@ LIVE_RECIPES: dict[str, Recipe] = {  # of live runs, for each task, Shakespeare'
 
 
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
+    """Create Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
 
-    "full_lr" of each group is its highest rate, for `set_lr_factor`.
+    "full_lr" of each group is its highest learning rate, for `set_lr_factor`.
     """
     matrices = [p for p in model.h.parameters() if p.dim() == 2]
     chosen = set(map(id, matrices)) if recipe.optimizer == "muon" else set()
@@ -256,7 +254,7 @@ def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
 
 
 def set_lr_factor(optimizers: list[torch.optim.Optimizer], factor: float) -> None:
-    """Set every group's learning rate to `factor` times its highest."""
+    """Set the learning rate of every group to `factor` times its highest rate."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
             group["lr"] = group["full_lr"] * factor

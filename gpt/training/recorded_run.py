@@ -1,4 +1,4 @@
-"""A finished training whose snapshots are files, with what the page shows of a live run."""
+"""A finished training run with snapshots in files. It provides what the page shows for a live run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gpt.training.live_run import Evaluation, RunProgress
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
-MADE_HERE = Path("stories-small", "snapshots")  # where the command of the card writes them
+MADE_HERE = Path("stories-small", "snapshots")  # where the command in the card writes the snapshots
 EXAMPLE = 2 * " cold spoon bird door blue tree king"
-APPEARED = 0.5  # the induction score of a head that copies
+APPEARED = 0.5  # induction score above which a head copies
 
 
 @dataclass(frozen=True)
 class RecordedExample:
-    """The text whose attention is shown; see `gpt.training.dataset.Dataset`."""
+    """Text whose attention is shown, see `gpt.training.dataset.Dataset`."""
 
     vocabulary: Vocabulary
     example: list[int]
@@ -33,7 +33,7 @@ class RecordedExample:
 
 
 class RecordedRun:
-    """The snapshots of a folder, with the attention of each on one text in which words come again.
+    """The snapshots in a folder, with the attention of each on a text with repeated words.
 
     Raises ValueError for a folder without snapshots or figures.
     """
@@ -68,12 +68,12 @@ class RecordedRun:
         return Evaluation(step, figures.loss, None, samples, weights.half().numpy())
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """Return the model at an evaluation."""
+        """Load the model of an evaluation."""
         model = self.snapshots.model(evaluation.step)
         return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
 
     def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
-        """(last step before, first step): between them the induction score of a head passes APPEARED; None if never."""
+        """Return the two steps between which a head's induction score first passes APPEARED, or None."""
         before = 0
         for step, figures in self.figures.items():
             if figures.induction[layer][head] >= APPEARED:
@@ -83,13 +83,13 @@ class RecordedRun:
 
 
 def _first_again(ids: list[int]) -> int:
-    """Return the first position whose id occurred before; the last but one if none did."""
+    """Return the first position whose id has occurred before, or the second-last position if there is none."""
     return next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
 
 
 @lru_cache(maxsize=1)
 def bundled_recording() -> RecordedRun | None:
-    """The recorded training in the assets, or the one that `recording_command` wrote here, read once; None without."""
+    """Return the recording in the assets, or else the one that `recording_command` wrote here. Reads it only once."""
     for folder in (ASSETS, MADE_HERE):
         try:
             return RecordedRun(folder)
@@ -99,6 +99,6 @@ def bundled_recording() -> RecordedRun | None:
 
 
 def recording_command() -> str:
-    """Return the command that makes the recording, as its card in the assets states it."""
+    """Return the command that creates the recording, taken from its card in the assets."""
     card = (ASSETS / "README.md").read_text(encoding="utf-8")
     return re.findall(r"^python -m .*", card, flags=re.MULTILINE)[-1]

@@ -1,4 +1,4 @@
-"""The text of a training run: split, encoded, in batches, and described for the model card."""
+"""The text of a training run: split, encoded, batched, and described for the model card."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from gpt.training.recipe import Recipe
 from gpt.training.text_dataset import TextDataset, first_words, shakespeare_text
 from gpt.training.trainer import Batch
 
-LENGTHS = (8, 120)  # tokens of a sequence
-WITH_START = 0.8  # share of the rows that begin with end-of-text
+LENGTHS = (8, 120)  # tokens per sequence
+WITH_START = 0.8  # share of the rows that start with end-of-text
 
 
 class RunCorpus(Protocol):
     """The text of a run.
 
-    fingerprint: hash of the whole text. held_back: the texts that are scored. prompts: starts of samples, the first
-    for the card. vocabulary_text, split_text, score_text: what the card says of the vocabulary, the split and the
-    score.
+    fingerprint: hash of the whole text. held_back: texts to score. prompts: prompts for samples; the card uses the
+    first. vocabulary_text, split_text, score_text: descriptions of the vocabulary, the split and the score for the
+    card.
     """
 
     tokenizer: Vocabulary
@@ -46,19 +46,19 @@ class RunCorpus(Protocol):
     score_text: str
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
-        """Endless batches, from batch number `start` on."""
+        """Yield endless batches, starting with batch number `start`."""
 
 
 class StoryCorpus:
-    """Stories and a vocabulary of their training part, see `RunCorpus`.
+    """Stories, with a vocabulary trained on their training part, see `RunCorpus`.
 
-    tokenizer: None trains one. Raises ValueError for a text that cannot be read or is too short.
+    tokenizer: vocabulary to use; None trains a new one. Raises ValueError if the text cannot be read or is too short.
     """
 
     prompts: tuple[str, ...] = ("Once upon a time", "Tom and Lily", "The little dog said")
     score_text = (
-        "Bits per byte: -log2 of the probability of a story's tokens given end-of-text, over its UTF-8 bytes; stories "
-        "longer\nthan the context by windows that restart with half a context."
+        "Bits per byte: -log2 of the probability of a story's tokens given end-of-text, divided by its UTF-8 "
+        "bytes.\nStories longer than the context are read in windows that overlap by half a context."
     )
 
     def __init__(self, path: Path, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
@@ -69,18 +69,20 @@ class StoryCorpus:
         make = character_vocabulary if recipe.vocabulary == "characters" else train_tokenizer
         self.tokenizer = tokenizer or make(training, recipe.vocab_size)
         self._rows = StoryRows(training, self.tokenizer, recipe.block_size, recipe.seed)
-        encode_stories(self.held_back, self.tokenizer, recipe.block_size, "held-back")  # raises if it is too short
+        encode_stories(self.held_back, self.tokenizer, recipe.block_size, "held-back")  # raises ValueError if too short
         n_vocab = self.tokenizer.n_vocab
         if recipe.vocabulary == "characters":
             self.prompts = tuple(map(first_words, self.held_back[:3]))
-            self.vocabulary_text = f"a vocabulary of\n{n_vocab:,} tokens: characters of the same text, and two marks"
+            self.vocabulary_text = (
+                f"a vocabulary of\n{n_vocab:,} tokens: characters of the same text and two special tokens"
+            )
         else:
-            self.vocabulary_text = f"a byte-level BPE vocabulary of\n{n_vocab:,} tokens made from the same text"
+            self.vocabulary_text = f"a byte-level BPE vocabulary of\n{n_vocab:,} tokens trained on the same text"
         n_bytes = sum(len(story.encode()) for story in stories)
         self.split_text = (
-            f"{len(stories):,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, then a share of "
-            f"{recipe.held_back} held\nback: {len(self.held_back):,} stories that neither the weights nor the "
-            f"vocabulary were trained on, {len(training):,} to\ntrain on."
+            f"{len(stories):,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, with a share of "
+            f"{recipe.held_back} held\nback. Weights and vocabulary were trained on {len(training):,} stories and not "
+            f"on the {len(self.held_back):,}\nstories held back."
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
@@ -90,15 +92,15 @@ class StoryCorpus:
 
 
 class CharacterCorpus:
-    """One text, a token for each character, see `RunCorpus`.
+    """A text with one token per character, see `RunCorpus`.
 
-    path: None is Shakespeare's text. tokenizer: None makes one of the text. Raises ValueError for a text that cannot be
-    read, is too short, or has a character that the vocabulary lacks.
+    path: defaults to Shakespeare's text. tokenizer: vocabulary to use; None creates one from the text. Raises
+    ValueError if the text cannot be read, is too short, or has a character that the vocabulary lacks.
     """
 
     score_text = (
-        "Bits per byte: -log2 of the probability of the held-back text's characters after its first, over their UTF-8 "
-        "bytes, by\nwindows that restart with half a context."
+        "Bits per byte: -log2 of the probability of the held-back text's characters after the first, divided by "
+        "their UTF-8 bytes.\nThe text is read in windows that overlap by half a context."
     )
 
     def __init__(self, path: Path | None, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
@@ -116,12 +118,12 @@ class CharacterCorpus:
         self.fingerprint = fingerprint([dataset.name, text])
         self.held_back = [self.tokenizer.decode(dataset.validation_ids.tolist())]
         self.prompts: tuple[str, ...] = (dataset.start,)
-        of_text = "different characters of the text" if tokenizer is None else "characters that it began with"
+        of_text = "different characters of the text" if tokenizer is None else "characters of the initial model"
         self.vocabulary_text = f"a vocabulary of the\n{self.tokenizer.n_vocab} {of_text}"
         n_training, n_held_back = len(dataset.training_ids), len(dataset.validation_ids)
         self.split_text = (
             f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a share of {recipe.held_back}) "
-            f"are held back, the {n_training:,} before\nthem are trained on."
+            f"are held back, and the {n_training:,}\nbefore them are used for training."
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
@@ -129,23 +131,23 @@ class CharacterCorpus:
 
 
 def without_unknown(batch: Batch, unknown_id: int | None) -> Batch:
-    """The batch without the targets that the vocabulary lacks: a model that never learns to write <unk> never does."""
+    """Remove targets that the vocabulary lacks, so that the model never learns to write <unk>."""
     if unknown_id is None:
         return batch
     return Batch(batch.idx, batch.targets.masked_fill(batch.targets == unknown_id, -100))
 
 
 def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:
-    """Return the training rows (B, T + 1) of an update, some of the first replaced by random sequences, repeated.
+    """Replace some of the first training rows (B, T + 1) of an update with repeated random sequences.
 
-    Their number has the mean B x recipe.repeats(step). Only the targets from the second token of the second copy on
-    are counted: what comes before cannot be predicted.
+    On average, B x recipe.repeats(step) rows are replaced. In these rows, targets count only from the second token of
+    the second copy on, because the tokens before cannot be predicted.
     Source: the repeated random tokens of Olsson et al. (2022), arXiv 2209.11895.
     """
     batch = Batch.of_rows(rows)
     if not (recipe.repeats_first or recipe.repeats_last):
         return batch
-    batch = Batch(batch.idx.clone(), batch.targets.clone())  # they share their memory
+    batch = Batch(batch.idx.clone(), batch.targets.clone())  # idx and targets share memory
     rng = np.random.default_rng([recipe.seed, step, 1])
     expected = len(rows) * recipe.repeats(step)
     for row in range(int(expected + rng.random())):

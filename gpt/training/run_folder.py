@@ -1,10 +1,10 @@
-"""A training run that writes to a folder and shows its progress on the terminal.
+"""A training run that writes its files to a folder and shows its progress on the terminal.
 
-vocab.tiktoken   the vocabulary; characters.json for one of characters
-options.json     the options of the command that began it
+vocab.tiktoken   the vocabulary (characters.json for a vocabulary of characters)
+options.json     the options of the command that started the run
 last.pt          the state to resume from: weights, optimizers, step, recipe
-log.csv          a row per evaluation; curve.png is its plot, where matplotlib is installed
-samples.txt      texts of the model at each evaluation
+log.csv          one row per evaluation; curve.png is its plot, if matplotlib is installed
+samples.txt      sample texts from each evaluation
 best/            the model with the lowest held-back loss, in our own layout
 snapshots/       small copies of the weights on a log scale of steps, see `gpt.training.snapshots`
 """
@@ -43,12 +43,14 @@ from gpt.training.snapshots import save_snapshot, snapshot_steps
 from gpt.training.trainer import Trainer
 
 SAMPLE_TOKENS = 100
-LINE_STEPS = 20  # between two lines of progress where there is no terminal; the loss shown is their mean
+LINE_STEPS = 20  # steps per line of progress without a terminal; the line shows their mean loss
 
 
 @dataclass(frozen=True)
 class LogRow:
-    """One evaluation. Losses in nats per token, train_loss a mean since the last row; rate: factor on the rates."""
+    """One evaluation. Losses are in nats per token.
+
+    train_loss: mean since the last row. rate: factor of the learning rates."""
 
     step: int
     tokens: int
@@ -60,7 +62,7 @@ class LogRow:
 
 
 def nothing_to_resume(path: Path) -> GPTError:
-    """Return the error of a run whose state is not there. path: of the file."""
+    """Return the error for a run without a saved state. path: file that should contain it."""
     return GPTError(
         "training.nothing_to_resume",
         "{path} has no run to continue: there is no {file}",
@@ -70,7 +72,7 @@ def nothing_to_resume(path: Path) -> GPTError:
 
 
 class RunFolder:
-    """Reads and writes the files of one run; each is replaced atomically."""
+    """Reads and writes the files of one run. Replaces each file atomically."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -88,25 +90,25 @@ class RunFolder:
             )
 
     def options(self) -> dict[str, Any]:
-        """Return the options of the command that began the run; {} where they were not kept."""
+        """Return the options of the command that started the run, or {} if they were not saved."""
         path = self.path / "options.json"
         return read_json(path, dict) if path.is_file() else {}
 
     def begin(self, tokenizer: Vocabulary, options: Mapping[str, object]) -> None:
-        """Create the folder, with the options of the command, the vocabulary and an empty log."""
+        """Create the folder with the options of the command, the vocabulary and an empty log."""
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / "options.json").write_text(json.dumps(options, indent=1) + "\n", encoding="utf-8")
         write_vocabulary(tokenizer, self.path)
         self._write_log([])
 
     def tokenizer(self) -> Vocabulary | None:
-        """Return the vocabulary of a run on stories, None before it has one."""
+        """Return the vocabulary of a run on stories, or None if it has none yet."""
         if (self.path / CHARACTERS).is_file():
             return Characters(read_json(self.path / CHARACTERS, list))
         return load_vocabulary(self.path / BPE) if (self.path / BPE).is_file() else None
 
     def load(self) -> dict[str, Any]:
-        """Return the state that `save` wrote last. Raises ValueError if there is none or its file cannot be read."""
+        """Load the latest saved state. Raises ValueError if there is none or its file cannot be read."""
         path = self.path / "last.pt"
         if not path.is_file():
             raise nothing_to_resume(path)
@@ -118,14 +120,14 @@ class RunFolder:
             ) from None
         if not isinstance(state, dict) or not {"model", "optimizers", "step", "best", "recipe"} <= state.keys():
             raise GPTError(
-                "training.other_checkpoint", "{path} is a checkpoint, but not of a run of this program", path=path
+                "training.other_checkpoint", "{path} is a checkpoint, but not from a run of this program", path=path
             )
         return state
 
     def save(self, state: dict[str, Any]) -> None:
         """Write the state to resume from."""
         part = self.path / "last.pt.part"
-        with part.open("wb") as file:  # with a path, torch hides the error of a full disk
+        with part.open("wb") as file:  # with a path, torch would hide the error of a full disk
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
@@ -144,7 +146,7 @@ class RunFolder:
         return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]
 
     def add_to_log(self, row: LogRow) -> None:
-        """Add an evaluation, and drop the rows of later steps, which are from before a resumption."""
+        """Add an evaluation. Drops rows of later steps, which were written before the run was resumed."""
         self._write_log([*(old for old in self.log() if old.step < row.step), row])
 
     def _write_log(self, rows: list[LogRow]) -> None:
@@ -156,14 +158,14 @@ class RunFolder:
         os.replace(part, self.path / "log.csv")
 
     def add_samples(self, step: int, texts: list[str]) -> None:
-        """Add texts of the model at a step."""
+        """Add sample texts from a step."""
         with (self.path / "samples.txt").open("a", encoding="utf-8") as file:
             file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
 
     def draw_curve(self, path: Path | None = None) -> None:
-        """Plot the log as a PNG, by default curve.png: both losses over the tokens read, the best evaluation marked.
+        """Plot the log as a PNG, by default curve.png: both losses over the tokens read, and the best evaluation.
 
-        Without matplotlib, nothing is written.
+        Does nothing without matplotlib.
         """
         if importlib.util.find_spec("matplotlib") is None:
             return
@@ -188,12 +190,13 @@ class RunFolder:
 
 
 class FolderRun:
-    """One process of a training run in one folder.
+    """One process of a training run in a folder.
 
-    text: a file of stories; with `characters`, any text, a token for each character, or None for Shakespeare's.
-    begin_with: the model whose weights and vocabulary the run begins with; None: random weights. Stories need a
-        vocabulary with an end-of-text token, a run on characters one without. options: of the command, kept to resume.
-    Raises ValueError for an invalid text, folder, recipe or vocabulary; then nothing is written.
+    text: a file of stories. With `characters`, any text with one token per character, or None for Shakespeare's.
+    begin_with: model whose weights and vocabulary the run starts from; None for random weights. Stories need a
+        vocabulary with an end-of-text token, runs on characters one without. options: options of the command, which are
+        saved for resuming.
+    Raises ValueError, without writing anything, for an invalid text, folder, recipe or vocabulary.
     """
 
     def __init__(
@@ -249,10 +252,10 @@ class FolderRun:
         compiled: bool = False,
         stop: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Make the remaining updates; returns True after the last one, False if `stop()` was True before.
+        """Make the remaining updates. Returns True after the last one, or False if `stop()` returned True before.
 
-        Evaluates, samples and saves after each `every` updates and the last one. snapshots: number of small copies of
-        the weights, on a log scale of steps. Raises ValueError if the loss becomes infinite; the last save stays.
+        Evaluates, samples and saves every `every` updates and after the last one. snapshots: number of small copies of
+        the weights, on a log scale of steps. Raises ValueError if the loss becomes infinite; the last save is kept.
         """
         recipe = self.recipe
         model = recipe.new_model(self.corpus.tokenizer.n_vocab)
@@ -261,7 +264,7 @@ class FolderRun:
         trainer = Trainer(model, recipe, process, compiled=compiled)
         if self.saved is not None:
             trainer.load(self.saved)
-        process.barrier()  # until every process has checked the folder
+        process.barrier()  # wait until every process has checked the folder
         if process.is_first and self.saved is None:
             self.folder.begin(self.corpus.tokenizer, self.options)
             self.save(trainer)
@@ -282,7 +285,7 @@ class FolderRun:
         return trainer.step == recipe.steps
 
     def evaluate(self, trainer: Trainer) -> str:
-        """Score, log, save and sample the current weights; returns a line with the losses."""
+        """Score, log, save and sample the current weights, and return a line with the losses."""
         score = trainer.score(self.corpus.tokenizer, self.corpus.held_back)
         row = LogRow(
             step=trainer.step,
@@ -297,12 +300,12 @@ class FolderRun:
         trainer.best, trainer.losses = min(score.loss, trainer.best), []
         self.save(trainer, row, is_best)
         return (
-            f"step {row.step}: loss {row.train_loss:.4f}, held back {row.val_loss:.4f} nats a token, "
-            f"{row.bits_per_byte:.4f} bits a byte{' (best)' if is_best else ''}"
+            f"step {row.step}: loss {row.train_loss:.4f}, held back {row.val_loss:.4f} nats per token, "
+            f"{row.bits_per_byte:.4f} bits per byte{' (best)' if is_best else ''}"
         )
 
     def save(self, trainer: Trainer, row: LogRow | None = None, is_best: bool = False) -> None:
-        """Write the state to resume from; after an evaluation also its row, the best weights, samples and the curve."""
+        """Write the state to resume from and, after an evaluation, its row, the best weights, samples and the curve."""
         state = {**trainer.state(), "recipe": asdict(self.recipe), "text": self.corpus.fingerprint}
         if not trainer.process.is_first:
             return
@@ -320,15 +323,15 @@ class FolderRun:
 
 
 class ProgressBar:
-    """A progress bar on a terminal, elsewhere a line every LINE_STEPS updates; only the first process prints."""
+    """A progress bar on a terminal; elsewhere, one line per LINE_STEPS updates. Only the first process prints."""
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer, self.begun = trainer, (trainer.n_tokens, trainer.seconds)
-        disable = None if trainer.process.is_first else True  # None: unless on a terminal
+        disable = None if trainer.process.is_first else True  # None disables it without a terminal
         self.bar = tqdm(total=trainer.recipe.steps, initial=trainer.step, unit="step", disable=disable)
 
     def show(self) -> None:
-        """Show the latest update: the mean loss of the last few, and the mean speed."""
+        """Show the progress: the mean loss of the latest updates, and the mean speed."""
         trainer = self.trainer
         loss = fmean(trainer.losses[-LINE_STEPS:])
         speed = (trainer.n_tokens - self.begun[0]) / (trainer.seconds - self.begun[1])
@@ -345,5 +348,5 @@ class ProgressBar:
             sys.stdout.flush()
 
     def close(self) -> None:
-        """Leave the bar on the terminal as it is."""
+        """Close the bar, leaving it on the terminal."""
         self.bar.close()

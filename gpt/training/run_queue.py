@@ -1,4 +1,4 @@
-"""A queue of live runs with a limit of concurrent ones: whoever has none first, then the shorter run first."""
+"""A queue that limits how many live runs train at the same time. Owners without a run, and shorter runs, go first."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from gpt.errors import GPTError
 from gpt.training.live_run import LiveRun
 
 MAX_WAITING, MAX_WAITING_OF_OWNER = 16, 8
-MAX_OVERTAKEN = 4  # runs that may start before one that was submitted earlier
+MAX_OVERTAKEN = 4  # limit for later runs that start before an earlier one
 
 
 class QueueFull(GPTError):
-    """The limit of waiting runs is reached."""
+    """Raised when the limit of waiting runs is reached."""
 
 
 class RunQueue:
-    """Starts runs in turn: an owner's first before another's second, then the one with less work, then the earlier.
+    """Starts runs in turn: first runs of an owner before second runs, then runs with less work, then earlier runs.
 
-    max_running: runs that train at the same time, paused ones included; None is half the number of cores.
+    max_running: limit for runs that train at the same time, including paused ones; defaults to half the number of
+    cores.
     """
 
     def __init__(
@@ -35,15 +36,15 @@ class RunQueue:
         self.max_running = max(1, (os.cpu_count() or 1) // 2) if max_running is None else max_running
         self.max_waiting, self.max_waiting_of_owner = max_waiting, max_waiting_of_owner
         self._lock = threading.Lock()
-        self._waiting: dict[LiveRun, str] = {}  # with their owners, in the order of their submission
+        self._waiting: dict[LiveRun, str] = {}  # {run: owner} in the order of submission
         self._running: dict[LiveRun, str] = {}
         self._overtaken: Counter[LiveRun] = Counter()
-        atexit.register(self.close)  # a daemon thread that runs torch while Python exits can abort the process
+        atexit.register(self.close)  # a daemon thread that uses torch while Python exits can abort the process
 
     def submit(self, run: LiveRun, owner: str = "") -> None:
-        """Start a run or add it to the queue. owner: who runs it, such as the address of a client.
+        """Start a run or add it to the queue. owner: identifies the owner, such as a client's address.
 
-        Raises QueueFull if too many runs are waiting, of all owners or of this one.
+        Raises QueueFull if too many runs are waiting, either in total or for this owner.
         """
         with self._lock:
             self._start_next()
@@ -64,13 +65,13 @@ class RunQueue:
 
     @property
     def n_waiting(self) -> int:
-        """Number of runs that wait."""
+        """Number of waiting runs."""
         with self._lock:
             self._start_next()
             return len(self._waiting)
 
     def position(self, run: LiveRun) -> int:
-        """1 for the next run to start, 2 for the one after it ...; 0 for a run that is not queued."""
+        """Return the place of a run in the queue: 1 for the next run to start, 0 for a run that is not queued."""
         with self._lock:
             self._start_next()
             return self._in_turn().index(run) + 1 if run in self._waiting else 0
@@ -78,12 +79,12 @@ class RunQueue:
     def close(self) -> None:
         """Close all runs."""
         with self._lock:
-            runs = [*self._waiting, *self._running]  # waiting runs first, or the end of a running one would start them
+            runs = [*self._waiting, *self._running]  # close waiting runs first, or they would start
         for run in runs:
             run.close()
 
     def _in_turn(self) -> list[LiveRun]:
-        """Return the waiting runs, the next one first."""
+        """Return the waiting runs in the order in which they will start."""
         n_before, turns = Counter(self._running.values()), {}
         for run in sorted(self._waiting, key=lambda run: run.work):
             owner = self._waiting[run]
@@ -92,7 +93,7 @@ class RunQueue:
         return sorted(turns, key=lambda run: turns[run])
 
     def _start_next(self) -> None:
-        """Drop waiting runs that were cancelled, and start as many as may run."""
+        """Drop cancelled runs from the queue, and start waiting runs up to the limit."""
         self._waiting = {run: owner for run, owner in self._waiting.items() if run.state == "waiting"}
         while self._waiting and len(self._running) < self.max_running:
             run = self._in_turn()[0]

@@ -1,7 +1,7 @@
 """Snapshots of a training run: small copies of the weights after some of the updates, on a log scale.
 
-A folder holds config.json (the shape), the vocabulary, one <step>.safetensors for each snapshot, figures.json (what was
-measured with each) and README.md.
+A folder contains config.json (the shape), the vocabulary, one <step>.safetensors per snapshot, figures.json
+(measurements for each snapshot) and README.md.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabular
 from gpt.tokenizer import Vocabulary
 
 FIGURES = "figures.json"
-FIRST_SHARE = 1 / 256  # of all updates: those before the first snapshot of trained weights
-SCALE = ".scale"  # ends the name of the scales of a matrix
+FIRST_SHARE = 1 / 256  # share of the updates before the first snapshot of trained weights
+SCALE = ".scale"  # suffix for the scales of a matrix
 
 
 def snapshot_steps(steps: int, n: int) -> tuple[int, ...]:
-    """At most `n` steps from 0 to `steps`, both included where n is 2 or more; those after 0 are on a log scale."""
+    """Return at most `n` steps from 0 to `steps`, on a log scale after 0. Both ends are included if n is at least 2."""
     if n < 2:
         return (0,)[:n]
     after = np.geomspace(steps, max(1, steps * FIRST_SHARE), n - 1).round().astype(int)
@@ -39,7 +39,7 @@ def snapshot_steps(steps: int, n: int) -> tuple[int, ...]:
 
 
 def pack_weights(model: GPT) -> dict[str, Tensor]:
-    """Return a copy of the weights: matrices in int8 with a float16 scale for each row, vectors in float16."""
+    """Copy the weights: matrices in int8 with a float16 scale per row, vectors in float16."""
     packed: dict[str, Tensor] = {}
     for name, value in model.state_dict().items():
         if name == "lm_head.weight" and model.config.tie_weights:
@@ -55,7 +55,7 @@ def pack_weights(model: GPT) -> dict[str, Tensor]:
 
 
 def unpack_model(config: GPTConfig, packed: Mapping[str, Tensor]) -> GPT:
-    """Return the model of a result of `pack_weights`, in float32 and evaluation mode."""
+    """Build the model from a result of `pack_weights`, in float32 and evaluation mode."""
     state = {
         name: value.float() * packed[name + SCALE].float()[:, None] if name + SCALE in packed else value.float()
         for name, value in packed.items()
@@ -78,16 +78,16 @@ def save_snapshot(folder: Path, step: int, model: GPT, tokenizer: Vocabulary) ->
         (folder / CONFIG).write_text(json.dumps(asdict(model.config), indent=2) + "\n", encoding="utf-8")
     path = folder / f"{step}.safetensors"
     save_file(pack_weights(model), path)
-    path.chmod(0o644)  # safetensors creates files that only their owner can read
+    path.chmod(0o644)  # safetensors creates files that only the owner can read
 
 
 @dataclass(frozen=True)
 class SnapshotFigures:
     """Measurements for one snapshot.
 
-    loss: nats per token of the held-back text; bits_per_byte: the same. induction, previous_token: (n_layer, n_head),
-    the scores of every head on random tokens that come twice; copy_loss: nats per token of the second copy, see
-    `gpt.analysis.heads`. sample: a continuation of the prompt.
+    loss, bits_per_byte: loss on the held-back text in nats per token and in bits per byte. induction, previous_token:
+    (n_layer, n_head), scores of all heads on repeated random tokens. copy_loss: nats per token on the second copy, see
+    `gpt.analysis.heads`. sample: continuation of the prompt.
     """
 
     step: int
@@ -102,7 +102,7 @@ class SnapshotFigures:
 
 
 class Snapshots:
-    """Reads a folder of snapshots. Raises ValueError if it has none or one is damaged."""
+    """Reads a folder of snapshots. Raises ValueError if it has no snapshots, or a damaged one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -120,11 +120,11 @@ class Snapshots:
         return find_vocabulary(self.folder, self.config.vocab_size)
 
     def model(self, step: int) -> GPT:
-        """Return the model after `step` updates, one of `steps`."""
+        """Load the model after `step` updates, which must be one of `steps`."""
         return unpack_model(self.config, open_safetensors(self.folder / f"{step}.safetensors"))
 
     def save_figures(self, figures: list[SnapshotFigures]) -> None:
-        """Write what was measured with each snapshot."""
+        """Write the measurements for each snapshot."""
         rows = ",\n".join(json.dumps(asdict(each), ensure_ascii=False) for each in figures)
         (self.folder / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Small tasks for tiny models, with random examples, a tenth of them kept for testing."""
+"""Small tasks for tiny models, with random examples. A tenth of the examples are kept for testing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from gpt.tokenizer import Vocabulary
 from gpt.training.dataset import Sample
 from gpt.training.trainer import Batch
 
-TEST_EVERY = 10  # one of this many examples is kept for testing
+TEST_EVERY = 10  # one in this many examples is kept for testing
 N_TEST_EXAMPLES = 500
 N_SAMPLES = 4
 
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt and its answer, which ends with a line feed. key: equal for examples that must not be separated."""
+    """A prompt and its answer, which ends with a line feed. key: the same for examples that must stay together."""
 
     prompt: str
     answer: str
@@ -35,13 +35,13 @@ class Example:
 
     @property
     def is_test(self) -> bool:
-        """Whether it is kept for testing; depends on the key only."""
+        """Whether the example is kept for testing. This depends only on the key."""
         return zlib.crc32(self.key.encode()) % TEST_EVERY == 0
 
 
 @dataclass(frozen=True)
 class Task:
-    """A distribution of examples. draw: makes a random one; width: characters of the longest, line feed included."""
+    """A distribution of examples. draw: draws an example. width: length of the longest one, including the line feed."""
 
     name: str
     characters: str
@@ -49,7 +49,7 @@ class Task:
     draw: Callable[[np.random.Generator], Example]
 
     def examples(self, rng: np.random.Generator, *, test: bool) -> Iterator[Example]:
-        """Endless random examples, all of them for testing or all for training."""
+        """Yield endless random examples: either only test examples or only training examples."""
         while True:
             example = self.draw(rng)
             if example.is_test == test:
@@ -57,7 +57,7 @@ class Task:
 
 
 class TaskDataset:
-    """The examples of a task, see `gpt.training.dataset.Dataset`. The seed determines all of them."""
+    """The examples of a task, see `gpt.training.dataset.Dataset`. The seed determines all examples."""
 
     def __init__(self, task: Task, seed: int = 0) -> None:
         self.task, self.seed, self.name = task, seed, task.name
@@ -76,7 +76,7 @@ class TaskDataset:
         return self.encode(list(islice(examples, size)))
 
     def encode(self, examples: Sequence[Example]) -> Batch:
-        """Rows of one width, padded with line feeds; only the answers are targets."""
+        """Encode examples as rows of equal width, padded with line feeds. Only the answers are targets."""
         ids = torch.full((len(examples), self.task.width), self.vocabulary.encode("\n")[0])
         is_answer = torch.zeros_like(ids, dtype=torch.bool)
         for row, example in enumerate(examples):
@@ -86,7 +86,7 @@ class TaskDataset:
         return Batch(ids[:, :-1], torch.where(is_answer, ids, -100)[:, 1:])
 
     def accuracy(self, model: GPT) -> float:
-        """Share of the test examples whose whole answer is correct, from 0 to 1."""
+        """Return the fraction of test examples for which the whole answer is correct."""
         return exact_match(model, self.validation)
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
@@ -97,7 +97,7 @@ class TaskDataset:
 
 @torch.inference_mode()
 def exact_match(model: GPT, batch: Batch) -> float:
-    """Share of the rows in which every target is the most likely token.
+    """Return the fraction of rows in which every target is the most likely token.
 
     These are the rows that greedy decoding answers correctly.
     """
@@ -111,18 +111,18 @@ def answer(loaded: LoadedModel, prompt: str, length: int) -> str:
 
 
 def draw_letters(rng: np.random.Generator, count: int) -> str:
-    """Random letters, possibly repeated."""
+    """Return random letters, which can repeat."""
     return "".join(ascii_lowercase[i] for i in rng.integers(len(ascii_lowercase), size=count))
 
 
 def draw_sort(rng: np.random.Generator) -> Example:
-    """Letters and their sorted order: "qbdazkce>abcdekqz"."""
+    """Return letters and the same letters in order: "qbdazkce>abcdekqz"."""
     letters = draw_letters(rng, 8)
     return Example(f"{letters}>", "".join(sorted(letters)) + "\n", letters)
 
 
 def draw_reverse(rng: np.random.Generator) -> Example:
-    """Letters and their reverse: "qbdazkce>eckzadbq"."""
+    """Return letters and the same letters in reverse: "qbdazkce>eckzadbq"."""
     letters = draw_letters(rng, 8)
     return Example(f"{letters}>", letters[::-1] + "\n", letters)
 
@@ -134,7 +134,7 @@ def draw_add(rng: np.random.Generator) -> Example:
 
 
 def draw_copy(rng: np.random.Generator) -> Example:
-    """Letters, a gap, and one of the letters with those that followed it: "qbdazkce....zkce".
+    """Return letters, a gap, and one of the letters with the letters that followed it: "qbdazkce....zkce".
 
     An induction head solves this: it attends to the token after the previous occurrence of the current one (Olsson
     et al., arXiv 2209.11895). No letter occurs twice before the gap.

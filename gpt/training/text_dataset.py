@@ -1,4 +1,4 @@
-"""A text as a dataset, tokenized, its end kept for validation."""
+"""A tokenized text as a dataset. Its end is kept for validation."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ SHAKESPEARE = Path(__file__).parent.parent / "assets" / "shakespeare" / "input.t
 
 
 def shakespeare_text() -> str:
-    """40,000 lines of Shakespeare's plays, 1,115,394 characters: the text of nanoGPT's character-level experiment."""
+    """Return 40,000 lines of Shakespeare's plays (1,115,394 characters), the text of nanoGPT's character experiment."""
     return gzip.decompress(SHAKESPEARE.read_bytes()).decode()
 
 
 def read_upload(data: bytes, name: str = "this file") -> str:
-    """Return the text of an uploaded file. Raises ValueError if it is too large or not text."""
+    """Decode an uploaded file. Raises ValueError if it is too large or not text."""
     if len(data) > MAX_TEXT_BYTES:
         raise GPTError(
             "training.file_too_large",
-            "{file} has {n:,} bytes: at most {limit:,} can be learned from",
+            "{file} has {n:,} bytes, more than the limit of {limit:,}",
             file=name,
             n=len(data),
             limit=MAX_TEXT_BYTES,
@@ -55,10 +55,10 @@ def read_upload(data: bytes, name: str = "this file") -> str:
 class TextDataset:
     """A text as rows of one context, see `gpt.training.dataset.Dataset`.
 
-    units: a token for each character, or for each byte. held_back: share at the end that is kept for validation, at
-    least one context. start: the first line, or its first words. vocabulary: of a model whose training continues; None
-    makes one of the text. Raises ValueError for a text that is too short, repeats one character, or has a character
-    that the vocabulary lacks.
+    units: whether a token is a character or a byte. held_back: share of the text, at its end, that is kept for
+    validation; at least one context. start: the first line, or its first words. vocabulary: vocabulary of a model whose
+    training continues; None creates one from the text. Raises ValueError if the text is too short, repeats a single
+    character, or has a character that the vocabulary lacks.
     """
 
     def __init__(
@@ -103,11 +103,11 @@ class TextDataset:
 
     @staticmethod
     def min_tokens(block_size: int) -> int:
-        """Minimum number of tokens of a text."""
+        """Return the minimum length of a text in tokens."""
         return 4 * (block_size + 1)
 
     def batch(self, step: int, size: int) -> Batch:
-        """Rows that start at random positions of the training part."""
+        """Return rows that start at random positions of the training part."""
         rng = np.random.default_rng([self.seed, step])
         return self._rows(self.training_ids, rng.integers(0, len(self.training_ids) - self.block_size, size))
 
@@ -115,7 +115,7 @@ class TextDataset:
         return Batch.of_rows(tokens[torch.from_numpy(starts)[:, None] + torch.arange(self.block_size + 1)])
 
     def accuracy(self, model: GPT) -> None:
-        """None: no continuation is the correct one."""
+        """Return None, because a text has no correct continuation."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
         """Return the model's continuation of `start`."""
@@ -124,11 +124,11 @@ class TextDataset:
 
 
 def byte_vocabulary() -> Tokenizer:
-    """Return the 256 bytes and end-of-text."""
+    """Return a vocabulary of the 256 bytes and end-of-text."""
     return bpe_tokenizer({bytes([byte]): byte for byte in range(256)}, {END_OF_TEXT: 256}, 257)
 
 
 def first_words(text: str) -> str:
-    """The first line of a text that is not empty; of a longer one than MAX_START_CHARS, its first three words."""
+    """Return the first non-empty line of a text, or its first three words if it exceeds MAX_START_CHARS."""
     line = text.strip().split("\n")[0]
     return line if len(line) <= MAX_START_CHARS else " ".join(line.split(" ")[:3])[:MAX_START_CHARS]

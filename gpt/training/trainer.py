@@ -1,4 +1,4 @@
-"""The state and the update of a training loop, for `python -m gpt.training`, live runs and experiments."""
+"""State and update of a training loop, for `python -m gpt.training`, live runs and experiments."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from gpt.training.recipe import Recipe, make_optimizers, set_lr_factor
 
 @dataclass(frozen=True)
 class Batch:
-    """Training rows: idx (B, T), ids; targets (B, T), the ids that follow, -100 where no loss is computed."""
+    """Training rows. idx: (B, T) ids. targets: (B, T), the ids that follow; -100 where no loss is computed."""
 
     idx: Tensor
     targets: Tensor
 
     @classmethod
     def of_rows(cls, rows: Tensor | np.ndarray) -> Batch:
-        """Return the batch in which every id of rows (B, T + 1) but the first is a target."""
+        """Create a batch from rows (B, T + 1). Every id except the first is a target."""
         ids = torch.as_tensor(rows).long()
         return cls(ids[:, :-1], ids[:, 1:])
 
 
 class _LossModule(nn.Module):
-    """The loss as a forward pass, which is what DistributedDataParallel and torch.compile wrap."""
+    """Computes the loss in its forward pass, so that DistributedDataParallel and torch.compile can wrap it."""
 
     def __init__(self, model: GPT) -> None:
         super().__init__()
@@ -49,9 +49,10 @@ class _LossModule(nn.Module):
 
 
 class Trainer:
-    """A model, its optimizers and the progress of the training. The model is in evaluation mode between updates.
+    """A model, its optimizers and the progress of training. Between updates, the model is in evaluation mode.
 
-    step: updates made. losses: of the updates since the last evaluation. best: lowest held-back loss so far.
+    step: number of updates so far. losses: losses of the updates since the last evaluation. best: lowest held-back loss
+    so far.
     Raises ValueError if batch_size is not a multiple of the number of processes.
     """
 
@@ -78,23 +79,23 @@ class Trainer:
 
     @property
     def seconds(self) -> float:
-        """Time since the start of the run, without the time between a stop and a resumption."""
+        """Training time in seconds, without the time during which the run was stopped."""
         return time.monotonic() - self._began
 
     @property
     def n_tokens(self) -> int:
-        """Tokens read so far, over all processes."""
+        """Number of tokens read so far by all processes."""
         return self.step * self.recipe.batch_size * self.recipe.block_size
 
     def learning_rate(self, factor: float = 1.0) -> float:
-        """Return the learning rate of the next update, Muon's where it is used, else AdamW's."""
+        """Return the learning rate of the next update: Muon's if Muon is used, else AdamW's."""
         return self.recipe.learning_rate * factor * self.recipe.lr_factor(self.step)
 
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
-        """One update from the batch of all processes; returns their mean loss before it, in nats.
+        """Make one update from the batches of all processes. Returns their mean loss before the update, in nats.
 
-        rate_factor: multiplies the recipe's learning rates. What is dropped depends on the recipe's seed, the step and
-        the rank. Raises ValueError, before the weights are changed, if the loss or its gradient is not finite.
+        rate_factor: multiplies the recipe's learning rates. Dropout depends on the recipe's seed, the step and the
+        rank. Raises ValueError, without changing the weights, if the loss or its gradient is not finite.
         """
         recipe, process = self.recipe, self.process
         set_lr_factor(self.optimizers, rate_factor * recipe.lr_factor(self.step))
@@ -115,7 +116,7 @@ class Trainer:
 
     @contextmanager
     def _dropout(self) -> Iterator[None]:
-        """Put the model into training mode with the random numbers of this step, if it has dropout."""
+        """If the model has dropout, switch it to training mode and seed the random numbers for this step."""
         if not self.recipe.dropout:
             yield
             return
@@ -129,14 +130,14 @@ class Trainer:
 
     @torch.inference_mode()
     def loss(self, batch: Batch) -> float:
-        """Mean loss of the current weights on a batch, in nats. Raises ValueError if it is not finite."""
+        """Return the mean loss of the current weights on a batch, in nats. Raises ValueError if it is not finite."""
         idx, targets = (rows.to(self.process.device) for rows in (batch.idx, batch.targets))
         loss = self.model.loss(idx, targets).item()
         self._check_finite(loss)
         return loss
 
     def score(self, tokenizer: Vocabulary, stories: list[str]) -> Score:
-        """Score the current weights on stories, which are divided among the processes.
+        """Score the current weights on stories. The processes share the work.
 
         Raises ValueError if the loss is not finite.
         """
@@ -147,9 +148,9 @@ class Trainer:
         return Score(nats, int(n_tokens), int(n_bytes))
 
     def state(self) -> dict[str, Any]:
-        """Return the state from which `load` continues, with the same result as without a stop.
+        """Return the state from which `load` continues. The result is the same as without a stop.
 
-        Raises ValueError if a weight is not finite, or too large for the half precision that models are saved in.
+        Raises ValueError if a weight is not finite, or too large for half precision (the format of saved models).
         """
         limit = torch.finfo(torch.float16).max
         if not all(parameter.detach().abs().max() <= limit for parameter in self.model.parameters()):
@@ -164,7 +165,7 @@ class Trainer:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a result of `state`."""
+        """Continue from a `state`."""
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

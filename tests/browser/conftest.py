@@ -1,4 +1,4 @@
-"""What the browser tests share: one Chromium, one app, pages that fail on errors and on requests to other machines."""
+"""Fixtures of the browser tests: one Chromium, one app, and pages that fail on errors or requests to other hosts."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-SLOW = 60_000  # milliseconds; a busy machine is slow, and not wrong
+SLOW = 60_000  # milliseconds; a busy machine may be this slow
 expect.set_options(timeout=SLOW)
-# What gradio says in a page that is being left while an answer is on its way.
+# Gradio's message if a page is left while an answer is on its way.
 LEFT = (
     "AbortError: ",
     "Unexpected error 404: Not Found",
@@ -36,7 +36,7 @@ LEFT = (
     "TypeError: network error",
 )
 HERE = ("127.0.0.1", "localhost")
-# The text need not write itself; an empty page has no storage.
+# No generation at start-up; an empty page has no storage.
 SEEN = "if (location.origin !== 'null') localStorage.setItem('glassbox-seen', '1')"
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 FAILED = pytest.StashKey[bool]()
@@ -44,7 +44,7 @@ FAILED = pytest.StashKey[bool]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Fixtures may look up whether their test has failed."""
+    """Record failures so that fixtures can tell whether their test has failed."""
     report = yield
     item.stash[FAILED] = report.failed or (call.when != "setup" and item.stash.get(FAILED, False))
     return report
@@ -52,7 +52,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """The Chromium of the system, or the one that $CHROMIUM names: a failure in CI where there is none."""
+    """Launch the system's Chromium or the one named by $CHROMIUM. In CI a missing browser is a failure."""
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         missing = pytest.fail if os.environ.get("CI") else pytest.skip
@@ -65,7 +65,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def tabs(browser: Browser) -> Iterator[dict[str, Tab]]:
-    """The open tabs by what they are for. They outlive their tests: a page loads twice as fast where one was before."""
+    """Keep browser tabs open by purpose, across tests: a page loads twice as fast in a tab that has shown it before."""
     open_tabs: dict[str, Tab] = {}
     yield open_tabs
     for tab in open_tabs.values():
@@ -74,8 +74,7 @@ def tabs(browser: Browser) -> Iterator[dict[str, Tab]]:
 
 @pytest.fixture
 def page(tabs: dict[str, Tab], request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A new visitor's empty page of 1280 x 900. The test fails if it logs an error, opens a dialog or asks another
-    machine."""
+    """An empty 1280 x 900 page of a new visitor. Logged errors, dialogs and requests to other hosts fail the test."""
     with _watched(tabs, "page", request) as tab:
         yield tab.page
     _leave(tabs, "page")
@@ -85,10 +84,10 @@ def page(tabs: dict[str, Tab], request: pytest.FixtureRequest) -> Iterator[Page]
 def stay(
     tabs: dict[str, Tab], left_with_the_module: None, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., Page]]:
-    """`stay(begin)` is a page, watched in the same way, on which the tests of a module work one after another.
+    """`stay(begin)` returns a watched page that the tests of a module share.
 
-    For the first of them, and after one that failed, it is a new visitor's, and `begin(page)` opens the address; for
-    `stay(begin, anew=True)` it always is.
+    The first test, and any test after a failure, gets a new visitor on whose page `begin(page)` opens the address. With
+    `stay(begin, anew=True)` every test does.
     """
     with _watched(tabs, "stay", request) as tab:
 
@@ -105,7 +104,7 @@ def stay(
 
 @pytest.fixture(scope="module")
 def left_with_the_module(tabs: dict[str, Tab], serve: Callable[..., str]) -> Iterator[None]:
-    """It names the server so that the page is left before it is closed."""
+    """Leave the page after the module. Requests `serve` so that this happens before the server closes."""
     yield
     _leave(tabs, "stay")
 
@@ -122,21 +121,21 @@ def _watched(tabs: dict[str, Tab], name: str, request: pytest.FixtureRequest) ->
 
 
 def _leave(tabs: dict[str, Tab], name: str) -> None:
-    """Make room for the next visitor, unless the tab is gone; one that cannot be left is not used again."""
+    """Prepare the tab for the next visitor, if it still exists. A tab that cannot be left is not reused."""
     if tab := tabs.pop(name, None):
         tab.leave()
         tabs[name] = tab
 
 
 class Tab:
-    """A page in a context of its own, and what has gone wrong in it."""
+    """A page in its own browser context, with a record of its problems."""
 
     def __init__(self, browser: Browser) -> None:
         self.context = browser.new_context(viewport=SIZE, locale="en-US")
         self.context.set_default_timeout(SLOW)
         self.context.add_init_script(SEEN)
         self.page = self.context.new_page()
-        self.entered = False  # whether a module's tests are at work on it
+        self.entered = False  # whether a module's tests are using it
         self._problems: list[str] = []
         say = self._problems.append
         self.page.on("dialog", self._dismiss)
@@ -146,7 +145,7 @@ class Tab:
         self.page.on("console", lambda said: say(f"{said.text} {said.location}") if said.type == "error" else None)
 
     def problems(self) -> list[str]:
-        """What went wrong since they were last asked for."""
+        """Return the problems since the last call."""
         found = self._problems[:]
         self._problems.clear()
         if any(said.startswith(LEFT[:3]) for said in found):
@@ -154,7 +153,7 @@ class Tab:
         return found
 
     def leave(self) -> None:
-        """Make room for a new visitor: nothing is open, stored or held any more."""
+        """Prepare for a new visitor by closing and clearing everything."""
         self.entered = False
         self.page.unroute_all()
         if self.page.url.startswith("http"):
@@ -179,7 +178,7 @@ class Tab:
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[str]:
-    """The address of the whole app, one for all modules that ask for nothing else."""
+    """Launch the whole app and return its address. Shared by all modules without special needs."""
     app = build_app()
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     yield url
@@ -188,7 +187,7 @@ def site() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Callable[..., str]]:
-    """`serve(blocks, **launch_options)` gives the address; everything is closed after the module's tests."""
+    """`serve(blocks, **launch_options)` returns an address. All servers close after the module's tests."""
     running: list[gr.Blocks] = []
 
     def start(blocks: gr.Blocks, **options: Any) -> str:

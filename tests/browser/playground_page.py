@@ -1,4 +1,4 @@
-"""What the browser tests of Write do again and again."""
+"""Common steps of the browser tests for Write."""
 
 import re
 
@@ -8,7 +8,7 @@ from components.i18n import t
 from components.navigation import INNER
 
 CHIPS = "#strip .gb-strip [role=option]"
-ONE_MORE = re.compile(r"\b1 token\b")  # of the status after a step
+ONE_MORE = re.compile(r"\b1 token\b")  # matches the status after a step
 FINISHED = re.compile("length reached|ended the text|context is full|stopped")
 
 
@@ -21,7 +21,7 @@ def open_playground(page, address):
 
 
 def open_strip(page):
-    """Unfold the text token by token."""
+    """Unfold the token-by-token view of the text."""
     if not page.locator("#strip").is_visible():
         page.locator("#token-by-token > summary").click()
 
@@ -31,14 +31,14 @@ def tab(page, name):
 
 
 def open_tab(page, id, language="en"):
-    """Open a tab, in the one around it if there is one."""
+    """Open a tab, first opening the one that contains it."""
     for outer in (outer for outer, ids in INNER.items() if id in ids):
         open_tab(page, outer, language)
-    expect(page.locator("#first-screen")).to_have_count(0)  # the page is hidden behind it
+    expect(page.locator("#first-screen")).to_have_count(0)  # it covers the page until it is removed
     name = t(f"tab.{id}", language)
     if tab(page, name).is_visible():
         tab(page, name).click()
-    else:  # on a phone it may be in the menu of the tabs of its row that do not fit
+    else:  # on a phone it may be in the overflow menu of its row
         hidden = page.locator(".overflow-dropdown").get_by_text(name, exact=True)
         menu = page.locator("#tabs .overflow-menu:visible").filter(has=hidden)
         menu.locator("> button").click()
@@ -46,14 +46,14 @@ def open_tab(page, id, language="en"):
 
 
 def open_more(page):
-    """The menu of the page: numbers, link, theme."""
+    """Open the page's menu with numbers, link and theme."""
     if not page.locator("#theme").is_visible():
         page.locator("#more > button").click()
     expect(page.locator("#theme")).to_be_visible()
 
 
 def close_more(page):
-    """By a press beside it."""
+    """Close the menu by clicking next to it."""
     page.locator(".gb-title").click()
     expect(page.locator("#theme")).to_be_hidden()
 
@@ -65,7 +65,7 @@ def switch_theme(page):
 
 
 def show_numbers(page, shown=True):
-    """All digits, seeds, ids and speeds."""
+    """Show or hide all digits, seeds, ids and speeds."""
     open_more(page)
     page.locator("#numbers input").set_checked(shown)
     close_more(page)
@@ -78,13 +78,13 @@ def set_slider(page, name, value):
 
 def pick(page, elem_id, option):
     page.locator(f"#{elem_id} input").click()
-    options = page.get_by_test_id("dropdown-option")  # of gradio: other lists have options too
+    options = page.get_by_test_id("dropdown-option")  # Gradio's test id, since other lists have options too
     options.and_(page.get_by_role("option", name=option, exact=isinstance(option, str))).click()
     expect(options).to_have_count(0)
 
 
 def set_run(page, length, seed="3", pace="full speed"):
-    """The settings of a run; those of a test before it are others."""
+    """Set the settings of a run; the previous test may have changed them."""
     set_slider(page, "length", length)
     page.locator("#seed input, #seed textarea").first.fill(seed)
     if page.locator("#pace input").input_value() != pace:
@@ -96,7 +96,7 @@ def says(page, elem_id):
 
 
 def forget_status(page):
-    """Whatever the status says from now on is new: the page would draw again what its store has."""
+    """Clear the status, so that the next one is certainly new. The page would redraw its stored one."""
     page.locator("#status p").evaluate(
         """async (line) => {
           const { modules } = await import(document.querySelector('script[src$="first.js"]').src);
@@ -107,7 +107,7 @@ def forget_status(page):
 
 
 def written(page):
-    """Wait until the text has ended and the buttons are back."""
+    """Wait until generation has ended and the buttons are back."""
     expect(page.locator("#status")).to_contain_text(FINISHED)
     expect(page.locator("#generate")).to_be_enabled()
     expect(page.locator("#stop")).to_be_disabled()

@@ -1,4 +1,4 @@
-"""Every tab in a browser: read by axe-core, which knows WCAG 2.2, on both themes; on a phone in both languages."""
+"""Checks every tab with axe-core's WCAG 2.2 rules: in both themes, and in both languages at phone width."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from tests.browser.playground_page import open_tab, switch_theme
 
 pytestmark = pytest.mark.thorough
 
-SETTLED = {  # a tab, and what is on it once its pictures have come
+SETTLED = {  # by tab, an element that is present once its pictures are drawn
     "playground": "#heatmap .main-svg",
     "inside": "#flow [data-part=stack]",
     "why": "#why-parts .main-svg",
@@ -27,8 +27,9 @@ SETTLED = {  # a tab, and what is on it once its pictures have come
     "loss": "#loss-strip .gb-chip",
 }
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-SHOWN = {"exclude": [[".gb-plot .main-svg"]]}  # a chart is one image with a sentence, its colours are tested as numbers
-# All that was opened before stays in the page, and axe would spend most of its time on it.
+# A chart is a single image with a description, and its colours have tests of their own.
+SHOWN = {"exclude": [[".gb-plot .main-svg"]]}
+# Tabs opened earlier stay in the page, and axe would spend most of its time on them.
 TAKE_AWAY = """() => {
   window.away = [...document.querySelectorAll("[role=tabpanel][style*=none]")].map((panel) => {
     const place = document.createComment("");
@@ -37,13 +38,13 @@ TAKE_AWAY = """() => {
   });
 }"""
 PUT_BACK = "() => window.away.forEach((back) => back())"
-TRIES = 10  # what is on its way from one state to another has the colours of neither
+TRIES = 10  # colours are wrong during a transition, so try again
 PHONE = {"width": 390, "height": 844}
 WIDE = "width => document.documentElement.scrollWidth <= width"
 
 
 def faults(page: Page, rules: list[str]) -> list[str]:
-    """What stays wrong: the rule, and where it is broken."""
+    """Return the violations that persist, as rule and element."""
     found: list[str] = []
     for _ in range(TRIES):
         with alone(page):
@@ -58,7 +59,7 @@ def faults(page: Page, rules: list[str]) -> list[str]:
 
 @contextmanager
 def alone(page: Page) -> Iterator[None]:
-    """Meanwhile the open tabs are the only ones in the page."""
+    """Remove the closed tabs from the page for the duration of the block."""
     page.evaluate(TAKE_AWAY)
     yield
     page.evaluate(PUT_BACK)
@@ -83,7 +84,7 @@ def test_a_tab_can_be_read_and_used_by_everybody(stay, site, name):
     page.set_viewport_size(PHONE)
     page.wait_for_function(WIDE, arg=PHONE["width"])
     page.set_viewport_size(SIZE)
-    expect(page.locator("#tabs .overflow-menu:visible")).to_have_count(0)  # all tabs are in their rows again
+    expect(page.locator("#tabs .overflow-menu:visible")).to_have_count(0)  # all tabs are back in their rows
 
 
 def test_no_tab_scrolls_sideways_on_a_chinese_phone_and_the_text_stands_before_the_settings(page, site):
@@ -106,7 +107,7 @@ def test_no_tab_scrolls_sideways_on_a_chinese_phone_and_the_text_stands_before_t
 
 
 def unfold(page: Page, name: str) -> None:
-    """Open the evidence in the tab Why?, unless it is open."""
+    """Unfold the evidence in the Why? tab, unless it is open."""
     if name == "why":
         expect(page.locator("#why-flow [role=button]").first).to_be_visible()
         if not page.locator("#why-strip").is_visible():

@@ -1,4 +1,4 @@
-"""Two processes of the app behind nginx and HAProxy: visitors on both, one of which is killed."""
+"""Two app processes behind nginx and HAProxy: visitors are spread over both, and one process is killed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.deploy.balancers import NAMES, balancer, free_ports
 
 pytestmark = pytest.mark.balancer
 ROOT = Path(__file__).parents[2]
-MAX_VISITORS = 16  # all of them on one of two processes by chance: once in 30,000 runs
+MAX_VISITORS = 16  # with this many, the chance that one process gets all of them is 1 in 30,000
 
 
 class AppProcess:
-    """`python app.py --public`, ready."""
+    """A running `python app.py --public` that is ready for visitors."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -41,7 +41,7 @@ class AppProcess:
         assert self.process.stdout.readline().startswith("Glassbox GPT is ready")
 
     def gauge(self, name: str) -> float:
-        """A value of /metrics."""
+        """Return a value of /metrics."""
         metrics = httpx.get(f"http://127.0.0.1:{self.port}/metrics", timeout=60).text
         return float(re.search(rf"^{re.escape(name)} (\S+)$", metrics, re.MULTILINE).group(1))
 
@@ -64,7 +64,7 @@ def processes() -> Iterator[list[AppProcess]]:
 
 
 def visitors(browser: Browser, url: str, processes: list[AppProcess], stack: ExitStack) -> dict[AppProcess, Page]:
-    """One visitor of each process, found by opening pages until both have one."""
+    """Open pages until each process has a visitor."""
     found: dict[AppProcess, Page] = {}
     for _ in range(MAX_VISITORS):
         before = {process: process.gauge("glassbox_sessions") for process in processes}
@@ -87,7 +87,7 @@ def test_a_killed_process_s_visitors_go_on_with_their_text_in_the_other_one(
     with ExitStack() as stack:
         url = stack.enter_context(balancer(name, [process.port for process in processes], tmp_path))
 
-        client = Client(url, verbose=False)  # a program: each call is two requests
+        client = Client(url, verbose=False)  # an API client: each call is two requests
         for seed in range(4):
             assert client.predict("Once upon a time", 3, 0.8, 0, 1, 0, 1, seed, api_name="/generate")
 
@@ -108,7 +108,7 @@ def test_a_killed_process_s_visitors_go_on_with_their_text_in_the_other_one(
         assert text(pages[killed]) == texts[killed]
         assert stays.gauge("glassbox_sessions") >= 2
 
-        for page in pages.values():  # both go on
+        for page in pages.values():  # both continue
             n_tokens = page.locator(CHIPS).count()
             page.locator("#step").click()
             expect(page.locator(CHIPS)).to_have_count(n_tokens + 1)

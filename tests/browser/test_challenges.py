@@ -1,4 +1,4 @@
-"""The Challenges tab in a browser: a link opens a challenge, it is solved by clicks or by typing, progress is kept."""
+"""The Challenges tab in a browser: links open challenges, clicks and typing solve them, and progress is kept."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Change it in a browser: switches, both texts in step, patching; the link opens with its edits."""
+"""Change it in a browser: switches, synchronised texts, patching, and links that restore edits."""
 
 import re
 
@@ -10,7 +10,7 @@ CHIPS = ".gb-strip .gb-chip"
 
 @pytest.fixture
 def change(stay, site):
-    """One page for all: the tab without any edit, opened by a link that had some."""
+    """A shared page without any edits, opened by a link that had some."""
 
     def begin(page):
         page.goto(f"{site}?lang=en&tab=change&seed=10&length=12&edits=h0.5%3D0,act%3Drelu")
@@ -36,7 +36,7 @@ def lead(page):
 
 
 def switch(page, layer, place):
-    """The switches of a layer: its number, attention, the heads, feed-forward."""
+    """Return the switches of a layer: its number, attention, the heads, feed-forward."""
     return page.locator("#change-switches .gb-switch-row").nth(layer + 1).locator(".gb-switch").nth(place)
 
 
@@ -44,7 +44,7 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
     switch(change, 1, 1).click()
     expect(lead(change)).to_contain_text("layer 1 attention off")
     expect(change.locator("#change-says")).to_contain_text(
-        re.compile(r"this changed .* from .* to .*: layer 1 attention off")
+        re.compile(r"went from .* to .* because of this change: layer 1 attention off")
     )
     grid = change.locator("#change-switches [role=grid]")
     grid.press("ArrowRight")
@@ -61,7 +61,7 @@ def test_switches_by_mouse_keyboard_and_slider_change_the_prediction_at_once(cha
 
 @pytest.mark.thorough
 def test_a_switch_stays_as_it_was_set_last_when_older_edits_arrive(change):
-    """The server answers each change; what was changed since must not go back meanwhile."""
+    """The server answers every change. A late answer must not undo later changes."""
     kept = change.evaluate(
         """async () => {
           const { modules } = await import(document.querySelector('script[src$="first.js"]').src);
@@ -109,4 +109,4 @@ def test_both_texts_are_written_in_step_and_the_patch_of_a_cell_becomes_an_edit(
     expect(lead(change)).to_contain_text("taken from prompt A")
     change.locator("#change-clean textarea").fill("One more token here than there.")
     change.locator("#change-measure").click()
-    expect(change.locator("#change-trouble")).to_contain_text("they need the same number")
+    expect(change.locator("#change-trouble")).to_contain_text("they must have the same number")

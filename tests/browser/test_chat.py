@@ -1,4 +1,4 @@
-"""A chat in a browser: the caret stays in the message while the template is written around it."""
+"""A chat in a browser: the caret stays in the message while the template is inserted around it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.browser.playground_page import open_playground, text
 from tests.gpt.models.tokenizer_families import save_chat_model
 
 USER, ASSISTANT = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
-EMPTY = re.compile(r"\b1 of 256 tokens")  # the token that stands before every text
+EMPTY = re.compile(r"\b1 of 256 tokens")  # the start-of-text token
 
 
 @pytest.fixture(scope="module")

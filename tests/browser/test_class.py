@@ -1,4 +1,4 @@
-"""A class: a teacher's page and one that follows it; the stops of a sequence with the keys of a presenter."""
+"""A class: a teacher's page with a page that follows it, and a sequence of stops with a presenter's keys."""
 
 import re
 
@@ -13,13 +13,13 @@ pytestmark = pytest.mark.thorough
 
 @pytest.fixture(scope="module")
 def classes(serve):
-    """The address of an app whose pages may be followed."""
+    """Serve an app whose pages can be followed."""
     return serve(build_app(classes=True), **launch_options())
 
 
 @pytest.fixture
 def other(browser):
-    """The page of another visitor, in a browser of its own."""
+    """The page of another visitor, in a separate browser context."""
     with browser.new_context(viewport={"width": 390, "height": 844}, locale="zh-CN") as context:
         context.set_default_timeout(60_000)
         yield context.new_page()
@@ -56,7 +56,7 @@ def test_a_page_follows_the_teacher_reaches_nothing_of_it_and_goes_on_alone_from
     expect(other.locator("#selected")).to_contain_text("“red”")
     page.locator("#dock [role=option]").nth(1).click()
     expect(other.locator("#dock [role=option]").nth(1)).to_have_attribute("aria-selected", "true")
-    other.locator("#dock [role=option]").nth(0).click()  # held back
+    other.locator("#dock [role=option]").nth(0).click()  # not sent while following
     expect(other.locator("#dock [role=option]").nth(1)).to_have_attribute("aria-selected", "true")
     other.get_by_role("button", name="自己探索").click()
     expect(bar(other).get_by_role("button", name="重新跟随")).to_be_visible()
@@ -86,7 +86,7 @@ def test_the_stops_of_a_link_are_stepped_by_keys_through_the_film_and_on(page, s
     assert says.evaluate("node => parseFloat(getComputedStyle(node).fontSize)") >= 24
     for _ in range(12):
         page.keyboard.press("PageDown")
-    expect(page.locator("#flow h3")).to_have_text("It is written")
+    expect(page.locator("#flow h3")).to_have_text("The token is written")
     expect(bar(page)).to_contain_text("4 of 8")
     page.keyboard.press("PageDown")
     expect(bar(page)).to_contain_text("5 of 8")

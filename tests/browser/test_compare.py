@@ -1,4 +1,4 @@
-"""The Compare tab in a browser: two columns in step, and the tree of a beam search, which becomes the document."""
+"""The Compare tab in a browser: two columns in lockstep, and a beam search tree that becomes the document."""
 
 import re
 from functools import partial
@@ -24,7 +24,7 @@ def hurry():
 
 @pytest.fixture
 def compare(stay, site):
-    """One page for all: the columns stand side by side and nothing is written."""
+    """A shared page on which the columns are side by side and nothing has been generated."""
     page = stay(partial(open_playground, address=site))
     open_tab(page, "compare")
     page.locator("#compare-part label").first.click()
@@ -102,11 +102,11 @@ def test_the_right_side_follows_the_prompt_until_it_has_its_own(compare):
 @pytest.mark.thorough
 def test_a_way_through_the_tree_becomes_the_document(compare):
     compare.locator("#compare-part label").last.click()
-    expect(compare.locator("#beams-chosen")).to_contain_text("It ends at step")  # the first search, of an example
+    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step")  # the initial search, of an example
     compare.locator("#compare-prompt textarea").fill("Tom saw a big")
     compare.locator("#beams-search").click()
     expect(compare.locator("#beams-tree .gb-beam-start")).to_contain_text("big")
-    expect(compare.locator("#beams-chosen")).to_contain_text("It ends at step")
+    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step")
     expect(compare.locator("#beams-tree .gb-best[data-outcome=finished]")).to_have_count(1)
     expect(compare.locator("#beams-table tr")).to_have_count(4)
     first = compare.locator("#beams-tree button.gb-beam").first
@@ -114,7 +114,7 @@ def test_a_way_through_the_tree_becomes_the_document(compare):
     expect(compare.locator("#beams-tree .gb-tip")).to_contain_text("log-probability")
     first.press("ArrowRight")
     compare.keyboard.press("Enter")
-    expect(compare.locator("#beams-chosen")).to_contain_text("It ends at step 2")
+    expect(compare.locator("#beams-chosen")).to_contain_text("ends at step 2")
     way = re.search("“(.*)”", compare.locator("#beams-chosen").text_content()).group(1)
     compare.locator("#beams-adopt").click()
     expect(compare.locator("#prompt textarea")).to_have_value(f"Tom saw a big{way.replace('·', ' ')}")

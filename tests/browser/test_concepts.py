@@ -1,4 +1,4 @@
-"""Concepts in the browser: a chip and its slider, and features that tint the text while they are pointed at."""
+"""Concepts in a browser: a chip and its slider, and features that tint the text while the pointer is on them."""
 
 import re
 
@@ -27,6 +27,8 @@ def test_a_chip_turns_a_concept_up_and_the_slider_moves_the_bars(page, site):
     concepts.get_by_role("button", name="reset").click()
     expect(dog).to_have_attribute("aria-pressed", "false")
     expect(page.locator(BARS)).to_have_count(0)
+    expect(slider).to_have_count(0)
+    expect(concepts.get_by_role("term")).to_have_count(0)
 
 
 def test_a_feature_tints_the_text_while_it_is_pointed_at_and_shows_its_evidence_by_a_click(page, site):

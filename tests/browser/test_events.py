@@ -1,4 +1,4 @@
-"""Events of the page: of quick actions the last one counts, also while the server is busy with the first."""
+"""Page events: of several quick actions the last one wins, even if the server is still busy with the first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def change(page: Page) -> Actions:
 
 @contextmanager
 def busy_server() -> Iterator[None]:
-    """No frame is drawn within."""
+    """Prevent frames from being drawn inside the block."""
     draw, free = Renderer.frame, Event()
 
     def frame(*arguments: Any) -> str | None:

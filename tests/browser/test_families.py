@@ -1,4 +1,4 @@
-"""Pictures that depend on the blocks of a model, of one with what GPT-2 has not: no error, and they are there."""
+"""Pictures that depend on a model's blocks appear without errors, for a model with everything that GPT-2 lacks."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ PICTURES = {
     "change": ("change-switches [role=gridcell]",),
     "activations": ("curves .main-svg", "pre-activations .main-svg"),
 }
-PARTS = {  # of Inside
+PARTS = {  # parts of Inside
     "One head": ("stages canvas", "lines canvas"),
     "Stream and neurons": ("stream-norms .main-svg", "neurons .main-svg"),
     "Embeddings": ("nearest-tokens .main-svg",),
@@ -30,7 +30,7 @@ PARTS = {  # of Inside
 
 @pytest.fixture(scope="module")
 def family_site(serve, tmp_path_factory):
-    """The page of a tiny random model of Gemma 3's architecture, with the bundled vocabulary."""
+    """Serve a tiny random model with Gemma 3's architecture and the bundled vocabulary."""
     folder, tokenizer = tmp_path_factory.mktemp("gemma"), get_model().tokenizer
     config = replace(FAMILIES["gemma3"], vocab_size=tokenizer.n_vocab, block_size=64)
     save_model(folder, randomized(GPT(config)), tokenizer)

@@ -1,4 +1,4 @@
-"""The film in a browser: opened from the first screen, played, stepped, left; as a link, on a phone, without motion."""
+"""The film in a browser: opened from the first screen or a link, played, stepped, left, on a phone, without motion."""
 
 import re
 
@@ -27,7 +27,7 @@ def test_it_plays_pauses_steps_by_keys_writes_the_token_it_draws_and_is_left_at_
     opened.locator("#open-film").click()
     expect(opened.locator(TITLE)).to_have_text("The same last words")
     expect(opened.locator("body")).to_have_attribute("data-film-seen", "")
-    width = control(opened, "Pause").bounding_box()["width"]  # it plays by itself
+    width = control(opened, "Pause").bounding_box()["width"]  # it is playing
     opened.locator(STAGE).press(" ")
     assert control(opened, "Play").bounding_box()["width"] == width
     opened.locator(f"{FILM} .gb-film-bar input").fill("0")
@@ -41,7 +41,7 @@ def test_it_plays_pauses_steps_by_keys_writes_the_token_it_draws_and_is_left_at_
     n = tokens.count()
     for _ in range(9):
         opened.locator(STAGE).press("PageDown")
-    expect(opened.locator(TITLE)).to_have_text("It is written")
+    expect(opened.locator(TITLE)).to_have_text("The token is written")
     expect(tokens).to_have_count(n + 1)
     for _ in range(6):
         opened.locator(STAGE).press("ArrowLeft")

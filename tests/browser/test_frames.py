@@ -1,4 +1,4 @@
-"""Widgets that show views: what one frame changes is on the screen together, and a missing frame is asked for."""
+"""Widgets that show views: the changes of a frame appear together, and the page asks for missing frames."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from components.widgets.widget import placed
 
 OPTIONS: dict[str, Any] = {"theme": THEME, "head": HEAD, "app_kwargs": {"routes": ROUTES}}
 COUNT = 120
-DRAWN = Event()  # whether the stream may go on from its middle
+DRAWN = Event()  # set when the stream may continue past its middle
 
 
 def line(position: int) -> str:
@@ -41,7 +41,7 @@ def frame(number: int, views: dict[str, Any], **more: Any) -> str:
 
 
 def stream() -> Iterator[str]:
-    """Every frame adds a token and its chart; in the middle it waits until the browser has drawn some."""
+    """Add a token and its chart with each frame. In the middle, wait until the browser has drawn some."""
     DRAWN.clear()
     yield frame(1, {"strip": {"doc": "a", "lines": [line(0)]}, "bars": bars(0), "says": {"text": "Token 0."}})
     for position in range(1, COUNT):
@@ -53,7 +53,7 @@ def stream() -> Iterator[str]:
 
 
 def whole(number: int, selected: int) -> str:
-    """The end of the stream, with a selection."""
+    """Return a complete frame of the finished stream, with a selection."""
     strip = {"doc": "a", "lines": [line(position) for position in range(COUNT)], "selected": selected}
     views = {"strip": strip, "bars": bars(COUNT - 1), "says": {"text": f"Token {COUNT - 1}."}}
     return to_json({"n": number, "base": None, "views": views})
@@ -64,7 +64,7 @@ def received(sent: dict[str, Any]) -> str:
 
 
 def demo() -> gr.Blocks:
-    """A widget of each kind that shows a view, and a button for each thing that a server may send them."""
+    """Build a page with every widget that shows a view, and a button for everything a server may send them."""
     with gr.Blocks() as blocks:
         hidden = frame_widget()
         placed(sentence("says"))
@@ -127,11 +127,11 @@ def test_all_widgets_show_the_same_frame_a_missing_one_is_asked_for_and_a_select
     page.click("#choose")
     expect(chips.nth(3)).to_have_attribute("aria-selected", "true")
     chips.nth(5).click()
-    assert chips.nth(5).get_attribute("aria-selected") == "true"  # at once
+    assert chips.nth(5).get_attribute("aria-selected") == "true"  # immediately
     expect(page.locator("#event textarea")).to_have_value("{'index': 5}")
     page.click("#gap")
     expect(chips.nth(7)).to_have_attribute("aria-selected", "true")
     expect(page.locator("#says p")).to_have_text(f"Token {COUNT - 1}.")
-    page.get_by_role("tab", name="second", exact=True).click()  # opened later, it shows the newest frame
+    page.get_by_role("tab", name="second", exact=True).click()  # a tab opened later shows the newest frame
     expect(page.locator("#later .gb-says")).to_have_text(f"Token {COUNT - 1}.")
     expect(page.locator("#later .main-svg").first).to_be_visible()

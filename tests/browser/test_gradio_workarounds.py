@@ -1,4 +1,4 @@
-"""What components/gradio_workarounds.js makes up for, on a page without it, and what a person has with it."""
+"""What components/gradio_workarounds.js fixes: the defect on a page without it, and the behaviour with it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.canary import lacking
 
 pytestmark = pytest.mark.thorough
 
-AT_ONCE = 5_000  # milliseconds, for what holds already
-OVERTAKEN_SECONDS = 0.3  # by which the end of a stream comes after the answer to a request
+AT_ONCE = 5_000  # milliseconds, for conditions that already hold
+OVERTAKEN_SECONDS = 0.3  # delay of the stream's end after the answer to a request
 
 
 class LateClose:
-    """ASGI middleware that holds back the end of a stream of answers until another event has joined the queue.
+    """ASGI middleware that delays the end of an answer stream until another event has joined the queue.
 
-    is_left: the stream then ends only when the browser has left it.
+    With `is_left`, the stream does not end until the browser leaves it.
     """
 
     def __init__(self, app: ASGIApp, is_left: bool = False) -> None:
@@ -47,7 +47,7 @@ class LateClose:
 
 
 class Cut:
-    """ASGI middleware that breaks the first stream of answers off instead of closing it."""
+    """ASGI middleware that breaks off the first answer stream instead of closing it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app, self.is_cut = app, False
@@ -160,7 +160,7 @@ def test_the_page_answers_an_event_that_is_sent_while_a_stream_ends(page: Page, 
 
 @pytest.fixture
 def cut(monkeypatch: pytest.MonkeyPatch) -> list[Middleware]:
-    """Middleware by which the first stream breaks off once it was silent for a second."""
+    """Middleware under which the first stream breaks off after a second of silence."""
     monkeypatch.setattr("components.gradio_workarounds.LINGER_SECONDS", 1.0)
     return [Middleware(Cut), Middleware(LingeringStream)]
 

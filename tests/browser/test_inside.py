@@ -1,4 +1,4 @@
-"""The Inside tab in a browser: what is drawn, and what a click, a key and a running text change in both tabs."""
+"""The Inside tab in a browser: its pictures, and the effect of clicks, keys and generation on both tabs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CORNER = """canvas => {  // a pixel of the opened layer's card
 
 @pytest.fixture
 def opened(stay: Callable[..., Page], site: str) -> Page:
-    """One page for most tests: the example, its last token, layer 0 and head 0 selected; the Inside tab is open."""
+    """A shared page with Inside open: the example, with its last token, layer 0 and head 0 selected."""
     page = stay(lambda page: open_playground(page, site))
     page.mouse.move(5, 5)
     open_tab(page, "playground")
@@ -48,13 +48,13 @@ def opened(stay: Callable[..., Page], site: str) -> Page:
     open_tab(page, "inside")
     tab(page, "The machine").click()
     page.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
-    expect(flow(page)).to_contain_text("“play”, layer 0, head 0")
+    expect(flow(page)).to_contain_text("layer 0, head 0, “play”")
     page.mouse.move(5, 5)
     return page
 
 
 def drawn(page: Page, canvas: str, colours: int) -> None:
-    """Wait for a picture of more than so many colours."""
+    """Wait until a picture has more than this many colours."""
     page.wait_for_function(f"n => ({INK})(document.querySelector('{canvas}')) > n", arg=colours)
 
 
@@ -97,7 +97,7 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     opened.wait_for_function("document.querySelector('.gb-flow-scroll').scrollLeft > 500")
     box = opened.locator(".gb-flow-scroll").bounding_box()
     assert box is not None
-    opened.mouse.click(box["x"] + 40, box["y"] + 90)  # the first token: it stays in view
+    opened.mouse.click(box["x"] + 40, box["y"] + 90)  # the first token, which stays in view
     expect(flow(opened)).to_contain_text("“was”, layer")
     opened.set_viewport_size({"width": 1280, "height": 900})
     whole = "box => box.clientWidth > 1000 && box.scrollWidth <= box.clientWidth"
@@ -130,12 +130,12 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     box = opened.locator("#flow canvas").bounding_box()
     assert box is not None
     opened.locator("#flow canvas").click(position={"x": 60, "y": box["height"] - 100})
-    expect(flow(opened)).not_to_contain_text("“play”, layer")
-    token = re.match("“(.+?)”, layer", flow(opened).text_content() or "")
+    expect(flow(opened)).not_to_contain_text("“play” attends")
+    token = re.search("“(.+?)” attends", flow(opened).text_content() or "")
     assert token is not None
     open_tab(opened, "playground")
     expect(opened.locator(f"{CHIPS}[aria-selected=true]")).to_have_text(token[1], use_inner_text=True)
-    expect(opened.locator("#heatmap .gb-says")).to_contain_text("Layer 1, head 3")
+    expect(opened.locator("#heatmap .gb-says")).to_contain_text("In layer 1 (head 3)")
     expect(opened.locator("#layer select")).to_have_value("1")
     expect(opened.locator("#head select")).to_have_value("3")
     opened.locator(CHIPS).nth(2).click()
@@ -167,7 +167,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     opened.locator("#stages .gb-stages-large").focus()
     opened.keyboard.press("ArrowUp")
     expect(worked.locator("strong")).to_contain_text("(11)")
-    expect(says).to_contain_text("Layer 0, head 0: ")
+    expect(says).to_contain_text("In layer 0, head 0, ")
     drawn(opened, "#lines canvas", 50)
     first = opened.locator("#lines .gb-lines-heads button").first
     first.click()
@@ -183,19 +183,19 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     tab(opened, "The machine").click()
     expect(flow(opened)).to_contain_text("“ing”, layer")
     opened.locator("#flow-model input[value=skeleton]").click()
-    expect(flow(opened)).to_contain_text("“ing” and nothing of the tokens before it")
+    expect(flow(opened)).to_contain_text("“ing”, not the tokens before it")
     expect(opened.locator("#flow .gb-flow-heads")).to_be_hidden()
     part(opened, "attn").focus()
-    opened.keyboard.press("ArrowRight")  # nothing to open
+    opened.keyboard.press("ArrowRight")  # there is nothing to open
     opened.keyboard.press("ArrowUp")
-    expect(flow(opened)).to_contain_text("“rain” and nothing of the tokens before it")
+    expect(flow(opened)).to_contain_text("“rain”, not the tokens before it")
     opened.locator("#flow-model input[value=whole]").click()
     expect(opened.locator("#flow .gb-flow-heads")).to_be_visible()
     with opened.expect_download() as download:
         opened.locator("#trace-save").click()
     download.value.save_as(tmp_path / "trace.npz")
     assert Trace.load(tmp_path / "trace.npz").final_norm.shape[1] == 13
-    expect(opened.locator("#trace-said")).to_contain_text("Positions 0 to 12")
+    expect(opened.locator("#trace-said")).to_contain_text("positions 0 to 12")
 
 
 @pytest.mark.thorough
@@ -207,7 +207,7 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     page.locator("#generate").click()
     expect(page.locator("#status")).to_contain_text("tokens written")
     open_tab(page, "inside")
-    expect(flow(page)).to_contain_text("most attention on")
+    expect(flow(page)).to_contain_text("attends most to")
     first = flow(page).text_content() or ""
     expect(flow(page)).not_to_have_text(first)
     page.locator(".gb-dock > button").click()
@@ -219,7 +219,7 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     expect(part(page, "ff")).to_have_attribute("aria-label", re.compile("前馈层内部"))
     page.locator("#tabs [role=tab]").first.click()
     page.locator("#clear").click()
-    expect(page.locator(CHIPS)).to_have_count(1)  # the token that stands before every text
+    expect(page.locator(CHIPS)).to_have_count(1)  # the start-of-text token
     open_tab(page, "inside", "zh")
     expect(flow(page)).to_contain_text("文本结束，第")
     expect(page.locator("#inside-notice")).to_be_hidden()

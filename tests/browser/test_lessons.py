@@ -1,4 +1,4 @@
-"""The Lessons tab in a browser: a link opens it, a picture obeys its controls, progress is kept, a button leads on."""
+"""The Lessons tab in a browser: links open it, controls change the picture, progress is kept, a button leads on."""
 
 import re
 from functools import partial
@@ -11,7 +11,7 @@ from tests.browser.playground_page import open_tab, tab
 
 @pytest.fixture
 def follow(stay, site):
-    """follow(anew=True) opens the lesson on attention by an old link; else it may be as the test before left it."""
+    """`follow(anew=True)` opens the lesson on attention by an old link. Otherwise the last test's page is reused."""
 
     def begin(page):
         page.goto(f"{site}?lesson=4")
@@ -32,7 +32,7 @@ def step(page, n):
 def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_place_opens_with_its_text_and_layer(follow):
     lessons = follow(anew=True)
     says = lessons.locator("#lesson-chart .gb-says")
-    expect(says).to_contain_text("Layer 0, head 0: “little”")
+    expect(says).to_contain_text("In layer 0, head 0, “little”")
     expect(lessons.locator("#lesson-body pre").first).to_contain_text("softmax(dim=-1)")
     layer = lessons.locator("#lesson-a input[type=number]")
     expect(layer).to_have_value("0")
@@ -40,7 +40,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(text).not_to_have_value("")
     layer.fill("3")
     layer.press("Enter")
-    expect(says).to_contain_text("Layer 3, head 0")
+    expect(says).to_contain_text("In layer 3, head 0")
     text.fill("The dog ran to the")
     expect(says).to_contain_text("“the”")
     lessons.locator("#lesson-head .gb-lesson-film").click()
@@ -52,7 +52,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(lessons.get_by_role("tab", name="Inside", exact=True)).to_have_attribute("aria-selected", "true")
     open_tab(lessons, "playground")
     expect(lessons.locator("#layer select")).to_have_value("3")
-    expect(lessons.locator("#heatmap .gb-says")).to_contain_text("Layer 3, head 0")
+    expect(lessons.locator("#heatmap .gb-says")).to_contain_text("In layer 3 (head 0)")
     expect(lessons.locator("#prompt textarea")).to_have_value("The dog ran to the")
     open_tab(lessons, "lessons")
     expect_lesson(lessons, 12)

@@ -1,4 +1,4 @@
-"""The row of tabs and the text under it, which stays in view: one selection for every tab."""
+"""The row of tabs and the text below it, which stays in view: all tabs share one selection."""
 
 import re
 
@@ -18,7 +18,7 @@ def opened(stay, site):
 
 
 def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of_them(opened):
-    expect(opened.locator("#dock")).to_be_hidden()  # the larger one is there
+    expect(opened.locator("#dock")).to_be_hidden()  # the larger text is visible
     open_tab(opened, "why")
     opened.locator("#why-evidence > summary").click()
     expect(says(opened, "why-lens")).not_to_be_empty()
@@ -26,7 +26,7 @@ def test_the_text_stays_in_view_in_every_tab_and_its_token_is_selected_in_all_of
     expect(opened.locator("#why-lead")).not_to_be_in_viewport()
     expect(opened.locator("#dock")).to_be_in_viewport(ratio=1)
     assert opened.locator(DOCK).all_text_contents() == opened.locator(CHIPS).all_text_contents()
-    expect(opened.locator(DOCK).last).to_be_in_viewport()  # the selected one
+    expect(opened.locator(DOCK).last).to_be_in_viewport()  # the selected chip
     opened.locator(DOCK).nth(5).click()
     expect(opened.locator("#selected")).to_contain_text("“Tom” · layer")
     open_tab(opened, "activations")
@@ -96,7 +96,7 @@ def test_back_and_forward_move_between_tabs_and_selections_and_the_address_opens
     address = page.url
     page.reload()
     expect(page.locator("#selected")).to_contain_text("“Tom” ·")
-    page.evaluate("sessionStorage.clear()")  # a visitor of whom the server knows nothing
+    page.evaluate("sessionStorage.clear()")  # the server knows nothing about this visitor
     page.goto("about:blank")
     page.goto(address)
     expect(page.locator("#selected")).to_contain_text("“Tom” ·")

@@ -1,4 +1,4 @@
-"""The panels in a browser, on the lessons that show them."""
+"""The panels in a browser, on the lessons that contain them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from components.tabs.lessons.course import LESSONS as COURSE
 from tests.browser.playground_page import open_playground, open_tab
 
-LESSONS = {  # lesson: what the ids of its panels begin with
+LESSONS = {  # by lesson: prefixes of its panels' ids
     "tokenizer": ("bpe",),
     "skeleton": ("skeleton",),
     "layer_norm": ("norm",),
@@ -26,7 +26,7 @@ NUMBERS = {lesson.key: n for n, lesson in enumerate(COURSE, 1)}
 
 
 def open_lessons(page, address):
-    open_playground(page, address)  # before the page has its session, that would open Write again
+    open_playground(page, address)  # before the page has its session, this would reopen Write
     open_tab(page, "lessons")
 
 
@@ -92,7 +92,7 @@ def test_speed_is_measured_when_asked_and_training_stops_when_told(lessons):
     expect(lessons.locator("#kernels-start")).to_be_enabled()
     expect(lessons.locator("#kernels-stop")).to_be_disabled()
     lessons.locator("#layers-start").click()
-    expect(lessons.locator("#layers-measured .gb-says")).to_contain_text("Median time of each part")
+    expect(lessons.locator("#layers-measured .gb-says")).to_contain_text("the median time of each part")
     expect(lessons.locator("#layers-answer")).to_contain_text("25 passes")
     open_lesson(lessons, "positions")
     lessons.locator("#positions-start").click()

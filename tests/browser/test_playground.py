@@ -1,4 +1,4 @@
-"""Write in a browser: write, select, search, change the settings."""
+"""Write in a browser: generate, select, search, change the settings."""
 
 import re
 
@@ -23,7 +23,7 @@ from tests.browser.playground_page import (
     written,
 )
 
-# The controls and the words in the first view, without what is scrolled out of a list, and without the text itself.
+# Controls and words in the first view, except the text itself and what is scrolled out of a list.
 FIRST_VIEW = r"""() => {
   const hidden = "[aria-hidden=true], .gb-skip, #prompt, #bars [role=listbox], script, style";
   const isSeen = (node) => {
@@ -51,7 +51,7 @@ WATCH_SHIFTS = """() => {
 
 @pytest.fixture
 def opened(stay, site):
-    """One page for most tests: each begins with a text of its own and leaves the settings as they were."""
+    """A shared page. Each test types its own text and restores the settings."""
     return stay(lambda page: open_playground(page, site))
 
 
@@ -73,7 +73,7 @@ def test_language_and_theme_are_remembered_and_a_link_says_otherwise(page, site)
     expect(page.locator("body")).to_have_class(re.compile("dark"))
     page.goto(f"{site}?lang=en")
     expect(page.locator("#generate")).to_have_text("Continue")
-    page.goto(f"{site}?tab=loss&lang=zh")  # a link in the tab of a session
+    page.goto(f"{site}?tab=loss&lang=zh")  # following a link inside the session's browser tab
     expect(page.get_by_role("tab", name="实验室", selected=True)).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "zh")
 
@@ -137,14 +137,14 @@ def test_the_first_view_has_few_words_and_controls_and_the_heatmap_below(page, s
 
 
 def word_at(page, text):
-    """The middle of a word of the box."""
+    """Return the centre of a word in the box."""
     box = page.locator("#prompt .gb-copy span").filter(has_text=text).first.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def test_at_the_first_visit_the_text_writes_itself_and_a_key_takes_over_without_being_lost(browser, site):
     visitor = browser.new_page(locale="en-US")
-    visitor.route("**/first.js", lambda route: None)  # the page never answers
+    visitor.route("**/first.js", lambda route: None)  # the page never becomes interactive
     visitor.goto(site, wait_until="commit")
     box = visitor.locator("#first-screen textarea")
     lengths = [len(box.input_value()) for _ in range(8) if visitor.wait_for_timeout(250) is None]
@@ -175,7 +175,7 @@ def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_
     box.fill("Tom was sad because he lost his")
     shown_next(opened)
     expect(opened.locator("#reason")).to_contain_text("main reason")
-    assert opened.locator("#prompt path").count() > 1  # arcs to the words that it depends on
+    assert opened.locator("#prompt path").count() > 1  # arcs to the words that the prediction depends on
     best = opened.locator("#bars [role=option]").first
     first = best.inner_text()
     opened.mouse.click(*word_at(opened, "lost"))
@@ -194,7 +194,7 @@ def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_
     expect(hidden).to_have_count(0)
     opened.locator("#attention-off").click()
     expect(opened.locator("#bars-off [role=listitem]").first).to_be_visible()
-    expect(opened.locator("#goes-on-off")).to_contain_text("It would go on")
+    expect(opened.locator("#goes-on-off")).to_contain_text("The model would continue")
     opened.locator("#attention-off").click()
     expect(opened.locator("#bars-off")).to_be_hidden()
 
@@ -224,7 +224,7 @@ def test_typing_shows_the_next_token_and_the_right_arrow_takes_it(opened):
     expect(ghost).to_have_text(",")
     expect(opened.locator(CHIPS)).to_have_count(4)
     box.press("ArrowLeft")
-    expect(ghost).to_be_empty()  # the caret is not at the end: nothing is taken
+    expect(ghost).to_be_empty()  # the caret is not at the end, so nothing is accepted
     box.press("ArrowRight")
     expect(ghost).to_have_text(",")
     box.press("Tab")
@@ -233,7 +233,7 @@ def test_typing_shows_the_next_token_and_the_right_arrow_takes_it(opened):
 
 
 def compose(opened, text):
-    """What an input method composes at the caret; another text replaces it until it is committed."""
+    """Compose a text at the caret like an input method; the next call replaces it until it is committed."""
     keyboard = opened.context.new_cdp_session(opened)
     keyboard.send("Input.imeSetComposition", {"text": text, "selectionStart": len(text), "selectionEnd": len(text)})
 
@@ -243,7 +243,7 @@ def commit(opened, text):
 
 
 def shown_next(opened):
-    """The sentence and the bars of the next token, once they are those of the text in the box."""
+    """Return the sentence and the bars of the next token once they belong to the text in the box."""
     expect(opened.locator("body")).not_to_have_class(re.compile("gb-stale"))
     return says(opened, "bars").text_content(), opened.locator("#bars [role=option]").all_text_contents()
 
@@ -361,7 +361,7 @@ def test_a_text_is_written_on_and_again_to_the_same_end_for_the_same_seed_and_ca
     expect(opened.locator("#status")).to_contain_text("tokens written")
     opened.locator("#full-speed").click()
     expect(opened.locator("#full-speed")).to_be_disabled()
-    opened.locator("#stop").dispatch_event("click")  # on a slow machine the text may have ended by itself
+    opened.locator("#stop").dispatch_event("click")  # on a slow machine, generation may have ended already
     expect(opened.locator("#status")).to_contain_text(FINISHED)
     expect(opened.locator("#generate")).to_be_enabled()
     count = opened.locator(CHIPS).count()
@@ -390,17 +390,17 @@ def test_a_selected_token_moves_every_picture_and_so_do_layer_head_and_settings(
     opened.locator(CHIPS).nth(1).click()
     expect(says(opened, "bars")).to_contain_text("After “upon”")
     expect(says(opened, "bars")).to_contain_text("Chosen: “a”")
-    expect(says(opened, "heatmap")).to_contain_text("Layer 3, head 4: “upon” attends most to")
+    expect(says(opened, "heatmap")).to_contain_text("In layer 3 (head 4), “upon” attends most to")
     opened.keyboard.press("ArrowRight")
     opened.keyboard.press("Enter")
     expect(says(opened, "bars")).to_contain_text("After “a”")
     opened.locator("#layer select").select_option("2")
     opened.locator("#head select").select_option("average")
-    expect(says(opened, "heatmap")).to_contain_text("Layer 2, average of heads")
+    expect(says(opened, "heatmap")).to_contain_text("In layer 2 (average of heads)")
     opened.locator("#layer select").select_option("3")
     opened.locator("#head select").select_option("4")
     set_slider(opened, "top-k", 3)
-    expect(says(opened, "bars")).to_contain_text("4,093 of 4,096 tokens removed")
+    expect(says(opened, "bars")).to_contain_text("removed 4,093 of 4,096 tokens")
     set_slider(opened, "top-k", 0)
     expect(says(opened, "bars")).not_to_contain_text("removed")
 
@@ -440,7 +440,8 @@ def test_another_model_writes_at_once_and_an_example_fills_the_prompt_and_writes
     expect(opened.locator(CHIPS).first).to_contain_text("c")
     opened.locator("#clear").click()
     expect(opened.locator("#prompt textarea")).to_have_value("")
-    expect(opened.locator("#bars [role=option]").first).to_contain_text("Once")  # what the model would begin with
+    # The model predicts a beginning.
+    expect(opened.locator("#bars [role=option]").first).to_contain_text("Once")
 
 
 @pytest.mark.thorough

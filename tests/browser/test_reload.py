@@ -1,4 +1,4 @@
-"""A page that is loaded again: nothing is answered before it shows the visitor's text."""
+"""A reloaded page: input has no effect until the page shows the visitor's text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.state.session import Session
 from tests.browser.playground_page import CHIPS, open_playground, says, text
 
 TYPED = "My cat likes"
-CARET_MS = 300  # longer than the box waits for another move of the caret
+CARET_MS = 300  # longer than the box waits for the caret to rest
 
 
 def test_a_click_or_a_key_before_the_text_is_back_is_not_taken_for_one_in_the_example(

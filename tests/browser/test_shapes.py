@@ -19,7 +19,7 @@ def shapes(stay, site):
 
 
 def type_number(page, name, value):
-    """Beside the slider, which has only whole steps."""
+    """Type into the field beside the slider, which only has whole steps."""
     number = page.locator(f"#{name} input[type=number]")
     number.fill(str(value))
     number.blur()

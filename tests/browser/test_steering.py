@@ -1,4 +1,4 @@
-"""A person takes the wheel: chooses, undoes, branches, and stops what is being written by doing so."""
+"""Steering: the visitor chooses tokens, undoes and branches, each of which stops a running generation."""
 
 import pytest
 from playwright.sync_api import expect
@@ -26,12 +26,12 @@ CHOSEN = """() => {
 
 @pytest.fixture
 def opened(stay, site):
-    """One page for all: each test begins with a text of its own and leaves the settings as they were."""
+    """A shared page. Each test types its own text and restores the settings."""
     return stay(lambda page: open_playground(page, site))
 
 
 def token_of(bar):
-    """What a bar puts there; its label has no space before a word."""
+    """Return the token of a bar. Its label omits the space before a word."""
     return bar.locator("code").text_content()
 
 
@@ -91,7 +91,7 @@ def test_back_to_a_token_and_on_from_there(opened):
     opened.locator("#back").click()
     expect(opened.locator(CHIPS)).to_have_count(6)
     expect(opened.locator("#back")).to_be_disabled()
-    expect(opened.locator(LANES)).to_have_count(1)  # what stood behind it is still there
+    expect(opened.locator(LANES)).to_have_count(1)  # the branch behind it still exists
     set_run(opened, 3)
     forget_status(opened)
     opened.locator("#go_on").click()
@@ -101,22 +101,24 @@ def test_back_to_a_token_and_on_from_there(opened):
 
 @pytest.mark.thorough
 def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(opened):
-    opened.locator("#clear").click()  # branches of another test would be shown again
+    opened.locator("#clear").click()  # otherwise branches of another test would reappear
     opened.locator("#prompt textarea").fill("Once upon a time")
     set_run(opened, 200, pace="8")
     forget_status(opened)
     opened.locator("#generate").click()
     expect(opened.locator("#status")).to_contain_text("tokens written")
     expect(opened.locator(CHIPS).nth(7)).to_be_visible()
-    opened.locator(BARS).nth(1).press("Enter")  # no pointer: what is below the text moves while it grows
-    chosen, count = opened.wait_for_function(CHOSEN).json_value()  # the stream's last words may still follow, and go
+    opened.locator(BARS).nth(1).press("Enter")  # by keyboard, since everything below the text moves while it grows
+    # The stream's last tokens may still appear and vanish.
+    chosen, count = opened.wait_for_function(CHOSEN).json_value()
     expect(opened.locator("#generate")).to_be_enabled()
     expect(opened.locator("#stop")).to_be_disabled()
     expect(opened.locator(CHIPS)).to_have_count(int(count))
     expect(opened.locator(CHIPS).last).to_have_text(chosen)
     opened.locator("#step").click()
     expect(opened.locator("#status")).to_contain_text(ONE_MORE)
-    expect(opened.locator(CHIPS)).to_have_count(int(count) + 1)  # the step follows the choice: the stream wrote no more
+    # The step follows the chosen token, so the stream wrote nothing more.
+    expect(opened.locator(CHIPS)).to_have_count(int(count) + 1)
     expect(opened.locator(CHIPS).nth(int(count) - 1)).to_have_text(chosen)
 
 

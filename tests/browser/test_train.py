@@ -1,4 +1,4 @@
-"""The Train tab in a browser: a run from its start to Write, and what is refused."""
+"""The Train tab in a browser: a run from its start to its text in Write, and rejected inputs."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.browser.playground_page import open_playground, open_tab
 
 pytestmark = pytest.mark.thorough
 
-PATIENT = 120_000  # ms
+PATIENT = 120_000  # milliseconds
 CHIPS = "#strip .gb-strip [role=option]"
 EXAMPLE = TaskDataset(TASKS["reverse"]).test_examples[0]
 
@@ -59,7 +59,7 @@ def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     expect(says).to_contain_text("Step 0: ")
     expect(train.locator("#train-samples-says")).to_contain_text("At step 0, 0 of these 4")
     expect(train.locator("#train-flow .gb-says")).to_contain_text(", layer ")
-    train.locator("#train-heads .gb-heads-grid").press("End")  # a key that is none of its own
+    train.locator("#train-heads .gb-heads-grid").press("End")  # a key that the grid does not handle
     train.locator("#train-heads .gb-heads-grid").press("Enter")
     expect(train.locator("#train-heatmap .gb-says")).to_contain_text("Step 0, ")
     train.locator("#train-player .gb-film-play").click()
@@ -82,7 +82,7 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     train.locator("#train-start").click()
     expect(notice).to_contain_text("There is no text to learn from")
     train.locator("#train-text textarea").fill("too short")
-    train.locator("#train-start").click()  # at once, and nothing of what was typed is missing
+    train.locator("#train-start").click()  # immediately, without losing what was typed
     expect(notice).to_contain_text("The text has 9 characters; at least 260")
     (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" * 100)
     with train.expect_file_chooser() as chooser:

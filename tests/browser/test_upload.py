@@ -1,4 +1,4 @@
-"""The panel for checkpoints of one's own, in a browser."""
+"""The upload panel for checkpoints in a browser."""
 
 import re
 
@@ -30,7 +30,7 @@ def opened(page, url):
 
 def choose(page, *files):
     page.locator("#upload-files input[type=file]").set_input_files([str(file) for file in files])
-    expect(page.locator("#upload-files")).to_contain_text(files[0].stem)  # its ending may stand apart
+    expect(page.locator("#upload-files")).to_contain_text(files[0].stem)  # the extension may be a separate element
     page.locator("#upload-open").click()
 
 
@@ -67,7 +67,7 @@ def test_names_that_are_not_known_are_a_table_to_confirm_then_the_model_opens_wi
     choose(opened, weights)
     row = opened.locator("#upload-names tr", has_text="attn.q")
     expect(row).to_contain_text("blocks.{n}.attn.query")
-    expect(opened.locator("#upload-message")).to_contain_text("If it is correct, open again")
+    expect(opened.locator("#upload-message")).to_contain_text("If it is correct, open the files again")
     expect(opened.get_by_test_id("toast-body")).to_have_count(0)
     expect(opened.locator("#upload-activation input")).to_have_value("GELU (erf)")
     pick(opened, "upload-heads", "3")

@@ -1,4 +1,4 @@
-"""Causes in a browser: one selection for every tab, and every card answers about it."""
+"""Causes in a browser: all tabs share one selection, and every card belongs to it."""
 
 import re
 
@@ -13,7 +13,7 @@ CHIPS = ".gb-strip [role=option]"
 
 @pytest.fixture
 def why(stay, site):
-    """One page for most tests, with this tab open: each begins with a token of its own (`ask`) and ends in this tab."""
+    """A shared page with this tab open. Each test selects its own token with `ask`, and ends in this tab."""
 
     def begin(page):
         open_playground(page, site)
@@ -31,7 +31,7 @@ def open_why(page):
 
 
 def ask(page, position):
-    """Choose a token, and wait until every card is about it."""
+    """Select a token and wait until every card belongs to it."""
     page.locator(f"#why-strip {CHIPS}").nth(position).click()
     about(page, position)
 
@@ -51,12 +51,12 @@ def choose(page, name, value):
 
 
 def pick(page, name, n):
-    """The n-th choice of a list."""
+    """Pick the n-th choice of a list."""
     page.locator(f"#why-{name} select").select_option(index=n)
 
 
 def click_cell(page, name, column, row):
-    """The middle of a cell of a map."""
+    """Click the centre of a map's cell."""
     plot = f"document.querySelector('#why-{name} .gb-plot')"
     page.wait_for_function(
         f"n => {plot}._fullLayout?.xaxis.range[0] < n && n < {plot}._fullLayout.xaxis.range[1]", arg=column
@@ -68,7 +68,7 @@ def click_cell(page, name, column, row):
     area = page.locator(f"#why-{name} .nsewdrag").last
     box = area.bounding_box()
     x = (column - columns[0]) / (columns[1] - columns[0]) * box["width"]
-    y = (row - rows[1]) / (rows[0] - rows[1]) * box["height"]  # the range begins at the bottom
+    y = (row - rows[1]) / (rows[0] - rows[1]) * box["height"]  # the range starts at the bottom
     area.hover(position={"x": x, "y": y})
     expect(page.locator(f"#why-{name} .hoverlayer > *").first).to_be_attached()
     page.mouse.down()
@@ -77,7 +77,7 @@ def click_cell(page, name, column, row):
 
 def test_the_tab_answers_about_the_example_as_soon_as_it_opens_and_follows_model_and_language(page, site):
     open_playground(page, site)
-    set_run(page, 12)  # another model writes the text anew
+    set_run(page, 12)  # another model regenerates the text
     open_why(page)
     expect(page.locator("#why-lead")).to_contain_text(re.compile(r"the model gives .* \d+%"))
     for name in ("influence", "lens", "cell", "path", "parts", "heads"):
@@ -105,14 +105,14 @@ def test_tokens_cells_and_heads_are_selected_in_every_tab(why):
     choose(why, "stage", "resid_mid")
     expect(says(why, "cell")).to_contain_text("In layer 2 after attention")
     click_cell(why, "heads", 2, 7)
-    expect(says(why, "head")).to_contain_text("Layer 7, head 2:")
+    expect(says(why, "head")).to_contain_text("In layer 7 (head 2)")
     click_cell(why, "roles", 1, 4)
-    expect(says(why, "head")).to_contain_text("Layer 4, head 1:")
+    expect(says(why, "head")).to_contain_text("In layer 4 (head 1)")
     open_tab(why, "playground")
     expect(why.locator(f"#strip {CHIPS}").nth(4)).to_have_attribute("aria-selected", "true")
     expect(why.locator("#layer select")).to_have_value("4")
     expect(why.locator("#head select")).to_have_value("1")
-    expect(why.locator("#heatmap .gb-says")).to_contain_text("Layer 4, head 1:")
+    expect(why.locator("#heatmap .gb-says")).to_contain_text("In layer 4 (head 1)")
     why.locator(f"#strip {CHIPS}").nth(7).click()
     open_why(why)
     about(why, 7)
@@ -132,7 +132,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     pick(why, "against", 1)
     expect(says(why, "parts")).to_contain_text(" minus that of ")
     pick(why, "token", 4)
-    expect(why.locator("#why-lead")).to_contain_text("The most likely is")
+    expect(why.locator("#why-lead")).to_contain_text("The most likely token is")
     hidden = says(why, "influence").text_content()
     choose(why, "method", "gradient")
     expect(why.locator("#why-method-says")).to_contain_text("would fall")
@@ -147,7 +147,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     expect(why.locator("#why-parts")).to_contain_text("heads together")
     choose(why, "sample", "noise")
     choose(why, "role", "induction")
-    expect(says(why, "roles")).to_contain_text("Measured on 101 tokens")
+    expect(says(why, "roles")).to_contain_text("on 101 tokens")
     expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, to B")
 
 
@@ -155,7 +155,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
 def test_watched_tokens_are_chosen_or_typed_and_stay_at_another_position(why):
     ask(why, 5)
     options = why.locator("#why-watch datalist option").all_text_contents()
-    likely = next(option for option in options if "was" not in option)  # the next token is drawn anyway
+    likely = next(option for option in options if "was" not in option)  # the next token is plotted anyway
     for word in (likely, "girl", "boy"):
         why.locator("#why-watch input").fill(word)
         why.locator("#why-watch input").press("Enter")

@@ -1,4 +1,4 @@
-"""Strip and chart in a real browser: what is sent is what is seen, and what a person does arrives at the server."""
+"""Strip and chart in a real browser: they show what was sent, and the visitor's actions reach the server."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def line(position: int) -> str:
 
 
 def frame(*, count: int = len(TEXT), says: str = "Says <b>seven</b>.", drawn: bool = True, **strip: Any) -> str:
-    """A whole frame: a text of so many tokens, and a chart."""
+    """Return a complete frame: a text with this many tokens, and a chart."""
     figure = next_token_bars(
         [" girl", "<b>boy</b>", "7"], np.array([0.5, 0.3, 0.2]), np.array([0.7, 0.3, 0.0]), chosen=0
     )
@@ -72,7 +72,7 @@ def received(sent: dict[str, Any]) -> str:
 
 
 def demo() -> gr.Blocks:
-    """Both widgets, and a button for each frame."""
+    """Build a page with both widgets and a button for each frame."""
     with gr.Blocks() as blocks:
         hidden = frame_widget()
         hidden.value = frame()
@@ -93,7 +93,7 @@ def url(serve: Callable[..., str]) -> str:
 
 @pytest.fixture
 def shown(stay: Callable[..., Page], url: str) -> Page:
-    """One page for most tests, as it was at first, with everything drawn."""
+    """A shared page in its initial state, with everything drawn."""
     opened = stay(lambda page: page.goto(url))
     opened.mouse.move(0, 0)
     opened.click("#reset")
@@ -118,7 +118,7 @@ def test_tokens_are_shown_as_the_text_they_are_and_new_ones_leave_the_old_alone(
     assert strip.evaluate("e => e.textContent").replace("⏎", "") == "".join(TEXT)
     assert strip.locator("img, b, script").count() == 0
     tops = [chips(shown).nth(i).bounding_box()["y"] for i in (4, 5, 6, 7)]
-    assert tops[0] == tops[1] < tops[2] < tops[3]  # a newline ends its line
+    assert tops[0] == tops[1] < tops[2] < tops[3]  # a newline starts a new line
     shown.evaluate("""() => {
         window.touched = 0;
         const all = [...document.querySelectorAll("#strip .gb-chip")];
@@ -144,7 +144,7 @@ def test_a_click_and_the_keyboard_select_at_once_and_arrive_at_the_server(shown:
     shown.keyboard.press("ArrowLeft")
     shown.keyboard.press("Enter")
     expect(event(shown)).to_have_value(f'{{"index": {len(TEXT) - 2}}}')
-    assert shown.locator("#strip .gb-chip[tabindex='0']").count() == 1  # one stop for the Tab key
+    assert shown.locator("#strip .gb-chip[tabindex='0']").count() == 1  # one Tab stop
 
 
 def test_focus_tells_what_the_model_thought_of_a_token(shown: Page) -> None:
@@ -233,7 +233,7 @@ def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> 
     page.route(f"**/{PLOTLY_URL}", lambda route: held.append(route))
     page.goto(url, wait_until="commit")
     expect(page.locator("#chart .gb-says")).to_be_visible()
-    expect(chips(page).first).to_be_visible()  # above the chart
+    expect(chips(page).first).to_be_visible()  # the strip above the chart
     reserved = page.locator("#chart").bounding_box()
     assert page.locator("#chart .main-svg").count() == 0
     page.wait_for_function("window.Plotly === undefined && document.querySelector('script[data-glassbox=plotly]')")
@@ -244,10 +244,11 @@ def test_a_chart_keeps_its_place_until_plotly_is_there(page: Page, url: str) -> 
 
 @pytest.mark.thorough
 def test_everything_is_found_under_a_path_of_its_own(page: Page) -> None:
-    outer = FastAPI(routes=[APIRoute("/favicon.ico", lambda: None)])  # Chromium asks for it
+    outer = FastAPI(routes=[APIRoute("/favicon.ico", lambda: None)])  # Chromium requests it
     gr.mount_gradio_app(outer, demo(), path="/inner/app", ssr_mode=False, **OPTIONS)
     server = uvicorn.Server(uvicorn.Config(outer, log_level="error"))
-    with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever comes before the server runs waits in line
+    # Connections made before the server runs wait in the queue.
+    with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
         thread.start()
         try:

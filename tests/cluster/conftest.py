@@ -1,4 +1,4 @@
-"""One local Ray cluster for all tests of this folder; `python -m pytest -m cluster -n0` runs them."""
+"""One local Ray cluster for all tests of this folder; run them with `python -m pytest -m cluster -n0`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ START_SECONDS = 300  # a busy machine takes long to start nine processes
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder; they need Ray."""
+    """Mark the tests of this folder, which need Ray."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("cluster")
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """A cluster of this computer, which is there."""
+    """Start a cluster on this machine and wait until it is ready."""
     cluster = Cluster(ClusterOptions("local", max_replicas=1))
     cluster.start()
     assert cluster.wait(START_SECONDS)
@@ -36,13 +36,13 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def registry(cluster: Cluster) -> Registry:
-    """The models of a web process."""
+    """The model registry of a web process."""
     return Registry(cluster=cluster)
 
 
 @pytest.fixture(scope="session")
 def loaded(registry: Registry) -> LoadedModel:
-    """The bundled model, which the cluster runs; there is a replica."""
+    """The bundled model, with a running replica on the cluster."""
     loaded = registry.get()
     assert loaded.deployed is not None
     return loaded

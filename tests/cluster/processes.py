@@ -1,4 +1,4 @@
-"""The processes of a Ray cluster."""
+"""Processes of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import subprocess
 
 
 def processes(text: str) -> list[int]:
-    """The processes of this computer with this text in their command line."""
+    """Return the ids of this machine's processes whose command line contains a text."""
     lines = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout.splitlines()
     return [int(line.split()[0]) for line in lines if text in line.split(maxsplit=1)[1]]
 
 
 def descendants(pid: int) -> set[int]:
-    """The processes that a process has started, and those that they have."""
+    """Return the ids of all child processes of a process, including indirect ones."""
     found = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout.split()
     parents = dict(zip(map(int, found[::2]), map(int, found[1::2]), strict=True))
 
@@ -25,11 +25,11 @@ def descendants(pid: int) -> set[int]:
 
 
 def own_processes(text: str) -> set[int]:
-    """The processes below this one with this text in their command line."""
+    """Return the ids of this process's descendants whose command line contains a text."""
     return descendants(os.getpid()).intersection(processes(text))
 
 
 def kill(pids: set[int]) -> None:
-    """End processes at once."""
+    """Kill processes without letting them clean up."""
     for pid in pids:
         os.kill(pid, signal.SIGKILL)

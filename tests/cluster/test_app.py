@@ -1,4 +1,4 @@
-"""`python app.py --cluster local`: the page and its documents here, the model in replicas."""
+"""`python app.py --cluster local`: the page and its documents in this process, the model in replicas."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROMPT = "The sun was warm and"
 
 @pytest.fixture(scope="module")
 def app() -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The process and its address."""
+    """Start the app; return its process and address."""
     command = [sys.executable, "app.py", "--cluster", "local", "--replicas", "1", "--no-mcp"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=os.environ | {"PORT": ""}) as app:
         assert app.stdout is not None
@@ -35,7 +35,7 @@ def app() -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 def health(address: str) -> dict[str, object]:
-    """What /healthz says once the cluster is there; what it says last if that takes longer than START_SECONDS."""
+    """Return the response of /healthz once the cluster is ready, or the last one after START_SECONDS."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         with urlopen(f"{address}healthz") as answer:

@@ -1,4 +1,4 @@
-"""The driver's deployments, with Ray but without a cluster."""
+"""The driver's deployments, tested with Ray but without a cluster."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SPEC = ModelSpec("stories", "stories", "fp32")
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The module, with a Serve that keeps applications: `driver.serve.deployed` is the names in their order."""
-    from ray.serve.schema import ApplicationStatus  # noqa: PLC0415 - Ray need not be installed
+    """Import the module with a Serve that records applications: `driver.serve.deployed` lists their names in order."""
+    from ray.serve.schema import ApplicationStatus  # noqa: PLC0415 - Ray is optional
 
     from gpt.serving import driver  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What the tests of the page share."""
+"""Fixtures shared by the tests of the page."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ from tests.gpt.models.tokenizer_families import save_chat_model
 
 @pytest.fixture(scope="session")
 def built_page() -> gr.Blocks:
-    """The whole page; only to look at."""
+    """The whole page, read-only."""
     return build_app()
 
 
 @pytest.fixture(scope="module")
 def chat_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The name of a small random model with a chat template."""
+    """Add a small random model with a chat template; returns its name."""
     folder = tmp_path_factory.mktemp("chat")
     save_chat_model(folder)
     name = add_model(folder)

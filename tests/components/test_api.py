@@ -28,7 +28,7 @@ def client():
     app = build_app()
     _, url, _ = app.launch(prevent_thread_lock=True, quiet=True, **launch_options())
     yield Client(url, verbose=False)
-    app.server.force_exit = True  # without waiting for the open stream of the client
+    app.server.force_exit = True  # do not wait for the client's open stream
     app.close(verbose=False)
 
 
@@ -57,7 +57,7 @@ def test_generate_goes_on_past_a_full_context_where_it_is_asked_to(client):
     arguments = {"prompt": "a " * 10, "max_new_tokens": 257, "temperature": 0, "model": "untrained"}
     with pytest.raises(AppError, match="max_new_tokens"):
         stream(client, **arguments)
-    arguments |= {"prompt": "a" + " a" * 249, "max_new_tokens": 20}  # past the context of 256
+    arguments |= {"prompt": "a" + " a" * 249, "max_new_tokens": 20}  # beyond the context of 256
     steps = generate("untrained", arguments["prompt"], SamplingParams(temperature=0), 20, on_full="crop")
     assert stream(client, **arguments, on_full="crop")[-1] == "".join(step.text for step in steps)
 
@@ -102,7 +102,7 @@ def test_the_endpoints_need_no_docstrings(monkeypatch):
     for kind in (TextEndpoints, AnalysisEndpoints):
         for endpoint in vars(kind).values():
             if inspect.isfunction(endpoint):
-                monkeypatch.setattr(endpoint, "__doc__", None)  # as under python -OO
+                monkeypatch.setattr(endpoint, "__doc__", None)  # like python -OO
     with gr.Blocks() as page:
         register_endpoints(page, DEFAULT_MODEL)
 

@@ -1,4 +1,4 @@
-"""The endpoints that look inside a model, against plain passes of that model."""
+"""Analysis endpoints, compared with plain passes of the model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDPOINTS = AnalysisEndpoints("stories")
 
 @torch.inference_mode()
 def logits(text: str = DOG, edits: Edits | None = None) -> torch.Tensor:
-    """(T, vocab_size) of the bundled model."""
+    """Return the bundled model's logits, (T, vocab_size)."""
     loaded = get_model()
     return loaded.model(torch.tensor([loaded.tokenizer.encode(text)]), edits=edits)[0]
 

@@ -1,4 +1,4 @@
-"""The course as a book: contents, steps, numbers, exercises with answers, glossary, in each language."""
+"""The course as a book in each language: contents, steps, numbers, exercises with answers, glossary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.course.steps import STEPS
 
 @pytest.fixture(scope="module")
 def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The text of the book by language; what takes seconds to compute is made up."""
+    """Return the book's text by language, with slow computations replaced by made-up results."""
     folder = tmp_path_factory.mktemp("book")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Reference, "long_text", torch.zeros(1, 307, dtype=torch.long))

@@ -1,4 +1,4 @@
-"""Cards: what was done in them is handled once and in order, and only what is on the page is sent."""
+"""Cards: actions are handled once and in order, and only what is on the page is sent."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_actions_are_handled_once_in_order_and_unknown_ones_not_at_all() -> None
     assert session.snapshot().handled == {("one", "interactive"): 4, ("two", "interactive"): 1}
 
 
-def test_what_was_chosen_before_is_handled_first_and_an_action_only_in_its_own_queue() -> None:
+def test_earlier_choices_are_handled_first_and_actions_only_in_their_own_queue() -> None:
     done: list[Any] = []
     press = button("b", "stop", lambda session: done.append("b"), queue="model")
     card, session = Card("one", number("a", done), press), Session(None)

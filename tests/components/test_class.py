@@ -1,4 +1,4 @@
-"""A class: those who follow a page, short links with codes, and what a dialog is answered."""
+"""A class: followers of a page, short links with codes, and the answers to its dialog."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Page:
         return {"text": s.text.document.text, "language": s.language}
 
     def show(self) -> None:
-        """The teacher's page gets a frame."""
+        """Send a frame to the teacher's page."""
         self.renderer.frame(self.session)
 
     def ask(self, **sent):
@@ -80,7 +80,7 @@ def page(monkeypatch):
     page.session.close()
 
 
-def test_all_that_follow_in_a_language_get_the_same_frame_drawn_once_and_then_what_changes(page):
+def test_followers_in_one_language_share_a_frame_drawn_once_and_then_changes(page):
     page.ask(do="room", on=True, base=BASE)
     page.drawn.clear()
     first = page.follow()
@@ -95,11 +95,11 @@ def test_all_that_follow_in_a_language_get_the_same_frame_drawn_once_and_then_wh
     page.show()
     [frame] = page.follow(seen=seen)["frames"]
     assert (frame["base"], frame["views"]["text"]["text"]) == (first["n"], "The dog ran home")
-    assert [each["n"] for each in page.follow("5")["frames"]] == [first["n"], frame["n"]]  # one that comes later
-    assert page.drawn == ["en", "zh", "en", "en"]  # the second of them is the teacher's own
+    assert [each["n"] for each in page.follow("5")["frames"]] == [first["n"], frame["n"]]  # a follower who joins later
+    assert page.drawn == ["en", "zh", "en", "en"]  # the second "en" is the teacher's own frame
 
 
-def test_what_is_the_teacher_s_own_is_not_sent_and_a_sequence_is(page):
+def test_private_states_of_the_teacher_are_not_sent_but_a_sequence_is(page):
     page.ask(do="start", text="tab=why|Why?|为什么？")
     page.ask(do="links", base=BASE)
     page.ask(do="room", on=True, base=BASE)
@@ -114,7 +114,7 @@ def test_a_class_has_sixty_pages_and_the_server_few_classes(page, monkeypatch):
     page.ask(do="room", on=True, base=BASE)
     assert all(type(page.follow(f"{n:x}")) is dict for n in range(1, MAX_FOLLOWERS + 1))
     assert page.follow("ffff") == 409
-    assert type(page.follow("3c")) is dict  # one of them
+    assert type(page.follow("3c")) is dict  # one of the followers
     code = page.session.state(ClassState).room.code
     assert page.client.get(f"/{rooms.FOLDER}/{code}/pages").json() == MAX_FOLLOWERS
     others = [Session(None, id=f"{n:032x}") for n in range(MAX_CLASSES - 1)]
@@ -158,7 +158,7 @@ def test_links_are_short_lead_to_the_page_and_are_drawn_as_codes(page, monkeypat
         assert client.get(url.removeprefix("https://a.org/gpt")).headers["location"] == f"../?{wanted}"
         assert answer[name]["qr"] == qr_code(url)
     assert page.ask(do="links", base=BASE, text="#")["problem"]
-    assert page.ask(do="links", base="javascript:x") == page.session.state(ClassState).answer  # as before
+    assert page.ask(do="links", base="javascript:x") == page.session.state(ClassState).answer  # unchanged
     monkeypatch.setattr(short_links, "MAX_SHORT_LINKS", 1)
     newest = short_links.shorten("tab=loss")
     assert client.get(f"/{newest}").headers["location"] == "../?tab=loss"

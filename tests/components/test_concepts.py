@@ -1,4 +1,4 @@
-"""Concepts that are turned up: what continues, is shown, is saved and linked with them."""
+"""Turned-up concepts: generation, views, files and links include them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def test_a_chip_turns_a_concept_up_and_off_again(session):
     assert (data["slider"]["value"], data["more"]) == (2.0, "more ideas")
     turn(session, {"place": [0, 0]})
     assert session.document.edits == Edits()
-    assert "more" not in steer_data(session.snapshot())
+    data = steer_data(session.snapshot())
+    assert [data[name] for name in ("more", "slider", "note", "texts")] == ["", None, "", []]
 
 
 def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_reset(session):
@@ -86,7 +87,7 @@ def test_the_slider_goes_below_zero_and_several_concepts_stay_on_until_all_are_r
 @pytest.mark.parametrize(
     "sent", [{}, {"place": [0]}, {"place": "0.0"}, {"place": [True, None]}, {"place": [9, 0]}, {"place": [0, 99]}]
 )
-def test_what_is_no_concept_is_refused(session, sent):
+def test_an_invalid_concept_is_refused(session, sent):
     with suppress(GPTError):
         turn(session, sent)
     assert turned(session.document) == {}
@@ -112,26 +113,26 @@ def test_the_bar_of_a_concept_that_is_turned_down_is_empty_and_one_without_activ
     assert not activity(session)[:, active].any()
     measure(session)
     data = steer_data(session.snapshot())
-    assert "note" not in data
+    assert data["note"] == ""
     assert data["slider"]["min"] == data["slider"]["value"] == -1
     assert data["texts"][1][0].startswith("With less ")
     turn(session, {"reset": True})
     turn(session, {"place": [layer, silent], "strength": -0.5})
     measure(session)
     data = steer_data(session.snapshot())
-    assert data["note"].endswith("is not active anywhere in your text so far, so there is nothing to take away.")
+    assert data["note"].endswith("is not active anywhere in your text so far, so there is nothing to remove.")
     assert torch.equal(expected(session, None), expected(session, session.document.edits))
 
 
 def activity(session):
-    """Of each feature along the text of the session, (T, n)."""
+    """Return the activity of each feature along the session's text, (T, n)."""
     for _ in tab.measure(session):
         pass
     return session.state(ConceptsState).shown.by_layer[0]
 
 
 def load(session, name):
-    """In place of the function that loads a listed model."""
+    """Replace the function that loads a listed model."""
     yield
     return MODEL
 
@@ -176,7 +177,7 @@ def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(sess
     values = [feature["value"] for feature in data["features"]]
     assert values == sorted(values, reverse=True)
     assert values[0] == 1
-    assert len(values) == 3  # as many as are active on a token
+    assert len(values) == 3  # the number of features active on a token
     assert drawn(session, "concepts-lead")["text"].startswith("At “t” the strongest concept is “")
     tab.pick(session, {"index": 0})
     assert "no concepts" in drawn(session, "concepts-lead")["text"]
@@ -249,12 +250,12 @@ def test_the_flow_of_causes_goes_over_concepts_and_its_parts_can_be_switched_off
     assert view("why-flow")["heads"] == []
     data = view("why-paths")
     words, early, late = (column["nodes"] for column in data["columns"])
-    assert sum(map(len, (words, early, late))) <= 11  # and the token
+    assert sum(map(len, (words, early, late))) <= 11  # plus the token itself
     assert [node["name"] for node in late[-2:]] == ["not explained by concepts", "other concepts"]
     logit = float(session.document.logits(session.document.n_read - 1)[session.state(WhyState).shown.prediction.token])
     assert sum(node["adds"] for node in late) == pytest.approx(logit, abs=1e-3)
     assert data["after"] is None
-    assert "Attention weights are held fixed here" in data["says"]
+    assert "Attention weights are held fixed" in data["says"]
     for _ in switch_part(session, {"node": late[0]["key"]}):
         pass
     after = view("why-paths")

@@ -1,4 +1,4 @@
-"""A file is offered once, under a secret address, and served until it is fetched or its session goes."""
+"""A file is offered once at a secret address, and served until it is fetched or its session ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLIENT = TestClient(Starlette(routes=[ROUTE]))
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The temporary folder: no test leaves a file in it."""
+    """The temporary folder, which must be empty after each test."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     yield tmp_path
     assert not list(tmp_path.iterdir())
@@ -35,12 +35,12 @@ def write(folder: Path, name: str = "a.bin") -> Path:
 
 
 def offered(session: Session, name: str = "a.bin") -> dict[str, str]:
-    """What the page is told."""
+    """Return what the page receives."""
     steps = offer(session, lambda folder: write(folder, name))
     next(steps)
     told = SIGNAL.draw(session.snapshot())
     assert [*steps] == []
-    assert SIGNAL.draw(session.snapshot()) is None  # a page that is loaded anew does not save it again
+    assert SIGNAL.draw(session.snapshot()) is None  # a reloaded page does not save it again
     return told
 
 

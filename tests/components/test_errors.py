@@ -60,7 +60,9 @@ def test_a_language_without_the_sentence_gets_the_english_one(monkeypatch):
 
 
 def keys(node: ast.expr, module: ModuleType) -> list[str]:
-    """The keys that an expression can be: one, one of two, those of a table, or all that an f-string fits."""
+    """Return the keys an expression can evaluate to: a constant, either branch, a table's values, or all f-string
+    matches.
+    """
     if isinstance(node, ast.IfExp):
         return keys(node.body, module) + keys(node.orelse, module)
     if isinstance(node, ast.Subscript):

@@ -1,4 +1,4 @@
-"""Wiring of events: payloads of widgets."""
+"""Event wiring: payloads of widgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures: plotly takes them, what is drawn is what was given, tokens stay data, and an update is small."""
+"""Figures: plotly accepts them, they draw what they are given, tokens stay data, and updates are small."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ X = np.linspace(-3, 3, 241)
 
 
 def shown(labels: list[str]) -> list[str]:
-    """What tick labels must be for plotly to show those tokens."""
+    """Return the tick labels with which plotly shows those tokens."""
     return [token_label(label) for label in labels]
 
 
 def causal(n: int, cached: int = 0) -> np.ndarray:
-    """Random attention weights (n, n + cached); each row sums to one over what it may see."""
+    """Return random attention weights (n, n + cached) whose rows each sum to 1 over the visible keys."""
     weights = np.tril(np.random.default_rng(n).random((n, n + cached)) + 1e-3, k=cached).astype(np.float32)
     return weights / weights.sum(axis=1, keepdims=True)
 
@@ -65,7 +65,7 @@ def activations(names: tuple[str, ...] = ("a",), at: float = 0.0) -> Figure:
     )
 
 
-# what every figure is like
+# Properties of all figures
 
 EVERY = {
     "next tokens": next_tokens(["a"], [1.0], [1.0]),
@@ -108,13 +108,13 @@ def test_every_colour_has_a_partner_on_the_dark_theme_and_no_figure_carries_a_te
 @pytest.mark.parametrize("keep", [None, 7, 6, 1])
 def test_an_axis_with_room_for_some_names_has_the_first_and_the_selected_one(keep: int | None) -> None:
     shown = names_axis(list("abcdefgh"), most=4, keep=keep)["tickvals"]
-    assert shown[0] == (1 if keep == 1 else 0)  # the two would cover each other
+    assert shown[0] == (1 if keep == 1 else 0)  # the two would overlap
     assert keep is None or keep in shown
     assert len(shown) <= 5
 
 
 def colours(node: object) -> list[str]:
-    """Every hex colour of a figure."""
+    """Return every hex colour of a figure."""
     if isinstance(node, dict):
         node = list(node.values())
     if isinstance(node, list):
@@ -133,7 +133,7 @@ def test_labels_show_whitespace_and_keep_markup_as_text() -> None:
     assert token_label("<" * 40) == "&lt;" * 13 + "…"
 
 
-# bars
+# Bars
 
 
 def test_bars_hold_the_probabilities_in_order_at_integer_places() -> None:
@@ -144,9 +144,9 @@ def test_bars_hold_the_probabilities_in_order_at_integer_places() -> None:
     np.testing.assert_allclose(strong.x, after, rtol=1e-6)
     assert list(pale.y) == list(strong.y) == list(figure.layout.yaxis.tickvals) == [0, 1, 2, 3, 4]
     texts = list(figure.layout.yaxis.ticktext)
-    assert texts[1] == "<b>&amp;amp;</b>"  # the chosen one in bold, and nothing else
+    assert texts[1] == "<b>&amp;amp;</b>"  # only the chosen one is bold
     assert [texts[0], *texts[2:]] == shown([HOSTILE[0], *HOSTILE[2:]])
-    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first on top
+    assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]  # the first one is at the top
 
 
 def test_bars_say_their_change_in_words() -> None:
@@ -196,7 +196,7 @@ def test_bars_go_both_ways_from_zero_in_two_colours_and_send_their_heads() -> No
     np.testing.assert_array_equal(sides.x, values)
     assert sides.marker.color[0] == sides.marker.color[2] != sides.marker.color[1]
     assert list(sides.customdata) == [[3, 1], None, None]
-    np.testing.assert_array_equal(ends.x, [2, 0, 0.5])  # never over the names at the left
+    np.testing.assert_array_equal(ends.x, [2, 0, 0.5])  # never on top of the names at the left
     assert ends.textposition == "middle right"
     assert list(figure.layout.yaxis.ticktext) == ["&lt;b&gt;bold&lt;/b&gt;", "<b>&amp;amp;</b>", "1"]
     low, high = figure.layout.xaxis.range
@@ -260,7 +260,7 @@ def test_a_histogram_puts_each_count_between_its_edges_on_the_curves_axis() -> N
     assert (figure.layout.margin.l, figure.layout.margin.r) == (curves.layout.margin.l, curves.layout.margin.r)
 
 
-# lines
+# Lines
 
 
 def test_curves_print_the_values_at_x_and_mark_the_flat_place() -> None:
@@ -304,7 +304,7 @@ def test_the_lines_of_several_tokens_differ_in_hue_and_dash() -> None:
     assert len({line.line.color for line in upper}) == len({line.line.dash for line in upper}) == 6
 
 
-# maps
+# Maps
 
 
 @pytest.mark.parametrize(("n", "cached"), [(1, 0), (5, 0), (64, 0), (3, 7)])

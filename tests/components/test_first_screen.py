@@ -1,4 +1,4 @@
-"""The first screen as plain HTML, and the middleware that puts it into the page."""
+"""The first screen as plain HTML, and the middleware that inserts it into the page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAGE = "<html><head></head><body class='a'><p>page</p></body></html>"
 
 @pytest.fixture
 def client() -> TestClient:
-    """A page with two addresses, and a first screen in its components."""
+    """Serve a page with two addresses and a first screen in its components."""
 
     def page(_: Request) -> HTMLResponse:
         return HTMLResponse(PAGE)

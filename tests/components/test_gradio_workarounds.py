@@ -1,4 +1,4 @@
-"""The stream of answers, in front of a stand-in for gradio that ends it after each event."""
+"""The answer stream in front of a fake Gradio that ends it after each event."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def event(kind: str, event_id: str | None = None) -> bytes:
 
 
 class Gradio:
-    """Answers the events that have joined, then ends the stream."""
+    """Answers the queued events, then ends the stream."""
 
     def __init__(self) -> None:
         self.joined: asyncio.Queue[str] = asyncio.Queue()
@@ -63,7 +63,7 @@ class Page:
         self.gradio = Gradio()
         self.app = LingeringStream(self.gradio)
         self.heard: list[Message] = []
-        self.coming: list[str] = []  # events that join when the next answer is heard
+        self.coming: list[str] = []  # events to join when the next answer arrives
         self.left = asyncio.Event()
         self.server = SimpleNamespace(stop_event=asyncio.Event())
 
@@ -137,7 +137,7 @@ def test_a_stream_stays_open_after_an_event_that_joined_during_another() -> None
             page.coming = ["3"]
             await page.join("2")
             await until(lambda: len(page.answers) == 3)
-            for _ in range(20):  # more turns than an end takes
+            for _ in range(20):  # more turns than it takes to end the stream
                 await asyncio.sleep(0)
             assert page.answers == [event("process_completed", n) for n in ("1", "2", "3")]
             assert not task.done()
@@ -162,7 +162,7 @@ def test_the_stream_of_agents_stays_open_where_no_event_comes(monkeypatch: pytes
 
     async def check() -> None:
         async with listening((b"x-gradio-user", b"mcp")) as (page, task):
-            for _ in range(20):  # more turns than an end takes
+            for _ in range(20):  # more turns than it takes to end the stream
                 await asyncio.sleep(0)
             assert not task.done()
             page.server.stop_event.set()
@@ -193,7 +193,7 @@ def test_nothing_is_kept_of_a_page_that_is_left() -> None:
 
 
 def described(middleware: list[Middleware]) -> dict[int, Any]:
-    """What gradio keeps of the components for one visitor who called an event."""
+    """Return the components that Gradio stores for a visitor who has called one event."""
     with gr.Blocks() as page:
         gr.Textbox()
         gr.api(lambda: None, api_name="call")

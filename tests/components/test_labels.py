@@ -19,7 +19,7 @@ from components.labels import (
 )
 from gpt import get_model
 
-# Format characters that have a glyph: Arabic and Syriac signs under numbers, and their like.
+# Format characters that have a glyph, such as Arabic and Syriac number signs.
 PREPENDED = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
 
 
@@ -91,7 +91,7 @@ def test_no_character_is_drawn_as_nothing() -> None:
             assert all(unicodedata.category(each)[0] in "LNPS" for each in shown), repr(character)
 
 
-def test_what_can_be_seen_is_left_as_it_is() -> None:
+def test_visible_characters_are_unchanged() -> None:
     for character in map(chr, range(sys.maxunicode + 1)):
         if unicodedata.category(character)[0] in "LNPS" and unicodedata.decomposition(character)[:8] != "<compat>":
             assert visible(character).strip("\u2068\u2069") == character or unicodedata.name(character).endswith(
@@ -113,7 +113,7 @@ def test_a_text_is_cut_between_two_marks() -> None:
     assert shortened("\U000e0100a", 5) == "[U+E0100]…"
 
 
-def test_right_to_left_letters_do_not_reorder_what_is_beside_them() -> None:
+def test_right_to_left_letters_do_not_reorder_their_neighbours() -> None:
     first, second = visible(" שלום"), visible("سلام")
     for shown in (first, second):
         assert [unicodedata.bidirectional(shown[i]) for i in (0, -1)] == ["FSI", "PDI"]

@@ -1,4 +1,4 @@
-"""The endpoints as tools of an MCP server, through the official client."""
+"""The endpoints as tools of an MCP server, called by the official client."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ DOG = "The dog ran to the"
 def url() -> Iterator[str]:
     with gr.Blocks() as page:
         register_endpoints(page, DEFAULT_MODEL)
-        gr.Button().click(print, **NO_PROGRESS)  # as every event of the page
+        gr.Button().click(print, **NO_PROGRESS)  # like every event of the page
     options = {"app_kwargs": launch_options()["app_kwargs"], "ssr_mode": False}
     page.launch(prevent_thread_lock=True, quiet=True, mcp_server=True, **options)
     yield f"{page.local_url}gradio_api/mcp/"
-    page.server.force_exit = True  # without waiting for the stream of the server's own client
+    page.server.force_exit = True  # do not wait for the stream of the server's own client
     page.close(verbose=False)
 
 
@@ -161,5 +161,5 @@ def test_the_documentation_shows_the_address_and_a_call_with_its_result(url: str
 
 
 def rounded(text: str) -> str:
-    """The text with three digits of each number: the others depend on the processor."""
+    """Round every number to three digits; the rest depends on the processor."""
     return re.sub(r"\d+\.[\de-]+", lambda number: f"{float(number[0]):.3g}", text)

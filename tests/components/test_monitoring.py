@@ -1,4 +1,4 @@
-"""What a page says of itself to machines."""
+"""Metrics, health and logs of a page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLIENT = TestClient(Starlette(routes=monitoring.ROUTES))
 
 
 def value(name: str) -> float:
-    """A metric of the page, by its name with its labels."""
+    """Return a metric of the page by its name and labels."""
     found = re.search(rf"^{re.escape(name)} (\S+)$", CLIENT.get("/metrics").text, flags=re.MULTILINE)
     assert found, name
     return float(found[1])

@@ -25,7 +25,7 @@ def document():
 
 
 @pytest.mark.parametrize("rank", [0, 3, 700])
-def test_what_was_taken_has_a_bar_however_unlikely_it_was(document, rank):
+def test_a_chosen_token_has_a_bar_however_unlikely(document, rank):
     raw, _ = shares(4096, 0, 1)
     raw = np.sort(raw)[::-1].copy()
     taken = document.ids[2]

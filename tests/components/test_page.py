@@ -1,4 +1,4 @@
-"""The page as a whole: what strangers may read of it, and what it is built with."""
+"""The whole page: what it exposes to strangers, and how it is built."""
 
 import json
 
@@ -34,7 +34,7 @@ def test_only_paths_are_shortened():
 
 
 def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monkeypatch):
-    """So an arriving page sets none of them over what a person has typed already."""
+    """Otherwise a page that arrives late would overwrite what the visitor has typed."""
     built = []
     monkeypatch.setattr(Renderer, "build", lambda renderer, session: built.extend((renderer, session)))
     build_app()
@@ -48,7 +48,7 @@ def test_every_component_is_built_as_its_control_draws_it_for_a_new_visitor(monk
             if name == "choices":
                 value = [each if isinstance(each, tuple | list) else (str(each), each) for each in value]
                 assert [*map(tuple, config[name])] == [*map(tuple, value)], control.component.elem_id
-            elif name not in ("selected", "at"):  # tabs begin with the first
+            elif name not in ("selected", "at"):  # tabs start with the first one
                 found = "" if config[name] is None and value == "" else config[name]
                 assert found == value, (control.component.elem_id, name)
 

@@ -1,4 +1,4 @@
-"""The colours: equal steps look equal, an order is told by lightness alone, text can be read, both themes."""
+"""The colours: equal steps look equal, lightness alone conveys order, and text is readable in both themes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAPS = {"sequential": palette.SEQUENTIAL, "diverging": palette.DIVERGING}
 
 
 def linear(colour: str) -> np.ndarray:
-    """sRGB hex to linear light (IEC 61966-2-1)."""
+    """Convert sRGB hex to linear light (IEC 61966-2-1)."""
     values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
 
@@ -24,13 +24,13 @@ def luminance(colour: str) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG 2.2's contrast ratio."""
+    """Return WCAG 2.2's contrast ratio."""
     dark, light = sorted([luminance(one), luminance(other)])
     return (light + 0.05) / (dark + 0.05)
 
 
 def cielab(colour: str) -> np.ndarray:
-    """CIE 1976 L*a*b*, D65: another space than the one the maps were drawn in."""
+    """Convert to CIE 1976 L*a*b* (D65), a different space from the one in which the maps were designed."""
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     x, y, z = np.cbrt(to_xyz @ linear(colour) / [0.9505, 1.0, 1.089])
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
@@ -55,7 +55,7 @@ def test_the_diverging_map_is_as_strong_on_both_sides(theme: str) -> None:
 @pytest.mark.parametrize("theme", THEMES)
 def test_text_can_be_read_on_the_page_on_cards_and_on_the_tints_of_tokens(theme: str) -> None:
     colour = {name: getattr(pair, theme) for name, pair in palette.PALETTE.items()}
-    tints = [getattr(pair, theme) for pair in palette.SEQUENTIAL[:4]]  # tokens.css goes no further
+    tints = [getattr(pair, theme) for pair in palette.SEQUENTIAL[:4]]  # tokens.css uses only these
     for name, grounds in {
         "text": [colour["surface"], colour["card"], colour["raised"], *tints],
         "muted": [colour["surface"], colour["card"], colour["raised"]],

@@ -1,4 +1,4 @@
-"""What the page says of a reduced precision."""
+"""The page's notice about reduced precision."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def test_numbers_that_are_not_exact_say_by_how_much(reduced, monkeypatch):
     build = Renderer.build
     monkeypatch.setattr(Renderer, "build", lambda self, session: frames.append(build(self, session)) or frames[0])
     build_app()
-    assert f"{error.kl:.2g} bits" in frames[0]  # the page opens with it
+    assert f"{error.kl:.2g} bits" in frames[0]  # part of the initial page
 
 
 def test_what_cannot_be_measured_is_said(reduced, monkeypatch):

@@ -1,4 +1,4 @@
-"""One frame holds what changed since the last one, and the browser's store puts it together again."""
+"""A frame contains what changed since the last one, and the browser's store reassembles it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_each_frame_names_the_one_that_it_builds_on_and_after_a_missed_one_all_i
     assert whole["views"] == {"a": {"text": "x", "fixed": 1}}
 
 
-def test_a_page_that_loads_anew_gets_what_differs_from_what_it_was_built_with(session: Session) -> None:
+def test_a_reloaded_page_gets_the_differences_from_its_initial_state(session: Session) -> None:
     renderer = Renderer()
     renderer.add("", [View("a", lambda s: s.query, lambda s: {"text": s.query, "fixed": 1})])
     built = json.loads(renderer.build(session))
@@ -108,7 +108,7 @@ def test_the_tab_that_was_clicked_last_is_open_in_whatever_order_the_clicks_arri
     open_tab("inside", session, "20.5")
     open_tab("why", session, "10.5")
     open_tab("change", session, "soon")
-    open_tab("playground", session, "20.5")  # gradio selects a tab of itself too: that is no click
+    open_tab("playground", session, "20.5")  # Gradio also selects a tab by itself, without a click
     assert session.tab == "inside"
     open_tab("why", session, "30")
     assert session.tab == "why"
@@ -116,7 +116,7 @@ def test_the_tab_that_was_clicked_last_is_open_in_whatever_order_the_clicks_arri
 
 def test_a_tab_with_inner_tabs_opens_the_one_that_was_open_last(session: Session) -> None:
     opened = []
-    session.tab = "loss"  # by a link
+    session.tab = "loss"  # through a link
     for clicked, tab in enumerate(("lab", "inside", "lab", "shapes", "learn", "lab", "challenges", "learn"), start=1):
         open_tab(tab, session, str(clicked))
         opened.append(session.tab)
@@ -149,7 +149,7 @@ def test_a_control_is_set_when_its_inputs_change_but_never_while_it_is_edited(se
     assert frame(renderer, session)["controls"] == {"playground": {"0": {"value": "x"}}}
     session.query, session.selection = "y", Selection(layer=2)
     assert json.loads(renderer.frame(session, edited=[box]))["controls"] == {"playground": {"1": {"value": 2}}}
-    assert renderer.frame(session) is None  # what was edited is known
+    assert renderer.frame(session) is None  # the edits are already known
 
 
 def test_after_a_missed_frame_only_the_controls_of_missed_frames_are_set(session: Session) -> None:
@@ -165,7 +165,7 @@ def test_after_a_missed_frame_only_the_controls_of_missed_frames_are_set(session
     miss_frame(session, {"seen": seen})
     answer = frame(renderer, session)
     assert answer["controls"] == {"playground": {"1": {"value": 2}}}
-    miss_frame(session, {"seen": seen})  # before that answer came
+    miss_frame(session, {"seen": seen})  # sent before that answer arrived
     again = frame(renderer, session)
     assert again["set_in"] == answer["set_in"] == {"playground": {"1": {"value": seen + 1}}}
     session.selection = Selection(layer=3)
@@ -177,7 +177,7 @@ def test_after_a_missed_frame_only_the_controls_of_missed_frames_are_set(session
     miss_frame(session, {"seen": seen})
     assert frame(renderer, session)["controls"] == {
         "playground": {"1": {"value": 2}}
-    }  # the browser has what was edited
+    }  # the browser already has the edits
     for strange in ({}, {"seen": "1"}, {"seen": 10**9}):
         miss_frame(session, strange)
         assert list(frame(renderer, session)["controls"]["playground"]) == ["1"]
@@ -193,7 +193,7 @@ def test_choices_travel_as_pairs_and_a_closed_tab_sets_nothing(session: Session)
     assert frame(renderer, session)["controls"] == {"why": {"0": {"choices": [["3", 3], ["four", 4]]}}}
 
 
-def test_an_open_tab_asks_for_what_it_lacks_once_for_each_thing(session: Session) -> None:
+def test_an_open_tab_requests_each_missing_analysis_once(session: Session) -> None:
     renderer, done = Renderer(), []
 
     def run(opened: Session):
@@ -218,8 +218,8 @@ def test_an_analysis_that_cannot_find_what_is_wanted_ends(session: Session) -> N
     assert list(analyse(renderer, session)) == [None]
 
 
-def test_a_frame_is_drawn_of_one_moment(session: Session) -> None:
-    """What `once` computes is shared by the views of a frame, and computed again for the next one."""
+def test_a_frame_shows_one_moment(session: Session) -> None:
+    """Views of one frame share what `once` computes; the next frame computes it again."""
     calls: list[int] = []
 
     def shared(s: Any) -> int:

@@ -1,4 +1,4 @@
-"""What is refused before gradio reads it."""
+"""Requests refused before Gradio reads them."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_an_event_of_the_page_with_other_values_is_refused(
 
 
 @pytest.mark.parametrize("fn_index", [2, True, -1, {}])
-def test_what_runs_in_the_browser_only_is_no_event(url: str, fn_index: object) -> None:
+def test_browser_only_functions_are_not_events(url: str, fn_index: object) -> None:
     assert join(url, [], fn_index).status_code == 404
 
 
@@ -228,7 +228,7 @@ def test_the_oldest_uploads_make_room(tmp_path: Path) -> None:
     [("127.0.0.2", "1.2.3.4", "127.0.0.2"), ("127.0.0.1", "6.6.6.6, 1.2.3.4", "1.2.3.4")],
     ids=["a visitor's claim", "what a proxy on this machine adds"],
 )
-def test_only_a_trusted_proxy_says_where_a_visitor_is(address: str, claimed: str, host: str) -> None:
+def test_only_a_trusted_proxy_sets_the_visitor_address(address: str, claimed: str, host: str) -> None:
     route = Route("/who", lambda request: PlainTextResponse(request.client.host))
     with gr.Blocks() as page:
         _, url, _ = page.launch(

@@ -25,7 +25,7 @@ def test_plotly_is_served_packed_for_good_and_by_an_address_that_shows_no_path()
     assert f'"plotly": "{static.PLOTLY_URL}"' in static.HEAD
 
 
-def test_all_modules_are_in_the_bundles_once_each_after_what_it_imports() -> None:
+def test_every_module_is_bundled_once_after_its_imports() -> None:
     text = "".join(static.bundles().values())
     names = re.findall(r'^modules\["(.*)"\] = ', text, re.MULTILINE)
     found = {path.relative_to(COMPONENTS).as_posix() for path in COMPONENTS.rglob("*.js")}
@@ -36,8 +36,10 @@ def test_all_modules_are_in_the_bundles_once_each_after_what_it_imports() -> Non
     assert not re.search(r"^(export|import) (?!const modules|\{ modules \}|\"./more.js\")", text, re.MULTILINE)
 
 
-def test_no_rule_asks_what_the_whole_page_holds():
-    """A browser would look through the page at each change: choosing a token in Why? took two seconds and not 0.2."""
+def test_no_rule_searches_the_whole_page():
+    """Such rules make a browser search the whole page on each change: choosing a token in Why? took 2 s instead of 0.2
+    s.
+    """
     whole = re.compile(r"(?:body|html|:root)[^\s,{]*:has\(")
     rules = {path.name: whole.findall(path.read_text(encoding="utf-8")) for path in COMPONENTS.rglob("*.css")}
     assert len(rules) > 10

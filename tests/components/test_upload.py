@@ -1,4 +1,4 @@
-"""What is said of a checkpoint that was opened."""
+"""Sentences about an opened checkpoint."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def test_what_cannot_be_inferred_is_a_question_mark_to_replace(tmp_path: Path) -
     session, path = Session(None), tmp_path / "mine.pt"
     state = NumberedGPT().state_dict()
     torch.save({name.replace("kqv", "mixing"): value for name, value in state.items()}, path)
-    for _ in range(2):  # opening it again confirms nothing
-        with pytest.raises(PageError, match=r"unclear role: nothing looks like h\.\{n\}\.attn\.q"):
+    for _ in range(2):  # opening it again does not confirm anything
+        with pytest.raises(PageError, match=r"of them is unclear: nothing looks like h\.\{n\}\.attn\.q"):
             list(open_upload(session, [str(path)], 3, None))
     rows = names_table(session.snapshot())["rows"]
     assert ["token embedding", "wte", "token_emb"] in rows

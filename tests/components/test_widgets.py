@@ -1,4 +1,4 @@
-"""What the widgets are sent: values that only grow, carry any text, and never look like markup."""
+"""Widget data: it only grows, carries any text, and is never mistaken for markup."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Pieces:
     ("pieces", "shown"),
     [
         ((b"a", b" b"), [("a", ""), (" b", "")]),
-        ((b" \xe5", b"\xb0", b"\x8f"), [(" ", r"\xe5"), ("", r"\xb0"), ("小", "")]),  # as GPT-2 spells " 小"
+        ((b" \xe5", b"\xb0", b"\x8f"), [(" ", r"\xe5"), ("", r"\xb0"), ("小", "")]),  # how GPT-2 encodes " 小"
         ((b" \xf0\x9f", b"\x90", b"\xb6 \xe5"), [(" ", r"\xf0\x9f"), ("", r"\x90"), ("🐶 ", r"\xe5")]),
         ((b"\xe5", b"x"), [("", r"\xe5"), ("x", "")]),
         ((b"\xb0", b"\xc3\xa9"), [("", r"\xb0"), ("é", "")]),

@@ -1,4 +1,4 @@
-"""nginx and HAProxy with the configurations of the folder deploy, in front of two ports of this computer."""
+"""nginx and HAProxy with the configurations in deploy/, in front of two local ports."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NAMES = ("nginx", "haproxy")
-CONFIGURED_PORTS = (7861, 7862, 8080)  # of the first and the second process, and of the balancer
-# Around a file of conf.d; the folders are for an nginx that is not started as a service.
+CONFIGURED_PORTS = (7861, 7862, 8080)  # the first and second process, and the balancer
+# Wraps a file of conf.d. The paths allow nginx to run without being started as a service.
 NGINX = """
 daemon off;
 pid {folder}/nginx.pid;
@@ -35,7 +35,7 @@ http {{
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports on which nobody listens."""
+    """Return n unused ports."""
     with ExitStack() as open_sockets:
         sockets = [open_sockets.enter_context(socket.socket()) for _ in range(n)]
         for each in sockets:
@@ -45,7 +45,9 @@ def free_ports(n: int) -> list[int]:
 
 @contextmanager
 def balancer(name: str, backends: list[int], folder: Path) -> Iterator[str]:
-    """The address of a balancer in front of two ports; a skip, in CI a failure, where its program is missing."""
+    """Run a balancer in front of two ports and return its address. If its program is missing, skip the test; in CI,
+    fail.
+    """
     program = shutil.which(name) or shutil.which(f"/usr/sbin/{name}")
     if program is None:
         missing = pytest.fail if os.environ.get("CI") else pytest.skip
@@ -55,7 +57,7 @@ def balancer(name: str, backends: list[int], folder: Path) -> Iterator[str]:
     with (folder / f"{name}.log").open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             url = f"http://127.0.0.1:{ports[-1]}"
-            with httpx.Client(transport=httpx.HTTPTransport(retries=7)) as client:  # it waits until somebody listens
+            with httpx.Client(transport=httpx.HTTPTransport(retries=7)) as client:  # retries until the server listens
                 client.head(url, timeout=60)
             yield url
         finally:
@@ -65,7 +67,7 @@ def balancer(name: str, backends: list[int], folder: Path) -> Iterator[str]:
 def _nginx(ports: list[int], folder: Path) -> list[str]:
     site, main = folder / "site.conf", folder / "nginx.conf"
     site.write_text(_with_ports("nginx.conf", ports))
-    user = "user root;" if os.geteuid() == 0 else ""  # the folder is its owner's
+    user = "user root;" if os.geteuid() == 0 else ""  # the folder is readable only by its owner
     main.write_text(user + NGINX.format(folder=folder, site=site))
     return ["-p", str(folder), "-c", str(main), "-e", "stderr"]
 
@@ -77,7 +79,7 @@ def _haproxy(ports: list[int], folder: Path) -> list[str]:
 
 
 def _with_ports(name: str, ports: list[int]) -> str:
-    """A file of the folder deploy with these ports instead of CONFIGURED_PORTS."""
+    """Return the contents of a file in deploy/ with other ports in place of CONFIGURED_PORTS."""
     text = (DEPLOY / name).read_text(encoding="utf-8")
     for configured, used in zip(CONFIGURED_PORTS, ports, strict=True):
         text, n = re.subn(rf"(?<=[ :]){configured}\b", str(used), text)

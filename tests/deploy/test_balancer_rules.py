@@ -1,4 +1,4 @@
-"""What nginx and HAProxy do with requests, in front of two servers that answer with what they were sent."""
+"""Handling of requests by nginx and HAProxy, in front of two servers that echo what they receive."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pytest
 from tests.deploy.balancers import NAMES, balancer
 
 pytestmark = pytest.mark.balancer
-N_VISITORS = 16  # all of them on one of two servers by chance: once in 30,000 runs
+N_VISITORS = 16  # with this many, the chance that one server gets all of them is 1 in 30,000
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with the request's headers and the server's port; `/slow` waits in the middle of its answer."""
+    """Answers with the request's headers and the server's port. `/slow` pauses in the middle of its answer."""
 
     protocol_version = "HTTP/1.1"
 
@@ -60,12 +60,12 @@ class EchoServer(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def close(self) -> None:
-        """Stop, and close open connections as the end of a process does."""
+        """Stop and close open connections, like the end of a process."""
         self.go_on.set()
         self.shutdown()
         self.server_close()
         for connection in self.connections:
-            with suppress(OSError):  # it is closed
+            with suppress(OSError):  # already closed
                 connection.shutdown(socket.SHUT_RDWR)
 
     def process_request(self, request: socket.socket, client_address: object) -> None:
@@ -73,7 +73,7 @@ class EchoServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A connection that was closed; the balancer says what it makes of it."""
+        """Ignore closed connections, which are the balancer's to handle."""
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def url(request: pytest.FixtureRequest, servers: list[EchoServer], tmp_path: Pat
 
 
 def port(client: httpx.Client, path: str, **options: object) -> int:
-    """Which server answers a request."""
+    """Return the port of the server that answers a request."""
     answer = client.request(options.pop("method", "GET"), path, **options)
     assert answer.status_code == 200
     return int(answer.json()["port"])
@@ -136,7 +136,7 @@ def test_visitors_can_claim_neither_another_address_nor_another_host(url):
 def test_events_are_passed_on_as_they_come(url, servers):
     with httpx.stream("GET", f"{url}/gradio_api/queue/data/slow", timeout=60) as stream:
         parts = stream.iter_raw()
-        assert next(parts) == b"first\n\n"  # the server waits until this has come
+        assert next(parts) == b"first\n\n"  # the server waits until this has arrived
         for server in servers:
             server.go_on.set()
         assert b"".join(parts) == b"last\n\n"

@@ -1,7 +1,7 @@
-"""The manifests of deploy/kubernetes against the schemas of Kubernetes, and what they promise.
+"""The manifests of deploy/kubernetes, checked against the schemas of Kubernetes and against what they promise.
 
-The package kubernetes-validate has no schema of KubeRay's RayCluster: its own fields are checked against RAY_CLUSTER,
-its pods against the schema of Kubernetes.
+The package kubernetes-validate has no schema for KubeRay's RayCluster. Its own fields are checked against RAY_CLUSTER
+and its pods against the schema of Kubernetes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ IDS = [f"{each['kind']}-{each['metadata']['name']}" for each in OBJECTS]
 
 
 def fields(required: str = "", **properties: Any) -> dict[str, Any]:
-    """The schema of an object with these fields and no others."""
+    """Return the schema of an object with exactly these fields."""
     return {"type": "object", "properties": properties, "required": required.split(), "additionalProperties": False}
 
 
-# The fields in use, after the API reference of KubeRay's group ray.io/v1.
+# The fields in use, taken from the API reference of KubeRay's group ray.io/v1.
 COUNT, ANY = {"type": "integer", "minimum": 0}, {"type": "object"}
 START_PARAMS = {"type": "object", "additionalProperties": {"type": "string"}}
 WORKERS = fields(
@@ -63,7 +63,7 @@ def named(kind: str, name: str) -> dict[str, Any]:
 
 
 def templates() -> list[dict[str, Any]]:
-    """The templates of all pods."""
+    """Return the templates of all pods."""
     spec = named("RayCluster", "glassbox-models")["spec"]
     return [
         named("Deployment", "glassbox-web")["spec"]["template"],
@@ -73,7 +73,7 @@ def templates() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def validate() -> Callable[[dict[str, Any]], object]:
-    """`validate(manifest)` raises an error unless a manifest follows the newest schema, without further fields."""
+    """`validate(manifest)` raises an error unless a manifest follows the newest schema without any other fields."""
     if find_spec("kubernetes_validate") is None:
         missing = pytest.fail if os.environ.get("CI") else pytest.skip
         missing("kubernetes-validate is not installed")
@@ -144,7 +144,7 @@ def test_names_of_one_object_in_another_are_right():
     cluster = named("RayCluster", "glassbox-models")
     [head] = cluster["spec"]["headGroupSpec"]["template"]["spec"]["containers"]
     client = next(port["containerPort"] for port in head["ports"] if port["name"] == "client")
-    address = f"ray://{cluster['metadata']['name']}-head-svc:{client}"  # the operator names the service so
+    address = f"ray://{cluster['metadata']['name']}-head-svc:{client}"  # the operator's name for the service
     assert container["args"][-2:] == ["--cluster", address]
     policy = named("NetworkPolicy", "glassbox-models")["spec"]
     assert policy["podSelector"] == {"matchLabels": {"ray.io/cluster": cluster["metadata"]["name"]}}

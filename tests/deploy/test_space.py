@@ -1,4 +1,4 @@
-"""`python deploy/space.py` with a server in the place of the hub."""
+"""`python deploy/space.py` with a local server in place of the hub."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ pytestmark = pytest.mark.thorough
 ROOT = Path(__file__).parents[2]
 SPACE, TOKEN = "someone/gpt", "hf_of_someone"
 EXPECTED = ("app.py", "gpt/*", "components/*", "requirements.txt", "README.md", "LICENSE")
-MAX_FILE_BYTES = 10_000_000  # of the hub, for files in git
+MAX_FILE_BYTES = 10_000_000  # the hub's limit for files in git
 
 
 class Hub(ThreadingHTTPServer):
-    """A hub with one user. files: those of the Space, None before it is created."""
+    """A hub with one user. `files` are those of the Space; None before it is created."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.files: dict[str, bytes] | None = None
-        self.settings: list[tuple[str, Any]] = []  # what was set, in order
+        self.settings: list[tuple[str, Any]] = []  # settings in the order they were made
         self.may_write = True
         self.url = f"http://127.0.0.1:{self.server_port}"
 
@@ -104,7 +104,8 @@ class Handler(BaseHTTPRequestHandler):
         is_new = hub.files is None
         if is_new:
             hub.files = {".gitattributes": b""}
-            is_private = asked.get("private") or asked.get("visibility") == "private"  # by the hub's version
+            # The name depends on the hub's version.
+            is_private = asked.get("private") or asked.get("visibility") == "private"
             hub.settings.append(("private", bool(is_private)))
         self.reply({"url": f"{hub.url}/spaces/{SPACE}"}, 200 if is_new else 409)
 
@@ -152,7 +153,7 @@ def deploy(hub: Hub, tmp_path: Path) -> Callable[..., subprocess.CompletedProces
 
 
 def tracked_files() -> set[str]:
-    """The files of the app that are in git."""
+    """Return the app's files that are tracked by git."""
     git = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
     listed = subprocess.run(git, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return {name for name in listed.split("\0") if any(fnmatch(name, pattern) for pattern in EXPECTED)}
@@ -161,7 +162,7 @@ def tracked_files() -> set[str]:
 def test_the_commit_has_the_app_and_nothing_else(hub, deploy):
     done = deploy()
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == f"Deployed to {hub.url}/spaces/{SPACE}. The Space builds now.\n"
+    assert done.stdout == f"Deployed to {hub.url}/spaces/{SPACE}. The Space is now building.\n"
     assert {*hub.files} == {".gitattributes", *tracked_files()}
     assert all(content == (ROOT / name).read_bytes() for name, content in hub.files.items() if name != ".gitattributes")
     assert max(map(len, hub.files.values())) < MAX_FILE_BYTES

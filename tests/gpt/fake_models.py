@@ -1,4 +1,4 @@
-"""Models for tests of generation: a tiny random one, and fake ones with known logits."""
+"""Models for tests of generation: a tiny random one, and fakes with known logits."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ N_VOCAB, EOT = 260, 259
 
 @lru_cache
 def tiny_tokenizer() -> Tokenizer:
-    """Bytes, three merges, and end-of-text as 259: enough for characters of several tokens."""
+    """Return a vocabulary of bytes, three merges, and end-of-text as 259. Some characters take several tokens."""
     ranks = {bytes([byte]): byte for byte in range(256)} | {b"th": 256, b"the": 257, b" a": 258}
     special = {END_OF_TEXT: EOT}
     return Tokenizer(tiktoken.Encoding("tiny", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))
 
 
 def tiny_model(block_size: int = 24, n_layer: int = 2, seed: int = 3) -> LoadedModel:
-    """A real model with random weights."""
+    """Return a real model with random weights."""
     torch.manual_seed(seed)
     model = GPT(GPTConfig(vocab_size=N_VOCAB, block_size=block_size, n_layer=n_layer, n_head=2, n_embd=16)).eval()
     return LoadedModel("tiny", model, tiny_tokenizer(), torch.device("cpu"), "fp32")
 
 
 def family_model(name: str, block_size: int = 24) -> LoadedModel:
-    """A model of a family, with random weights and this vocabulary."""
+    """Return a random model of a family, with this vocabulary."""
     config = replace(FAMILIES[name], vocab_size=N_VOCAB, block_size=block_size)
     model = randomized(GPT(config, generator=torch.Generator().manual_seed(3)))
     return LoadedModel(name, model, tiny_tokenizer(), torch.device("cpu"), "fp32")
 
 
 class CountsPasses(GPT):
-    """The final-norm state of a position is its index; `calls`: the number of tokens of each pass."""
+    """A model whose final-norm state at a position is its index. `calls` lists the number of tokens of each pass."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
@@ -60,7 +60,7 @@ class CountsPasses(GPT):
 
 
 class KnowsLastToken(GPT):
-    """The final-norm state of a position is the id of its token."""
+    """A model whose final-norm state at a position is the id of its token."""
 
     def hidden_states(self, idx: Tensor, *, cache: Any, **_: object) -> Tensor:
         cache.advance(idx.shape[1])
@@ -79,7 +79,7 @@ class TableHead(torch.nn.Module):
 
 
 def fake_model(rows: Tensor) -> LoadedModel:
-    """A model that gives position n the logits rows[n]; rows: (block_size, N_VOCAB)."""
+    """Return a model with logits rows[n] at position n; `rows` is (block_size, N_VOCAB)."""
     config = GPTConfig(vocab_size=N_VOCAB, block_size=len(rows), n_layer=1, n_head=1, n_embd=4)
     model = CountsPasses(config).eval()
     model.lm_head = TableHead(rows)
@@ -87,7 +87,7 @@ def fake_model(rows: Tensor) -> LoadedModel:
 
 
 def bigram_model(chances: Mapping[int, Mapping[int, float]], block_size: int = 24) -> LoadedModel:
-    """A model for which chances[a][b] is the probability that b follows a, independent of earlier tokens."""
+    """Return a model in which b follows a with probability chances[a][b], whatever came before."""
     rows = torch.zeros(N_VOCAB, N_VOCAB)
     for token_id, row in chances.items():
         rows[token_id, list(row)] = torch.tensor(list(row.values()))
@@ -97,7 +97,7 @@ def bigram_model(chances: Mapping[int, Mapping[int, float]], block_size: int = 2
 
 
 def forced_model(script: Sequence[int], block_size: int = 24) -> LoadedModel:
-    """A model whose most likely token after position n is script[n]."""
+    """Return a model whose most likely token after position n is script[n]."""
     rows = torch.zeros(block_size, N_VOCAB)
     for position, token_id in enumerate(script[:block_size]):
         rows[position, token_id] = 9.0

@@ -1,4 +1,4 @@
-"""Tiny configurations, one for each family of models, and one with everything that LayerNorm allows."""
+"""Tiny configurations: one for each family, and one with every LayerNorm option."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FAMILIES: dict[str, GPTConfig] = {
         activation="gelu_tanh",
         head_dim=10,
         attn_scale=0.5,
-        attn_softcap=0.8,  # small enough for random models to reach it
+        attn_softcap=0.8,  # small enough that random models reach it
         logit_softcap=2.0,
         post_norm=True,
         embedding_scale=24**0.5,

@@ -14,7 +14,7 @@ import torch
 
 from gpt.background import NICENESS, Cancelled, Progress, lower_priority, run_with_progress
 
-TIMEOUT = 60  # seconds until a test gives up
+TIMEOUT = 60  # seconds before a test gives up
 
 
 def pair(done: int, total: int) -> tuple[int, int]:
@@ -22,7 +22,7 @@ def pair(done: int, total: int) -> tuple[int, int]:
 
 
 def finish(generator: Generator[Any, None, Any]) -> tuple[list[Any], Any]:
-    """The remaining items of a generator, and its return value."""
+    """Return the remaining items of a generator and its return value."""
     yielded = []
     while True:
         try:

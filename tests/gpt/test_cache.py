@@ -17,7 +17,7 @@ EXACT = {"atol": 1e-5, "rtol": 0}
 
 
 def in_chunks(model, idx, lengths, *, mask=None, traced=False, cache=None):
-    """The logits of a text that is read in chunks with a cache."""
+    """Return the logits of a text read in chunks with a cache."""
     cache = KVCache(model.config, batch_size=len(idx)) if cache is None else cache
     parts = []
     for length in lengths:
@@ -78,7 +78,7 @@ def test_a_copied_cache_is_independent(model):
     cache, twin = (KVCache(model.config, keep_queries=True) for _ in range(2))
     in_chunks(model, idx[:, :7], [7], cache=cache)
     twin.copy_(cache)
-    model(idx[:, 7:] * 0, cache=cache)  # another continuation of the first text
+    model(idx[:, 7:] * 0, cache=cache)  # a different continuation of the first text
     assert_close(model(idx[:, 7:], cache=twin), model(idx)[:, 7:], **EXACT)
     assert_close(twin.attn_weights(0)[:, :, :7, :7], cache.attn_weights(0)[:, :, :7, :7], atol=0, rtol=0)
 

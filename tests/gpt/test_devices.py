@@ -1,7 +1,7 @@
-"""Tensors are made on the device of the model, or explicitly on the CPU. No GPU is needed to show it.
+"""Tensors are created on the model's device, or explicitly on the CPU. This test needs no GPU.
 
-Under `torch.device("meta")` a tensor that is made without naming a device has no data: mixing it with the model's
-tensors or reading it raises an error, as it would for a model on a GPU.
+Under `torch.device("meta")`, a tensor created without naming a device has no data. Reading it or mixing it with the
+model's tensors raises an error, as it would with a model on a GPU.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An edit equals a change of the weights, for one pass, and leaves the model unchanged."""
+"""An edit is equivalent to changed weights for one pass, and leaves the model unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXACT = {"atol": 1e-5, "rtol": 0}
 
 
 def columns(model: GPT, head: int) -> slice:
-    """Of a head in the input of c_proj."""
+    """Return the columns of a head in the input of c_proj."""
     size = model.config.head_size
     return slice(head * size, head * size + size)
 
@@ -30,7 +30,7 @@ def idx() -> torch.Tensor:
 
 
 def changed(model: GPT, change) -> GPT:
-    """A copy with weights changed by `change`."""
+    """Return a copy with weights changed by `change`."""
     copy = deepcopy(model)
     with torch.no_grad():
         change(copy)
@@ -252,7 +252,7 @@ def test_keys_and_values_of_another_type_are_refused(edits: dict[str, object], s
 
 
 def hooks_of(model: GPT, function, position: int | None = None) -> list[Hook]:
-    """A hook on every activation that the model has, in layer 1 or outside the layers."""
+    """Return a hook on every activation of layer 1 and outside the layers."""
     lacking = {"mlp_up": not model.config.gated, "position_embedding": model.wpe is None}
     places = [(name, 1) for name in HOOKABLE] + [(name, None) for name in HOOKABLE_OUTSIDE]
     return [Hook(name, layer, function, position) for name, layer in places if not lacking.get(name, False)]
@@ -300,7 +300,7 @@ def test_a_hook_of_a_position_gets_that_row_alone(model, idx):
         shapes[hook.name] = given[0].shape
         model(idx[:, :5], edits=Edits(hooks=(changed,)), cache=cache)
         model(idx[:, 6:], edits=Edits(hooks=(changed,)), cache=KVCache(model.config, batch_size=2))
-        assert len(given) == 2  # the second pass has positions 0 to 4, the third 0 to 5
+        assert len(given) == 2  # the second pass reads positions 0 to 4, the third 0 to 5
     assert shapes["attn_weights"] == (2, 4, 12)
     assert shapes["attn_k"] == (2, model.config.kv_heads, model.config.head_size)
     assert shapes["resid_mid"] == (2, 24)

@@ -1,4 +1,4 @@
-"""Public functions take a model in any form, and a text or token ids."""
+"""Public functions accept a model in any form, and a text or token ids."""
 
 from __future__ import annotations
 

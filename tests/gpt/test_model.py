@@ -1,4 +1,4 @@
-"""The laws of the model; parity with transformers is in tests/parity."""
+"""Behaviour of the model. Parity with transformers is in tests/parity."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_dropout_applies_in_training_mode_only():
 
 
 def test_the_head_is_applied_in_one_place_which_caps_the_logits():
-    """`GPT.logits` alone applies the head; the shortest code of the lessons has no caps."""
+    """Only `GPT.logits` applies the head; the shortest code of the lessons has no caps."""
     sources = [path for name in ("gpt", "components") for path in (ROOT / name).rglob("*.py")]
     callers = {path.relative_to(ROOT).as_posix() for path in sources if "lm_head(" in path.read_text(encoding="utf-8")}
     lessons = {f"gpt/experiments/minimal/{name}.py" for name in ("model", "skeleton")}

@@ -1,4 +1,4 @@
-"""The parts of the model, each by itself."""
+"""The parts of the model, one by one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_gelu_equals_its_formula(approximate):
 
 def test_gelu_is_x_times_the_normal_distribution_function():
     x = [-3.0, -1.0, -0.75, 0.0, 0.5, 2.0]
-    below = [0.0013498980, 0.1586552539, 0.2266273524, 0.5, 0.6914624613, 0.9772498681]  # a table of Phi
+    below = [0.0013498980, 0.1586552539, 0.2266273524, 0.5, 0.6914624613, 0.9772498681]  # from a table of Phi
     expected = torch.tensor([a * p for a, p in zip(x, below, strict=True)])
     assert_close(GELU("none")(torch.tensor(x)), expected, atol=1e-6, rtol=0)
     difference = GELU("tanh")(torch.tensor(x)) - expected

@@ -37,7 +37,7 @@ def test_initial_weights_have_the_distribution_of_gpt2():
 
 
 def initial_weights(generator: torch.Generator | None) -> torch.Tensor:
-    """Every parameter of a new model, in one vector."""
+    """Return all parameters of a new model in one vector."""
     model = GPT(GPTConfig(261, 20, 3, 3, 96, tie_weights=False), generator=generator)
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 

@@ -1,4 +1,4 @@
-"""What the package offers is documented."""
+"""Everything public in the package is documented."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import gpt
 
 
 def public_objects() -> Iterator[tuple[str, object]]:
-    """The exported names with their methods and properties, and every public function and class of each module."""
+    """Yield the exported names, their methods and properties, and every public function and class of each module."""
     for name in gpt.__all__:
         value = getattr(gpt, name)
         for base in value.__mro__ if inspect.isclass(value) else ():

@@ -1,4 +1,4 @@
-"""Laws of the sampling stages; equality with transformers is in tests/parity, the draw in test_sampling_draw.py."""
+"""Sampling stages. Equality with transformers is in tests/parity, the draw in test_sampling_draw.py."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def final(logits: torch.Tensor, previous_ids=(), **params) -> list[float]:
     return distribution(logits, SamplingParams(**params), previous_ids=previous_ids).final.tolist()
 
 
-# What each stage does, by hand
+# The effect of each stage, by hand
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def final(logits: torch.Tensor, previous_ids=(), **params) -> list[float]:
         ({"min_p": 0.6}, [4 / 7, 3 / 7, 0, 0]),
         ({"min_p": 0.0}, [0.4, 0.3, 0.2, 0.1]),
         ({"min_p": 1.0}, [1, 0, 0, 0]),
-        ({"top_k": 2, "top_p": 0.5}, [1, 0, 0, 0]),  # the other way round two would stay
+        ({"top_k": 2, "top_p": 0.5}, [1, 0, 0, 0]),  # in the reverse order, two would remain
         ({"top_p": 0.6, "min_p": 0.76}, [1, 0, 0, 0]),
-        ({"temperature": 0.5, "top_p": 0.5}, [1, 0, 0, 0]),  # the other way round two would stay
+        ({"temperature": 0.5, "top_p": 0.5}, [1, 0, 0, 0]),  # in the reverse order, two would remain
     ],
 )
 def test_stages_of_a_small_distribution_by_hand(params, expected):
@@ -81,7 +81,7 @@ def test_a_stage_that_is_off_equals_the_one_before():
     assert not torch.equal(stages.top_p, stages.top_k)
 
 
-# Laws
+# Properties
 
 
 @pytest.mark.parametrize("vocab_size", [1, 2, 61, 4096])
@@ -132,7 +132,7 @@ def test_top_p_keeps_the_smallest_set_that_holds_p():
 
 
 def large_logits(kind: str, seed: int) -> np.ndarray:
-    """(20000,) float32"""
+    """Return float32 logits, (20000,)."""
     rng = np.random.default_rng(seed)
     noise = rng.standard_normal(20_000).astype(np.float32)
     if kind == "peaked":
@@ -149,7 +149,7 @@ def test_top_p_from_the_likely_tokens_is_that_of_the_sorted_vocabulary(kind):
         logits = large_logits(kind, seed)
         cumulative = np.sort(logits)[::-1].astype(np.float64)
         cumulative = np.exp(cumulative - cumulative[0]).cumsum() / np.exp(cumulative - cumulative[0]).sum()
-        at_edges = cumulative[[0, 1, 10, 100, 1000, LIKELY - 1, LIKELY]]  # p at which rounding decides
+        at_edges = cumulative[[0, 1, 10, 100, 1000, LIKELY - 1, LIKELY]]  # values of p at which rounding decides
         for p in (0.01, 0.3, 0.5, 0.9, 0.95, 0.99, *(float(edge) for edge in at_edges if edge < 1)):
             found, expected = likely_edge(logits, p), sorted_edge(logits, p)
             assert found in (None, expected)
@@ -201,7 +201,7 @@ def test_logits_are_unchanged_and_may_have_any_float_dtype():
     assert_close(half, logits.bfloat16().float().softmax(dim=0))
 
 
-# What is refused
+# Rejected values
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The uniform draw of a seed and position, and the token it selects."""
+"""The uniform number drawn for a seed and position, and the token it selects."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_uniform_draws_are_uniform_and_differ_by_seed_and_position():
     assert 0 <= min(drawn)
     assert max(drawn) < 1
     bins = torch.histc(torch.tensor(drawn), bins=20, min=0, max=1)
-    assert ((bins - 500) ** 2 / 500).sum() < 43.8  # chi-square, 19 degrees of freedom, one in a thousand
+    assert ((bins - 500) ** 2 / 500).sum() < 43.8  # chi-square with 19 degrees of freedom: one in a thousand exceeds it
     assert uniform_draw(1, 23) != uniform_draw(12, 3)
 
 
@@ -41,7 +41,7 @@ def test_inverse_cdf_by_hand(u, token):
 
 
 def test_inverse_cdf_is_exact_on_a_wide_flat_distribution():
-    counts = torch.randint(0, 4, (5000,))  # probabilities in 1/8192: every sum is exact
+    counts = torch.randint(0, 4, (5000,))  # multiples of 1/8192, so that every sum is exact
     counts[:192] += 1
     counts[7] += 8192 - counts.sum()
     probs = counts.float() / 8192
@@ -100,4 +100,5 @@ def test_frequencies_of_sampled_tokens_are_those_of_the_distribution():
         counts[sample_token(logits, params, uniform_draw(42, position))] += 1
     expected = 4000 * distribution(logits, params).final
     assert counts[5] == expected[5] == 0
-    assert ((counts - expected)[:5] ** 2 / expected[:5]).sum() < 18.5  # chi-square, 4 degrees, one in a thousand
+    # Chi-square with 4 degrees of freedom: one in a thousand exceeds it.
+    assert ((counts - expected)[:5] ** 2 / expected[:5]).sum() < 18.5

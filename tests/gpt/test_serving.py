@@ -60,7 +60,8 @@ def test_texts_at_the_same_time_are_those_that_each_would_be_alone(replica: Repl
 
 def test_a_text_that_nobody_wants_any_more_is_stopped(here: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     replica, closed, asked = Replica(ModelSpec("stories", "stories", "fp32")), threading.Event(), count()
-    monkeypatch.setattr(replica, "_interval", lambda: float(next(asked) > 0 and not closed.wait(60)))  # of the second
+    # The second interval lasts until the stream is closed.
+    monkeypatch.setattr(replica, "_interval", lambda: float(next(asked) > 0 and not closed.wait(60)))
 
     async def first() -> StreamReply | GPTError:
         stream = replica.stream(request_for(here, PROMPT, 1, 200))
@@ -101,7 +102,7 @@ def kept(loaded: LoadedModel, *texts: list[int], max_bytes: int = 2**30) -> Kept
 def test_a_kept_text_is_taken_by_what_continues_or_begins_it(here: LoadedModel) -> None:
     texts = kept(here, [1, 2, 3], [1, 2, 3, 4, 5], [1, 2, 9])
     assert texts.take([7, 8]) is None
-    assert texts.take([1, 2, 4]) is None  # shares two tokens with all of them
+    assert texts.take([1, 2, 4]) is None  # it shares two tokens with each of them
     found = texts.take([1, 2, 3, 4, 5, 6])
     assert found is not None
     assert found.ids == [1, 2, 3, 4, 5]

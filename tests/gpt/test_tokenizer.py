@@ -1,4 +1,4 @@
-"""Encoding, decoding and streaming of any text; vocabulary files."""
+"""Encoding, decoding and streaming of arbitrary text; vocabulary files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXTS = {
 
 @pytest.fixture(params=["gpt2", "byte_tokenizer"])
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
-    """GPT-2's vocabulary and the bundled one."""
+    """GPT-2's vocabulary, and the bundled one."""
     return request.getfixturevalue(request.param)
 
 

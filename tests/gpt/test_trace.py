@@ -1,4 +1,4 @@
-"""A trace holds the activations of one pass, which it does not change."""
+"""A trace contains the activations of one pass and does not change it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpt.layers import ACTIVATIONS
 from gpt.model import GPT
 from gpt.trace import FULL, NOT_RECORDED, LayerTrace, Trace, for_query_heads
 
-B, T, C, NH, S = 2, 7, 24, 4, 11  # four tokens are in the cache already
+B, T, C, NH, S = 2, 7, 24, 4, 11  # four tokens are already in the cache
 
 
 @pytest.fixture
 def traced(model: GPT) -> tuple[GPT, torch.Tensor, Trace]:
-    """(model, ids, trace) of one pass without a cache."""
+    """Return (model, ids, trace) of one pass without a cache."""
     idx, trace = torch.randint(61, (B, S)), Trace()
     with torch.inference_mode():
         model(idx, trace=trace)
@@ -234,7 +234,7 @@ def test_a_trace_used_twice_holds_the_second_pass(model):
 
 
 def assert_equal_traces(found: Trace, expected: Trace) -> None:
-    """The same tensors under the same names, and None where there was none."""
+    """Assert that both have the same tensors under the same names, and None in the same places."""
     for mine, other in zip((found, *found.layers), (expected, *expected.layers), strict=True):
         for field in fields(mine):
             if field.name not in ("layers", "attention", "full", "gradients"):

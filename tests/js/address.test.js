@@ -1,4 +1,4 @@
-// The address follows the server, and the server follows Back and Forward. The page is a fake.
+// The address follows the server, and the server follows Back and Forward. Runs on a fake page.
 
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";

@@ -1,4 +1,4 @@
-// The end of the stream of answers: gradio is told of one that breaks off.
+// The end of an answer stream: Gradio learns of a stream that breaks off.
 
 import assert from "node:assert/strict";
 import test from "node:test";
@@ -9,7 +9,7 @@ const ANSWER = 'data: {"msg":"process_completed"}\n\n';
 const CLOSE = 'data: {"msg":"close_stream","event_id":null}\n\n';
 const BROKEN = ["broken_connection", "close_stream"];
 
-/** A response that sends these texts and then breaks off, or closes. */
+/** Creates a response that sends these texts and then breaks off or closes. */
 function response(texts, { breaks = false, status = 200 } = {}) {
   const rest = [...texts];
   const pull = (controller) => {

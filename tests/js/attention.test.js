@@ -1,4 +1,4 @@
-// Numbers of attention as they travel and as they are worked out.
+// Attention weights: how they are transferred and computed.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The film: which beat a time belongs to, where the camera looks, and when the query visits the keys.
+// The film: the beat at a given time, the view of the camera, and the times at which the query visits the keys.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -18,8 +18,8 @@ test("the query arrives at a key before a score leaves it, and visits one key af
   for (const n of [1, 2, 4]) {
     const times = visits(n).flatMap(({ leaves, arrives, answers, lands }) => [leaves, arrives, answers, lands]);
     assert.deepEqual(times, [...times].sort((a, b) => a - b));
-    assert.equal(new Set(times.map((time) => time.toFixed(6))).size, 3 * n + 1); // a score lands as the next visit begins
-    assert.ok(times[0] > 0 && times[times.length - 1] < 0.74); // then the scores become shares
+    assert.equal(new Set(times.map((time) => time.toFixed(6))).size, 3 * n + 1); // scores arrive with the next visit
+    assert.ok(times[0] > 0 && times[times.length - 1] < 0.74); // after that, scores become shares
   }
 });
 

@@ -1,4 +1,4 @@
-// Where things stand: the flow, the matrix of cells, the grid of heads, the tree of branches.
+// Layouts: the flow, the matrix of cells, the grid of heads, the tree of branches.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ import { matrixLayout, shownLabels } from "../../components/widgets/matrix.js";
 import { layout as ribbonLayout, outline } from "../../components/widgets/ribbons/layout.js";
 import { lanePaths, ROW as LANE } from "../../components/widgets/tree/layout.js";
 
-/** The flow of a text of so many tokens. */
+/** Returns the flow of a text with this many tokens. */
 function flow(count, more = {}) {
   const tokens = Array(count).fill("a");
   return { tokens, start: 0, selected: count - 1, row: tokens.map(() => 0), n_layer: 6, layer: 2, strips: { pos: {}, mid: {} }, ...more };
@@ -53,7 +53,7 @@ test("a layer with a window sees the newest tokens, and a group of heads shares 
 test("a layer that is opened has no column of its own, the others have", () => {
   const names = Object.keys(columns(flow(3), 1300)).filter((name) => name.startsWith("layer"));
   assert.deepEqual(names, ["layer0", "layer1", "layer3", "layer4", "layer5"]);
-  assert.ok(!("pos" in columns(flow(3, { strips: {} }), 1300))); // rotary positions are added to nothing
+  assert.ok(!("pos" in columns(flow(3, { strips: {} }), 1300))); // rotary positions are not added to the stream
 });
 
 test("in a short text every row can be read, in a long one those around the selected one and those it attends to", () => {
@@ -116,7 +116,7 @@ test("a branch begins on its parent's line, where it parts, and ends where it en
   const lane = { parent: null, start: 0, end: 10, reached: 10, here: false, label: "", sent: {} };
   const branch = { ...lane, parent: 0, start: 5, end: 8, reached: -1, here: true };
   const [trunk, second] = lanePaths([lane, branch], 220);
-  assert.equal(trunk.whole, `M10 ${LANE / 2}H210`); // 20 px a token, after an edge of 10
+  assert.equal(trunk.whole, `M10 ${LANE / 2}H210`); // 20 px per token after a margin of 10
   assert.ok(second.whole.startsWith(`M110 ${LANE / 2}V`));
   assert.ok(second.whole.endsWith("H170"));
   assert.deepEqual([trunk.tip, second.reached, second.tip], ["", "", `M110 ${1.5 * LANE}h0`]);
@@ -126,7 +126,7 @@ test("ribbons are as wide as what is lost without a head, and all that a head re
   const { heads, tokens, reads, writes, height } = ribbonLayout([0.5, 0.25], [[0.6, 0.2], [0.1, 0.9]]);
   assert.ok(Math.abs(writes[0].width - 2 * writes[1].width) < 1e-9);
   reads.forEach((row, h) => assert.ok(Math.abs(row.reduce((sum, { width }) => sum + width, 0) - writes[h].width) < 1e-9));
-  assert.equal(tokens.length, 3); // the last one for the tokens that are not listed
+  assert.equal(tokens.length, 3); // the last one stands for all unlisted tokens
   for (const { y, height: tall } of [...tokens, ...heads]) assert.ok(y - tall / 2 >= 0 && y + tall / 2 <= height);
   assert.equal(outline({ from: 10, to: 20, width: 4 }, 0, 100), "M0.0 8.0C50.0 8.0 50.0 18.0 100.0 18.0V22.0C50.0 22.0 50.0 12.0 0.0 12.0Z");
 });

@@ -1,4 +1,4 @@
-// Finding a lesson in the list.
+// Search in the list of lessons.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

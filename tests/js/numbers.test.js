@@ -1,4 +1,4 @@
-// How numbers, tokens and colours are written; tests/test_scripts.py holds that Python writes numbers in the same way.
+// Formatting of numbers, tokens and colours. tests/test_scripts.py tests that Python formats numbers the same way.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Progress as a code: what was reached comes back, typing errors and codes of other versions do not.
+// Progress codes restore progress; mistyped codes and codes of other versions are rejected.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,9 +1,9 @@
-// Widgets are drawn from the newest data, together, and only where they are seen. The page is a fake.
+// Widgets are drawn together, from the newest data, and only while visible. Runs on a fake page.
 
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
-/** An element as far as the runtime looks at it. */
+/** The parts of an element that the runtime uses. */
 class FakeElement {
   isConnected = true;
   shown = true;
@@ -63,7 +63,7 @@ defineWidget("asks", (root, host) => ((hosts[host.id] = host), { draw() {} }));
 let number = 0;
 const send = (views) => store.apply({ n: (number += 1), base: number === 1 ? null : number - 1, views });
 
-/** Mounts a widget; what it says to the server is put into `events`. */
+/** Mounts a widget and records what it sends to the server in `events`. */
 async function add(widget, id, { view = id, options = {}, events = [], within = null } = {}) {
   const element = new FakeElement();
   element.parentElement = within;
@@ -72,7 +72,7 @@ async function add(widget, id, { view = id, options = {}, events = [], within = 
   return { element };
 }
 
-/** Lets the next animation frame come; how many were asked for. */
+/** Runs the requested animation frame callbacks and returns their number. */
 function frame() {
   const asked = page.frames.splice(0);
   for (const draw of asked) draw();

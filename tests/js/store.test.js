@@ -1,11 +1,11 @@
-// Frames are applied in order, each exactly once, and a missing one is asked for.
+// Frames are applied in order, each exactly once, and missing ones are requested.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Store } from "../../components/widgets/store.js";
 
-/** A store whose changes and questions are written down. */
+/** Creates a store and records its changes and requests. */
 function recorded() {
   const store = new Store();
   const told = { changes: [], gaps: 0 };

@@ -1,4 +1,4 @@
-// What widgets read and write: tokens, figures, beam searches, switches, questions to the server.
+// Data that widgets read and write: tokens, figures, beam searches, switches, requests to the server.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -56,7 +56,7 @@ test("colours have other ones on the dark theme, labels and the figure that was 
 test("labels of columns that are narrower than 11 px are left out evenly", () => {
   const layout = { xaxis: { range: [0, 100] }, xaxis2: { tickvals: [0, 1, 2, 3, 4, 5], ticktext: [..."abcdef"] } };
   const data = [{ texttemplate: "%{text}" }];
-  thinLabels({ data, layout }, 620); // 5 px a column
+  thinLabels({ data, layout }, 620); // 5 px per column
   assert.deepEqual(data, [{}]);
   assert.deepEqual(layout.xaxis2, { tickvals: [0, 3], ticktext: ["a", "d"] });
   thinLabels({ data, layout: { xaxis: { range: [0, 1] } } }, 620);
@@ -111,7 +111,7 @@ test("a switch is for one part, a number of a layer for both its branches, a col
 
 test("arrow keys leave out what is no switch, and stop at the edges", () => {
   const size = { n_layer: 2, n_head: 3 };
-  assert.deepEqual(moved(size, [1, 2], -1, 0), [1, 2]); // the number of a head
+  assert.deepEqual(moved(size, [1, 2], -1, 0), [1, 2]); // a head's number is not a switch
   assert.deepEqual(moved(size, [1, 1], -1, 0), [0, 1]);
   assert.deepEqual(moved(size, [0, 1], 0, 1), [0, 5]);
   assert.deepEqual(moved(size, [0, 5], 0, -1), [0, 1]);
@@ -134,12 +134,12 @@ test("one question at a time is asked, the newest after the answer", (context) =
   const answer = {};
   requests.answered(answer);
   assert.deepEqual(asked.slice(1), [{ layer: 3, head: 0 }]);
-  requests.answered(answer); // drawn again, no other answer
+  requests.answered(answer); // redrawn with the same answer
   assert.deepEqual(requests.wanted(), { layer: 3, head: 0 });
   requests.answered({});
   assert.deepEqual([requests.wanted(), asked.length], [{}, 2]);
   requests.want({ layer: 4 });
-  context.mock.timers.tick(3000); // the answer is lost
+  context.mock.timers.tick(3000); // the answer was lost
   requests.want({ layer: 5 });
   assert.equal(asked.length, 4);
 });

@@ -1,4 +1,4 @@
-"""What the models of several naming habits share."""
+"""Code shared by the models with several naming conventions."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ SIZE = WIDTH // HEADS
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """Causal attention of (B, nh, T, hs)."""
+    """Apply causal attention to (B, nh, T, hs)."""
     T = q.shape[2]
     scores = (q @ k.transpose(2, 3) / math.sqrt(SIZE)).masked_fill(MASK[:T, :T].bool(), -torch.inf)
     return scores.softmax(-1) @ v
 
 
 def heads(x: Tensor) -> Tensor:
-    """(B, T, C) -> (B, nh, T, hs)"""
+    """Split (B, T, C) into (B, nh, T, hs)."""
     return x.unflatten(2, (HEADS, SIZE)).transpose(1, 2)
 
 
 def join(x: Tensor) -> Tensor:
-    """(B, nh, T, hs) -> (B, T, C)"""
+    """Join (B, nh, T, hs) into (B, T, C)."""
     return x.transpose(1, 2).flatten(2)
 
 

@@ -1,4 +1,4 @@
-"""Tiny random transformers models of every family, in odd shapes, and the same weights read by us."""
+"""Tiny random transformers models of every family, with unusual shapes, and our models with the same weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.conftest import randomized
 
 logging.disable_progress_bar()
 
-FOLDER = TemporaryDirectory(prefix="families-")  # removed when Python ends
+FOLDER = TemporaryDirectory(prefix="families-")  # deleted when Python exits
 VOCAB_SIZE, CONTEXT = 61, 48
 SIZES = {"vocab_size": VOCAB_SIZE, "max_position_embeddings": CONTEXT, "num_hidden_layers": 3}
 SIZES |= {"hidden_size": 24, "num_attention_heads": 4, "intermediate_size": 37}
@@ -39,7 +39,7 @@ LLAMA3 = {
 }
 LINEAR = {"rope_type": "linear", "rope_theta": 20000.0, "factor": 4.0}
 LONG = {"rope_type": "default", "rope_theta": 1e6}
-CAPS = {"attn_logit_softcapping": 0.8, "final_logit_softcapping": 2.0}  # that random models reach
+CAPS = {"attn_logit_softcapping": 0.8, "final_logit_softcapping": 2.0}  # low enough that random models reach them
 SMALL = {"num_hidden_layers": 1, "num_attention_heads": 5, "hidden_size": 30, "intermediate_size": 7}
 
 
@@ -294,7 +294,7 @@ CASES = [(family, name) for family, cases in OPTIONS.items() for name in cases]
 
 @dataclass(frozen=True)
 class Twins:
-    """A model of transformers, its saved folder, and ours with the same weights."""
+    """A transformers model, its saved folder, and our model with the same weights."""
 
     reference: nn.Module
     folder: Path
@@ -302,19 +302,19 @@ class Twins:
 
 
 def reference_config(family: str, name: str) -> PreTrainedConfig:
-    """The configuration of one of CASES."""
+    """Return the configuration of one of CASES."""
     return AutoConfig.for_model(family, **{**SIZES, **OPTIONS[family][name]})
 
 
 def subtract_norm_offsets(model: nn.Module) -> None:
-    """Let the weights of Gemma's norms, which multiply by 1 + weight, be spread around 0."""
+    """Spread the weights of Gemma's norms, which multiply by 1 + weight, around 0."""
     for module in model.modules():
         if re.fullmatch(r"Gemma\d*RMSNorm", type(module).__name__):
             module.weight.data -= 1.0
 
 
 def reference_model(family: str, name: str) -> nn.Module:
-    """A random model of transformers in evaluation mode, with eager attention."""
+    """Return a random transformers model in evaluation mode with eager attention."""
     config = reference_config(family, name)
     torch.manual_seed(len(name))
     model = randomized(AutoModelForCausalLM.from_config(config, attn_implementation="eager"))
@@ -323,9 +323,9 @@ def reference_model(family: str, name: str) -> nn.Module:
 
 
 @cache
-@torch.inference_mode(False)  # the first test that asks may run in inference mode, another may want gradients
+@torch.inference_mode(False)  # the first caller may run in inference mode although a later one needs gradients
 def family_twins(family: str, name: str) -> Twins:
-    """Both models of one of CASES, made once."""
+    """Return both models of one of CASES, created once."""
     reference = reference_model(family, name)
     folder = Path(mkdtemp(dir=FOLDER.name))
     reference.save_pretrained(folder)

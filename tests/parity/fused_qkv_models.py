@@ -1,4 +1,4 @@
-"""Small GPTs with one matrix for query, key and value, in five naming habits."""
+"""Small GPTs with one matrix for query, key and value, in five naming conventions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TiedBlock(nn.Module):
 
 
 class TiedGPT(nn.Module):
-    """GPT-2's names around `blocks`, nn.Linear, a tied head, exact GELU."""
+    """GPT-2's names around `blocks`, with nn.Linear, a tied head and exact GELU."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class TiedGPT(nn.Module):
 
 
 class EncoderGPT(nn.Module):
-    """torch's own nn.TransformerEncoder with norms first and a causal mask."""
+    """torch's own nn.TransformerEncoder, with norms first and a causal mask."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class NumpyBlock(nn.Module):
 
 
 class NumpyGPT(nn.Module):
-    """The names of OpenAI's release: w, b and g; matrices (in, out); bare embeddings; a tied head; tanh GELU."""
+    """The names of OpenAI's release (w, b, g), with (in, out) matrices, bare embeddings, a tied head and tanh GELU."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -138,7 +138,7 @@ class MegatronBlock(nn.Module):
 
 
 class MegatronGPT(nn.Module):
-    """Query, key and value of each head follow each other in one matrix, which nothing in the file tells."""
+    """One matrix stores query, key and value head by head, which the file does not reveal."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class NumberedAttention(nn.Module):
 
 
 class NumberedGPT(nn.Module):
-    """Blocks are lists of two parts without names, each with its norm inside; the order of to_kqv is in its name."""
+    """Blocks are lists of two unnamed parts, each with its norm inside. The name to_kqv gives the order."""
 
     def __init__(self) -> None:
         super().__init__()

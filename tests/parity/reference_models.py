@@ -63,7 +63,7 @@ class BookBlock(nn.Module):
 
 
 class BookGPT(nn.Module):
-    """The GPTModel of "from scratch" books: three matrices for query, key and value, an untied head."""
+    """GPTModel of the "from scratch" books: three matrices for query, key and value, and an untied head."""
 
     def __init__(self, qkv_bias: bool = False) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class NanoGPT(nn.Module):
 
 
 class MinGPT(NanoGPT):
-    """minGPT's model: tanh GELU, an untied head, the causal mask as a buffer named bias."""
+    """minGPT's model: tanh GELU, an untied head, and the causal mask as a buffer named bias."""
 
     def __init__(self) -> None:
         super().__init__(tied=False, buffer=True, activation=BookGELU())
@@ -185,7 +185,7 @@ class QKVProjBlock(nn.Module):
 
 
 class QKVProjGPT(nn.Module):
-    """A GPT with one projection qkv_proj for query, key and value: exact GELU, biases, an untied head."""
+    """A GPT with one projection qkv_proj for query, key and value, exact GELU, biases and an untied head."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Small GPTs whose query, key and value are separate, in five naming habits."""
+"""Small GPTs with separate query, key and value, in five naming conventions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LectureBlock(nn.Module):
 
 
 class LectureGPT(nn.Module):
-    """A module for each head, ReLU, a head with a bias."""
+    """A separate module for each head, ReLU, and a head with a bias."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class OldMinBlock(nn.Module):
 
 
 class OldMinGPT(nn.Module):
-    """Positions are a bare parameter; key stands before query."""
+    """Positions are a bare parameter, and key comes before query."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -152,7 +152,7 @@ class LensBlock(nn.Module):
 
 
 class LensGPT(nn.Module):
-    """Matrices of single heads, (in, out), with W_ and b_ before their names; tanh GELU, a head with a bias."""
+    """Separate (in, out) matrices for each head, with W_ and b_ before their names; tanh GELU; a head with a bias."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -198,7 +198,7 @@ class WqBlock(nn.Module):
 
 
 class WqGPT(nn.Module):
-    """Biases in the norms only; square feed-forward matrices; names like wq; modules out of order."""
+    """Biases only in the norms; square feed-forward matrices; names like wq; modules in an unusual order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -250,7 +250,7 @@ class SeqDecoder(nn.Module):
 
 
 class SeqGPT(nn.Module):
-    """A decoder in a model; a norm called final in each block; ReLU."""
+    """A decoder inside a model, a norm called final in each block, and ReLU."""
 
     def __init__(self) -> None:
         super().__init__()

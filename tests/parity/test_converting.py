@@ -60,7 +60,7 @@ def test_hugging_face_folder_written_again_has_equal_weights(tmp_path: Path) -> 
 def test_a_model_of_no_family_is_not_written_for_transformers(tmp_path: Path) -> None:
     config = GPTConfig(vocab_size=61, block_size=16, n_layer=1, n_head=3, n_embd=24, position="rotary", qk_norm="full")
     model = GPT(config)
-    with pytest.raises(ValueError, match=r"no model of transformers has these options together: .*position='rotary'"):
+    with pytest.raises(ValueError, match=r"no transformers model combines these options: .*position='rotary'"):
         save_hugging_face(model, tmp_path, PlainIds(61))
     save_model(tmp_path, model, PlainIds(61), dtype=torch.float32)
     assert_same_logits(tmp_path, model, "Glassbox GPT")

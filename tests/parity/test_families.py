@@ -1,4 +1,4 @@
-"""Models of every family: logits, hidden states, attention weights and greedy text are those of transformers."""
+"""Models of every family match transformers: logits, hidden states, attention weights and greedy text."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from tests.parity.reference_models import BookGPT, NanoGPT
 
 T = 20
 IDX = torch.arange(2 * T).view(2, T) * 11 % VOCAB_SIZE
-LIKE_GPT2 = ("gpt2", "gpt_bigcode", "opt")  # whose models can be written as GPT-2
+LIKE_GPT2 = ("gpt2", "gpt_bigcode", "opt")  # these models can be saved as GPT-2
 PROMPTS = [[7], [3, 1, 4, 1, 5, 9, 2, 6], [60, 0, 60, 0]]
 
 
-ENDS = [(family, list(cases)[n]) for family, cases in OPTIONS.items() for n in (0, -1)]  # two cases of each family
+ENDS = [(family, list(cases)[n]) for family, cases in OPTIONS.items() for n in (0, -1)]  # two cases per family
 
 
 @pytest.fixture(params=CASES, ids=" - ".join, scope="module")
@@ -107,7 +107,7 @@ def test_weights_that_stay_in_their_files_make_the_same_model(some_twins: Twins)
 
 
 def changed_weights(twins: Twins, folder: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> Path:
-    """A copy of a model's folder with other weights."""
+    """Return a copy of a model's folder with changed weights."""
     shutil.copytree(twins.folder, folder)
     weights = load_file(folder / "model.safetensors")
     change(weights)

@@ -1,4 +1,4 @@
-"""Analyses of models of every family: the numbers are those that transformers' own model gives."""
+"""Analyses of models of every family match the numbers of transformers' own model."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def twins(request: pytest.FixtureRequest) -> Twins:
     return family_twins(*request.param)
 
 
-FEWER_NORMS = ("phi", "gptj", "stablelm", "olmo", "opt")  # of these cases: one for both branches, or without weights
+# In these cases one norm serves both branches, or norms have no weights.
+FEWER_NORMS = ("phi", "gptj", "stablelm", "olmo", "opt")
 NAMES = {
     "layers": ("layers", "h"),
     "final norm": ("norm", "final_layer_norm", "final_layernorm", "ln_f"),
@@ -73,19 +74,19 @@ NAMES = {
 
 
 def part(module: nn.Module, kind: str) -> nn.Module:
-    """The part of a module of transformers, by the name that its family gives it."""
+    """Return the part of a transformers module under its family's name for it."""
     modules = dict(module.named_modules())
     return next(modules[name] for name in NAMES[kind] if name in modules)
 
 
 def parts_of(reference: nn.Module) -> tuple[nn.ModuleList, nn.Module, nn.Module]:
-    """Layers, final norm and head of a model of transformers."""
-    base = getattr(reference.base_model, "decoder", reference.base_model)  # OPT's
+    """Return the layers, final norm and head of a transformers model."""
+    base = getattr(reference.base_model, "decoder", reference.base_model)  # for OPT
     return part(base, "layers"), part(base, "final norm"), reference.get_output_embeddings()
 
 
 def capped(reference: nn.Module, logits: Tensor) -> Tensor:
-    """The logits of a model of transformers, from those of its head."""
+    """Return the logits of a transformers model from the output of its head."""
     cap = getattr(reference.config, "final_logit_softcapping", None)
     return logits if cap is None else cap * torch.tanh(logits / cap)
 
@@ -196,7 +197,7 @@ def test_a_patch_from_another_text_is_that_of_a_hook(twins: Twins) -> None:
 
 
 def norm_parameters(model: nn.Module) -> int:
-    """Number of parameters in the norms of a model."""
+    """Return the number of parameters in a model's norms."""
     norms = [module for module in model.modules() if "Norm" in type(module).__name__]
     return sum(parameter.numel() for norm in norms for parameter in norm.parameters())
 
@@ -206,7 +207,7 @@ def test_parameters_and_cache_are_as_many_as_those_of_transformers(twins: Twins)
     config, family = twins.ours.config, twins.reference.config.model_type
     added = norm_parameters(twins.ours) - norm_parameters(twins.reference)
     total = sum(parameter.numel() for parameter in twins.reference.parameters())
-    total -= 2 * config.n_embd if family == "opt" else 0  # rows of its table of positions that no text uses
+    total -= 2 * config.n_embd if family == "opt" else 0  # rows of its position table that no text uses
     assert count_parameters(config) == total + added
     assert bool(added) == (family in FEWER_NORMS)
     cache = twins.reference(IDX[:, :1], use_cache=True).past_key_values

@@ -1,4 +1,4 @@
-"""A hook of ours does what a forward hook on the same module of transformers does."""
+"""Our hooks have the same effect as forward hooks on the same module of transformers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 
 def gpt2_places(reference: Any) -> dict[str, tuple[str, nn.Module]]:
-    """Where transformers' GPT-2 has each activation: "in" or "out" of a module."""
+    """Return the place of each activation in transformers' GPT-2: "in" or "out" of a module."""
     body, block = reference.transformer, reference.transformer.h[LAYER]
     return {
         "token_embedding": ("out", body.wte),
@@ -42,7 +42,7 @@ def gpt2_places(reference: Any) -> dict[str, tuple[str, nn.Module]]:
 
 
 def llama_places(reference: Any) -> dict[str, tuple[str, nn.Module]]:
-    """The same for Llama, which rotates what q_proj and k_proj return."""
+    """Return the same for Llama, which rotates the outputs of q_proj and k_proj."""
     body, block = reference.model, reference.model.layers[LAYER]
     return {
         "token_embedding": ("out", body.embed_tokens),
@@ -62,7 +62,7 @@ def llama_places(reference: Any) -> dict[str, tuple[str, nn.Module]]:
 
 
 def attach(place: tuple[str, nn.Module], change: Change) -> Any:
-    """A forward hook of torch that changes what enters or leaves a module."""
+    """Attach a torch forward hook that changes a module's input or output."""
     kind, module = place
 
     def third(x: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ def attach(place: tuple[str, nn.Module], change: Change) -> Any:
 
 @pytest.fixture(params=["gpt2", "llama"])
 def pair(request: pytest.FixtureRequest, twins: Any) -> tuple[nn.Module, GPT, dict[str, tuple[str, nn.Module]]]:
-    """A model of transformers, ours with the same weights, and the places of its activations."""
+    """Return a transformers model, ours with the same weights, and the places of its activations."""
     if request.param == "gpt2":
         reference, ours = twins(vocab_size=61, n_positions=16, n_layer=3, n_head=4, n_embd=24)
         return reference, ours, gpt2_places(reference)
@@ -115,11 +115,11 @@ def test_a_hook_equals_a_forward_hook_of_torch(
     pair: tuple[nn.Module, GPT, dict[str, tuple[str, nn.Module]]], name: str, position: int | None
 ) -> None:
     reference, ours, places = pair
-    shift = 0.0 if name in ("attn_q", "attn_k") else 0.8  # a factor alone stays the same under the rotation
-    factor = 1.0 if name == "resid_mid" else 1.5  # no module returns resid_mid: a shift of attn_out is one of it
+    shift = 0.0 if name in ("attn_q", "attn_k") else 0.8  # a factor alone survives the rotation
+    factor = 1.0 if name == "resid_mid" else 1.5  # no module returns resid_mid, but shifting attn_out shifts it
 
     def change(x: Tensor) -> Tensor:
-        width = 2 if name == "attn_v" else x.shape[-1]  # ours has a dimension of heads, transformers has not
+        width = 2 if name == "attn_v" else x.shape[-1]  # ours has a dimension for heads, unlike transformers'
         return factor * x + shift * torch.linspace(-1, 1, width).repeat(x.shape[-1] // width)
 
     def change_there(x: Tensor) -> Tensor:

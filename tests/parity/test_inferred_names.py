@@ -1,4 +1,4 @@
-"""Names in every mixture of habits: each weight is found, or it is said what is unclear; none is mistaken."""
+"""Names from any mixture of conventions: each weight is found or reported as unclear, and none is mistaken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of other projects: detection, and logits equal to those of their code."""
+"""Checkpoints of other projects are detected, and their logits match those of the original code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IDX = torch.arange(32).view(2, 16) * 7 % 61
 
 
 def save_nano(model: NanoGPT, folder: Path, prefix: str = "") -> Path:
-    """A checkpoint in the format of nanoGPT's train.py."""
+    """Save a checkpoint in the format of nanoGPT's train.py."""
     optimizer = torch.optim.AdamW(model.parameters())
     model(IDX).sum().backward()
     optimizer.step()

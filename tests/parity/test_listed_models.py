@@ -1,4 +1,4 @@
-"""The models that the page offers from the hub: sizes, names of tensors, and vocabularies, without their weights."""
+"""Models that the page offers from the hub: sizes, tensor names and vocabularies, without downloading weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.gpt.models.test_real_vocabularies import ROWS
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "real"
 
-# The published configuration of each, in ../shared/real/configs, and its vocabulary, in ../shared/real/tokenizers.
+# Published configurations in ../shared/real/configs, and vocabularies in ../shared/real/tokenizers.
 FILES = {
     "gpt2": ("mirror__gpt2", "gpt2"),
     "gpt2-medium": ("mlc__gpt2_medium", "gpt2"),
@@ -33,7 +33,7 @@ FILES = {
     "google/gemma-3-270m": ("text__gemma-3-270m", "gemma3"),
     "google/gemma-3-270m-it": ("text__gemma-3-270m", "gemma3"),
 }
-# Configurations that are not in the collection, as their authors describe the models.
+# Configurations missing from the collection, as described by the models' authors.
 DESCRIBED: dict[str, dict[str, Any]] = {
     "distilgpt2": {"model_type": GPT2, "n_layer": 6},
     "roneneldan/TinyStories-33M": {
@@ -54,11 +54,11 @@ DESCRIBED: dict[str, dict[str, Any]] = {
     },
     **{f"EleutherAI/{name}": CONFIGS[name][0] for name in ("pythia-14m", "pythia-70m", "pythia-160m")},
 }
-OTHER_VOCABULARIES = {"phi-2": "microsoft/phi-1_5"}  # of models in DESCRIBED
+OTHER_VOCABULARIES = {"phi-2": "microsoft/phi-1_5"}  # for models in DESCRIBED
 
 
 def published(name: str) -> dict[str, Any]:
-    """The configuration of a model; skips where the collection is missing."""
+    """Return the configuration of a model; skips the test if the collection is missing."""
     if name in DESCRIBED:
         return DESCRIBED[name]
     path = REAL / "configs" / f"{FILES[name][0]}.json"

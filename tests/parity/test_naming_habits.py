@@ -1,4 +1,4 @@
-"""Any GPT that somebody built from a text opens: ten naming habits, and what cannot be told from a file."""
+"""Any GPT built from a tutorial opens: ten naming conventions, and facts that a file does not reveal."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ INFERRED = {
 
 
 def saved(model: nn.Module, path: Path) -> Path:
-    """The state dict of the model, randomized, in a file of the kind that its name says."""
+    """Save the state dict of the randomized model in the format given by the file name."""
     state = randomized(model).state_dict()
-    if path.suffix == ".safetensors":  # which refuses tensors that share memory
+    if path.suffix == ".safetensors":  # it rejects tensors that share memory
         save_file({name: tensor.clone().contiguous() for name, tensor in state.items()}, path)
     else:
         torch.save(state, path)
@@ -82,7 +82,8 @@ def test_inferred_names_give_the_logits_of_the_model(tmp_path: Path, kind: type[
     assert_same_logits(path, model, names="infer", **options)
     with pytest.warns(UserWarning, match=r'"wte(\.weight)?": '):
         load_model(path, device="cpu", **options)
-    (tmp_path / "names.json").write_text(json.dumps(unconfirmed.value.layout))  # the table of the message is a file
+    # The table of the message is itself a valid file.
+    (tmp_path / "names.json").write_text(json.dumps(unconfirmed.value.layout))
     assert_same_logits(path, model, **options)
 
 
@@ -226,7 +227,7 @@ def test_a_head_with_a_bias_is_part_of_every_prediction(tmp_path: Path) -> None:
     assert logit_lens(loaded.model, trace).probability[-1, 1, -1].item() == pytest.approx(
         logits.softmax(0).max().item(), abs=1e-5
     )
-    with pytest.raises(ValueError, match=r"these options together: .*head_bias=True"):
+    with pytest.raises(ValueError, match=r"combines these options: .*head_bias=True"):
         save_hugging_face(loaded.model, tmp_path / "hf", loaded.tokenizer)
     save_model(tmp_path / "ours", loaded.model, loaded.tokenizer, dtype=torch.float32)
     assert torch.equal(load_model(tmp_path / "ours", device="cpu").model(IDX[:1])[0, -1], logits)

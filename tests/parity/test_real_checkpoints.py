@@ -1,4 +1,4 @@
-"""Checkpoints that people trained in courses, with the logits of their own programs; see ../shared/real/README.md."""
+"""Checkpoints from courses match the logits of their own programs; see ../shared/real/README.md."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpt.models.checkpoints.token_table import Characters
 FOLDER = Path(__file__).parents[3] / "shared" / "real" / "checkpoints"
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="the collection of real files is not beside the repository")
 
-# What a person must say of each file, and whether it brings its vocabulary; everything else is read.
+# What the user must specify for each file, and whether it includes its vocabulary. Everything else is read.
 FILES: dict[str, tuple[dict[str, Any], bool]] = {
     "heads-and-characters-inside.pt": ({}, True),
     "heads-in-model-args.pt": ({}, False),

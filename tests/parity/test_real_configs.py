@@ -1,6 +1,6 @@
-"""Every config.json that people published: refused with the reason, or read to give transformers' logits.
+"""Every published config.json is rejected with a reason, or read and matched with transformers' logits.
 
-The accepted ones are made small: fewer and narrower layers, with all other options as they are in the file.
+Accepted ones are made small: fewer and narrower layers, with all other options as in the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.parity.family_models import subtract_norm_offsets
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "real" / "configs"
 FILES = sorted(FOLDER.glob("*.json"))
-# What the sentence says about the types that are not implemented for a known reason, and about options.
+# Messages for types that are deliberately not implemented, and for options.
 REASONS = {
     "bert": "it is an encoder",
     "bloom": "ALiBi",
@@ -72,7 +72,7 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def shrink(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of a small model with the same options: head ratios, rotations, windows by layer."""
+    """Return the configuration of a small model with the same options: head ratios, rotations, windows per layer."""
     stated = {name: config[each] for name, names in NAMES.items() for each in names if each in config}
     n_kv_head = config.get("num_key_value_heads") or stated["heads"]
     kv_heads = min(n_kv_head, 2)

@@ -1,4 +1,4 @@
-"""Facts that stand beside the weights: heads, activation and vocabulary, configurations, scales, wrapped names."""
+"""Facts stored with the weights: heads, activation and vocabulary, configurations, scales, wrapped names."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_heads_and_activation_that_a_checkpoint_states_are_used(tmp_path: Path, 
     model = randomized(SeqGPT())
     facts = place({name: HEADS, "activation": "relu", "lr": 3e-4, "d_model": 24})
     torch.save({"model_state_dict": model.state_dict(), "epoch": 3, **facts}, tmp_path / "mine.pt")
-    with pytest.raises(NamesInferred) as unconfirmed:  # asks for the names alone
+    with pytest.raises(NamesInferred) as unconfirmed:  # asks only about the names
         open_checkpoint(tmp_path / "mine.pt")
     assert (unconfirmed.value.choices, unconfirmed.value.activation) == ([], "relu")
     assert_same_logits(tmp_path / "mine.pt", model, names="infer")
@@ -148,7 +148,7 @@ def test_a_table_of_words_splits_texts_at_spaces_and_punctuation_and_writes_them
     assert ids == [2, 3, 5, 2, 0, 8, 7, 6, 4, 9]
     assert words.decode(ids) == "the cat, the <unk> -- don't sat. On"
     assert (words.eot_id, words.special_ids, words.strips_space) == (1, {0, 1}, True)
-    assert words.encode("the <eos>") == [2, 0, 0, 0]  # "<", "eos" and ">", never the control token
+    assert words.encode("the <eos>") == [2, 0, 0, 0]  # "<", "eos" and ">", not the control token
     spaced = token_table(["a", "word", " ", "\n", "."])
     assert spaced.encode("a word.\na") == [0, 2, 1, 4, 3, 0]
     assert spaced.decode([0, 2, 1, 4, 3, 0]) == "a word.\na"
@@ -186,7 +186,7 @@ def test_a_table_is_saved_and_read_again(tmp_path: Path, words: list[str], file:
 
 
 def scaled_by_width(model: LectureGPT) -> LectureGPT:
-    """The model with scores divided by sqrt(width), as queries that are smaller by sqrt(head size / width)."""
+    """Return the model with scores divided by sqrt(width), expressed as queries smaller by sqrt(head size / width)."""
     smaller = LectureGPT().eval()
     smaller.load_state_dict(model.state_dict())
     with torch.no_grad():
@@ -241,9 +241,9 @@ def test_an_untied_head_that_is_missing_is_refused(tmp_path: Path) -> None:
 
 
 def meta_llama() -> tuple[LlamaForCausalLM, dict[str, Tensor]]:
-    """A random Llama, and its weights as Meta's code and llama2.c store them.
+    """Return a random Llama, and its weights as stored by Meta's code and llama2.c.
 
-    The permutation is the inverse of that of transformers' convert_llama_weights_to_hf.py.
+    The permutation is the inverse of the one in transformers' convert_llama_weights_to_hf.py.
     """
     sizes = {"vocab_size": 61, "hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2}
     config = LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-5)

@@ -1,4 +1,4 @@
-"""Models of every family are written for transformers, and compute the same logits there."""
+"""Models of every family saved for transformers compute the same logits there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our model and sampling against transformers, on tiny random models."""
+"""Our model and sampling match transformers on tiny random models."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_greedy_text_with_a_cache_is_that_of_transformers(twins):
 
 
 def processed(logits, params, previous_ids):
-    """The logits after each of transformers' processors, in the order in which its generate() runs them."""
+    """Return the logits after each of transformers' processors, in generate()'s order."""
     processors = [
         RepetitionPenaltyLogitsProcessor(params.repetition_penalty) if params.repetition_penalty else None,
         TemperatureLogitsWarper(params.temperature),
@@ -130,7 +130,7 @@ def test_every_stage_is_that_of_transformers(vocab_size, temperature):
     for _ in range(25):
         logits = torch.randn(vocab_size) * choice([0.1, 1.0, 3.0, 30.0])
         logits[torch.rand(vocab_size) < choice([0.0, 0.5, 0.99])] = -math.inf
-        logits[0] = 1.0  # one of them is finite
+        logits[0] = 1.0  # one of them must be finite
         params = SamplingParams(
             temperature=temperature,
             top_k=choice([None, 1, 5, 50, 5000]),

@@ -1,4 +1,4 @@
-"""A tenth of what `python -m benchmarks.trial` does."""
+"""A tenth of the work of `python -m benchmarks.trial`."""
 
 from __future__ import annotations
 

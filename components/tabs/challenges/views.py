@@ -219,7 +219,7 @@ def concepts(s: Snapshot) -> dict[str, Any]:
         {"place": place, "name": concept_name(loaded, place, s.language), "on": place in strengths}
         for place in ((each.layer, each.feature) for each in offered)
     ]
-    data = {"chips": chips, "labels": steer_labels(s.language)}
+    data: dict[str, Any] = {"chips": chips, "slider": None, "labels": steer_labels(s.language)}
     if turned:
         data |= slider_of(loaded, *turned[-1], s.language)
     return data

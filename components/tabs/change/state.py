@@ -100,8 +100,8 @@ class ChangeState:
 
     Attributes:
         effect: Effect of the session's edits on a text, see `text_source`.
-        position: Selected position, if the text is not that of Write.
-        tried_on: A prompt of `Session.edits_on`, with the version of the text of Write for which it is valid.
+        position: Selected position in a text that differs from Write's.
+        tried_on: A prompt of `Session.edits_on`, valid for this version of Write's text.
         experiment: The last chosen experiment, until the edits change.
         n_switched: Number of handled clicks on the switches.
         clean, corrupted, answer, other, patched: Values of the controls of activation patching.
@@ -170,7 +170,7 @@ def is_stale(s: Snapshot) -> bool:
 
 
 def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
-    """Return the prompt ids on which the edits are tried; () for the text of Write."""
+    """Return the prompt ids to try the edits on; () for the text of Write."""
     tried_on = s.state(ChangeState).tried_on
     stale = tried_on is not None and s.edits_on is tried_on[0] and (s.text is None or s.text.version != tried_on[1])
     return () if stale else s.edits_on

@@ -59,7 +59,7 @@ class CompareState(RunState):
 
     Attributes:
         part: The open part of the tab.
-        prompt: Prompt of both parts; None for that of Write.
+        prompt: Prompt of both parts; None for the prompt of Write.
         right_prompt: Prompt of the right column; None if it equals the left one.
         columns: Settings of each column.
         ran: Inputs of the last run.

@@ -36,7 +36,6 @@ from gpt.analysis.concepts import Snippet
 MAX_FEATURES = 10
 MAX_BARS = 9
 N_EXAMPLES = 5  # tokens quoted in the sentence about a feature
-MAX_SHARE = 0.1  # Features that are active on a larger share of all tokens stand for no idea and are not listed.
 FULL = 255  # the darkest tint
 
 
@@ -59,8 +58,7 @@ def places_of(s: Snapshot) -> list[Place]:
     activity, at = shown.by_layer[layer], s.text.at(s.selection) - shown.first
     if not 0 <= at < len(activity):
         return []
-    row = activity[at].where(concepts.dictionaries[layer].share <= MAX_SHARE, 0)
-    return [(layer, feature) for feature in row.argsort(descending=True)[:MAX_FEATURES].tolist() if row[feature] > 0]
+    return [(layer, feature) for feature in concepts.dictionaries[layer].strongest(activity[at], MAX_FEATURES)]
 
 
 def features(s: Snapshot) -> dict[str, Any]:
@@ -107,8 +105,8 @@ def _along(s: Snapshot, place: Place) -> np.ndarray:
     shown, concepts = s.state(ConceptsState).shown, concepts_of(s)
     assert shown is not None
     assert concepts is not None
-    strength = concepts.dictionaries[place[0]].strengths[place[1]].clamp(min=1e-6)
-    values: np.ndarray = (shown.by_layer[place[0]][:, place[1]].cpu() / strength).clamp(0, 1).numpy()
+    layer, feature = place
+    values: np.ndarray = concepts.dictionaries[layer].relative(shown.by_layer[layer], feature).cpu().numpy()
     return values
 
 

@@ -49,12 +49,12 @@ def check(course: Path, session: Session) -> Iterator[None]:
 
 
 def open_mine(course: Path, session: Session) -> Iterator[None]:
-    """Open the learner's program as a model, with the text at hand."""
+    """Open the learner's program as a model, and keep the current text."""
     yield from open_model(lambda: open_program(MY_GPT, course / PROGRAM, checker().reference), session)
 
 
 def open_example(name: str, session: Session) -> Iterator[None]:
-    """Open a broken variant of the solution as a model, with the text at hand. `name` is a key of `BROKEN`."""
+    """Open a broken variant of the solution as a model, and keep the current text. `name` is a key of `BROKEN`."""
     yield from open_model(lambda: open_broken(name, checker().reference), session)
 
 

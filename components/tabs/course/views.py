@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from components.errors import localize_error
 from components.figures.maps import grid
 from components.i18n import Language, t
 from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.course.state import BuildState
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt.course.check import Verdict
 from gpt.course.feedback import differs
 from gpt.course.step import Words
@@ -50,8 +50,7 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    problem = s.state(BuildState).notice
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    return sentence_data(s.state(BuildState).notice, s.language)
 
 
 def test(s: Snapshot) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class HeadOverview:
         """Mean weights of each head, (n_layer, n_head, 3): on the first token, on the previous token, and on the token
         itself.
 
-        The first two are averaged over all positions but the first.
+        The first two are averaged over all positions except the first.
         """
         n = len(self.ids)
         return self.sums / np.array([max(1, n - 1), max(1, n - 1), max(1, n)])

@@ -19,7 +19,7 @@ from gpt.experiments.random_models import skeleton_of
 
 @dataclass(frozen=True, eq=False)
 class PositionTrace:
-    """All activations of the last of these tokens, (1, 1, ...)."""
+    """All activations of the last token in `ids`, (1, 1, ...)."""
 
     document: Generation
     ids: tuple[int, ...]

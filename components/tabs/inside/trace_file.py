@@ -12,7 +12,7 @@ from gpt.analysis.tracing import trace_window
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A saved file. `version` is that of its text; `first` and `last` are the included positions."""
+    """A saved file. `version` is the version of its text; `first` and `last` are the included positions."""
 
     version: tuple[int, int]
     first: int

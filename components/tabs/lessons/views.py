@@ -7,7 +7,6 @@ from functools import lru_cache, partial
 from typing import Any
 
 from components.i18n import Language, t
-from components.panels.panel import problem_sentence
 from components.render import Lines, View
 from components.state.snapshot import Snapshot
 from components.tabs.lessons.code_view import Excerpt, excerpt, printed
@@ -17,6 +16,7 @@ from components.tabs.lessons.questions import QUESTIONS, ChoiceQuestion, GoalQue
 from components.tabs.lessons.state import LessonsState, Reply
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt import PRESETS, GPTConfig, LoadedModel
 from gpt.experiments.speed import next_token_cost
 
@@ -145,7 +145,7 @@ def facts(config: GPTConfig) -> dict[str, str]:
 
 def notice(s: Snapshot) -> dict[str, Any]:
     """Explain why the figure does not match the controls."""
-    return problem_sentence(s, s.state(LessonsState).problem)
+    return sentence_data(s.state(LessonsState).problem, s.language)
 
 
 def summary(s: Snapshot) -> dict[str, Any]:

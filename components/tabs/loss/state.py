@@ -23,7 +23,7 @@ EXAMPLES = {  # by language of the model
     },
 }
 FIRST_EXAMPLE = EXAMPLES["en"]["turn"]
-STRIDES = (1, 2, 4, 8)  # stride of the windows = context length / one of these
+STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of the windows
 HALF = 2
 
 

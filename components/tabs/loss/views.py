@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from components import text_views
-from components.errors import localize_error
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import listed, percent, quoted
@@ -15,6 +14,7 @@ from components.render import Lines, View
 from components.state.snapshot import Message, Snapshot
 from components.tabs.loss.state import LossState, ScoredText
 from components.text_views import token_lines
+from components.widgets.sentence import sentence_data
 from components.widgets.tokens import shade_value
 
 
@@ -85,7 +85,7 @@ def strip_labels(language: Language) -> dict[str, str]:
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """Show the text, shaded by surprisal, with the probability and rank of each token but the first."""
+    """Show the text, shaded by surprisal, with the probability and rank of each token after the first."""
     state, labels = s.state(LossState), strip_labels(s.language)
     if state.scored is None:
         return {"lines": Lines(), "doc": "", "selected": -1, "shade": "", "labels": labels}
@@ -118,12 +118,11 @@ def token(s: Snapshot) -> dict[str, Any]:
 def status(s: Snapshot) -> dict[str, Any]:
     job = s.state(LossState).job
     progress = s.progress or (None if job is None else job.progress or Message("loss.loading"))
-    return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
+    return sentence_data(progress, s.language)
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    problem = s.state(LossState).notice
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    return sentence_data(s.state(LossState).notice, s.language)
 
 
 def result_inputs(s: Snapshot) -> tuple[Any, ...]:

@@ -39,7 +39,7 @@ class PlaygroundState:
 
 @dataclass(frozen=True, eq=False)
 class Reason:
-    """What the prediction of `token` depends on, at a position of a version of a text."""
+    """The causes of predicting `token` at a position of a text, identified by its version."""
 
     version: tuple[int, int]
     position: int
@@ -58,5 +58,5 @@ class ReasonState:
 
 
 def tail_length(block_size: int) -> int:
-    """Return the number of tokens to which an overlong prompt is cut."""
+    """Return how many tokens of an overlong prompt are kept."""
     return max(1, block_size // 2)

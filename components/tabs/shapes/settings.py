@@ -1,4 +1,4 @@
-"""The configuration of the tab: that of the chosen model, a preset, or a visitor's own."""
+"""The configuration in the tab: the chosen model's, a preset, or the visitor's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.panels.shape_settings import check_value, shape_of, values_of
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 
-PICKED, OWN, UNTIED = "picked", "own", "untied"  # presets beside those of gpt.config
+PICKED, OWN, UNTIED = "picked", "own", "untied"  # presets in addition to those of gpt.config
 SHAPES = {UNTIED: UNTIED_124M, **PRESETS}
 TITLES = {
     "gpt2": "GPT-2 small",
@@ -20,7 +20,7 @@ TITLES = {
     "gpt2-large": "GPT-2 large",
     "gpt2-xl": "GPT-2 XL",
     "distilgpt2": "DistilGPT2",
-}  # of other presets, their names
+}  # names of other presets
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,14 @@ class Shape:
 
 @dataclass(frozen=True)
 class Choice:
-    """The values of the controls. base: what they were last set to; values: of each control; shape: the last valid
-    configuration; problem: why the current values are invalid, or None."""
+    """The values of the controls.
+
+    Attributes:
+        base: The configuration that they were last set to.
+        values: Value of each control.
+        shape: The last valid configuration.
+        problem: Why the current values are invalid, or None.
+    """
 
     base: GPTConfig
     values: Mapping[str, Any]
@@ -43,11 +49,11 @@ class Choice:
 
     @classmethod
     def of(cls, config: GPTConfig, skeleton: bool = False) -> Choice:
-        """The controls set to a configuration."""
+        """Set the controls to a configuration."""
         return cls(config, values_of(config) | {"skeleton": skeleton}, Shape(config, skeleton))
 
     def moved(self, name: str, value: object) -> Choice:
-        """The choice with another value of one control. Raises PageError for an invalid value."""
+        """Return the choice after one control has changed. Raises PageError for an invalid value."""
         values = {**self.values, name: check_value(name, value)}
         if name == "bias":
             values["qkv_bias"] = values["bias"]
@@ -59,14 +65,14 @@ class Choice:
 
     @property
     def preset(self) -> str:
-        """The preset of the controls."""
+        """The preset that the controls match."""
         if self.problem is not None or self.shape.skeleton:
             return OWN
         return next((name for name, config in SHAPES.items() if config == self.shape.config), OWN)
 
 
 def preset_choices(language: Language) -> list[tuple[str, str]]:
-    """(label, key) of each configuration."""
+    """Return the (label, key) pair of each configuration."""
     named = [(TITLES.get(name, name), name) for name in PRESETS]
     picked, untied, own = (t(f"shapes.preset.{name}", language) for name in (PICKED, UNTIED, OWN))
     return [(picked, PICKED), named[0], (untied, UNTIED), *named[1:], (own, OWN)]

@@ -1,4 +1,4 @@
-"""The state of the Shapes tab."""
+"""State of the Shapes tab."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ from gpt.experiments.random_models import ModuleShape
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """A model with random weights, and what it and a trained model generated for a prompt.
+    """A model with random weights, and the texts that it and a trained model generated from one prompt.
 
-    stages: of one forward pass over the prompt. seconds: for initialisation. model: the name of the trained one.
-    documents, lines: of the random and of the trained text, for their strips. n_tokens: generated with random weights.
-    finished: whether both texts are complete. job: that it belongs to; None for the initial example of the
-    page's own text and model.
+    Attributes:
+        stages: Stages of one forward pass over the prompt.
+        seconds: Duration of the initialisation.
+        model: Name of the trained model.
+        documents, lines: Documents of the random and the trained text, and the lines of their strips.
+        n_tokens: Number of tokens generated with random weights.
+        finished: Whether both texts are complete.
+        job: The job it belongs to; None for the initial example.
     """
 
     shape: Shape
@@ -37,8 +41,15 @@ class Built:
 
 @dataclass(frozen=True, eq=False)
 class ShapesState:
-    """choice: the values of the controls; None for the configuration of the chosen model. built: the newest model; job:
-    the active build. trouble: its error. example_shown: whether the example, or anything else, was shown."""
+    """State of the Shapes tab.
+
+    Attributes:
+        choice: Values of the controls; None for the configuration of the chosen model.
+        built: The latest model.
+        job: The active build.
+        trouble: Its error.
+        example_shown: Whether the example, or anything after it, has been shown.
+    """
 
     choice: Choice | None = None
     built: Built | None = None
@@ -52,12 +63,12 @@ class ShapesState:
 
 
 def choice_of(s: Snapshot | Session) -> Choice:
-    """The values of the controls."""
+    """Return the values of the controls."""
     config = GPTConfig() if s.loaded is None else s.loaded.model.config
     return s.state(ShapesState).choice or Choice.of(config)
 
 
 def preset_of(s: Snapshot | Session) -> str:
-    """The preset of the controls."""
+    """Return the preset that the controls match."""
     choice = s.state(ShapesState).choice
     return PICKED if choice is None else choice.preset

@@ -39,7 +39,7 @@ NAME = "shapes"
 
 
 def build_shapes(events: Events, example: Generation) -> None:
-    """Build and wire the tab. example: a text of the page's model, which stands beside random weights at first."""
+    """Build and wire the tab. `example` is a text of the page's model, shown beside random weights at first."""
     models = RandomModels()
     stage = column(_size(), _building(models), min_width=320)
     card = Card("shapes", columns(_settings(), stage, classes="gb-shapes"), classes="")
@@ -68,7 +68,7 @@ def _settings() -> Part:
 
 
 def _controls() -> dict[str, Part]:
-    """The control of each setting."""
+    """Return the control of each setting."""
     controls = {}
     for name, limit in RANGES.items():
         low, high = partial(slider_end, name, 0), partial(slider_end, name, 1)
@@ -87,7 +87,7 @@ def _options(name: str) -> ControlOptions:
 
 
 def _size() -> Part:
-    """How large a model of the configuration is."""
+    """The size of a model with this configuration."""
     return section(
         question("shapes.question"),
         caption("shapes.says"),
@@ -107,7 +107,7 @@ def _size() -> Part:
 
 
 def _building(models: RandomModels) -> Part:
-    """A model with random weights, and what it writes."""
+    """A model with random weights, and the text it generates."""
     start = partial(handlers.build, models)
     return section(
         question("shapes.build.question"),
@@ -140,12 +140,15 @@ def _building(models: RandomModels) -> Part:
 
 
 def slider_end(name: str, side: int, s: Snapshot) -> int:
-    """The lower (0) or upper (1) end of a slider. They include the configuration that the controls were last set to."""
+    """Return the lower (0) or upper (1) end of a slider.
+
+    The range always includes the configuration that the controls were last set to.
+    """
     return RANGES[name].around(values_of(choice_of(s).base)[name])[side]
 
 
 def control_value(name: str, s: Snapshot) -> float | bool:
-    """The value of a control."""
+    """Return the value of a control."""
     return choice_of(s).values[name]
 
 
@@ -154,6 +157,6 @@ def is_building(s: Snapshot) -> bool:
 
 
 def can_build(s: Snapshot) -> bool:
-    """Whether a model of the configuration may be built."""
+    """Return whether a model with this configuration may be built."""
     choice = choice_of(s)
     return choice.problem is None and fits(choice.shape)

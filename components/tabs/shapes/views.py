@@ -1,4 +1,4 @@
-"""The views of the Shapes tab: the size of a configuration, and the built model."""
+"""Views of the Shapes tab: the size of a configuration, and the built model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from components.errors import localize_error
 from components.figures.bars import size_bars
 from components.frame import short_name
 from components.i18n import Language, t
@@ -19,6 +18,7 @@ from components.tabs.shapes.settings import Shape
 from components.tabs.shapes.state import Built, ShapesState, choice_of
 from components.text_views import strip_labels
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt.experiments.random_models import MAX_MEMORY_BYTES, memory_bytes
 from gpt.experiments.shapes import count_parameters, flops_per_token
 from gpt.models.memory import format_bytes
@@ -39,7 +39,7 @@ MODULES = {
 
 
 def cost_sentence(shape: Shape, language: Language) -> str:
-    """Operations per token at the beginning and at the end of the context."""
+    """State the operations per token at the beginning and at the end of the context."""
     last = shape.config.block_size - 1
     first, end = (flops_per_token(shape.config, position, skeleton=shape.skeleton) for position in (0, last))
     return t(
@@ -54,27 +54,27 @@ def cost_sentence(shape: Shape, language: Language) -> str:
 
 
 def operations(n: int) -> str:
-    """A number of floating-point operations: 284,812,032 is 285 MFLOP."""
+    """Format a number of floating-point operations: 284,812,032 is 285 MFLOP."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if n >= 0.9995 * size:  # rounds to 1,000 of the unit below
+        if n >= 0.9995 * size:  # would round to 1,000 of the unit below
             return f"{n / size:.3g} {unit}FLOP"
     return f"{n} FLOP"
 
 
 def fits(shape: Shape) -> bool:
-    """Whether a model of this size may be built."""
+    """Return whether a model of this size may be built."""
     return memory_bytes(shape.config, skeleton=shape.skeleton) <= MAX_MEMORY_BYTES
 
 
 def room_sentence(shape: Shape, language: Language) -> str:
-    """The memory for building it, and the limit."""
+    """State the memory needed to build it, and the limit."""
     need = format_bytes(memory_bytes(shape.config, skeleton=shape.skeleton))
     key = "shapes.room" if fits(shape) else "shapes.room.none"
     return t(key, language, need=need, limit=format_bytes(MAX_MEMORY_BYTES))
 
 
 def status_sentence(built: Built, running: bool, language: Language) -> str:
-    """The built model, and the number of generated tokens."""
+    """Describe the built model and state the number of generated tokens."""
     caption = t("shapes.status.example", language) if built.job is None else ""
     return (
         caption
@@ -90,7 +90,7 @@ def status_sentence(built: Built, running: bool, language: Language) -> str:
 
 
 def stages_chart(built: Built, language: Language) -> dict[str, Any]:
-    """The shapes of a forward pass, each stage as wide as its vectors."""
+    """Plot the shapes of a forward pass, each stage as wide as its vectors."""
     n_layer, skeleton = built.shape.config.n_layer, built.shape.skeleton
     last = f"h.{n_layer - 1}"
     names, shapes = [], []
@@ -115,7 +115,7 @@ def headline(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    return _problem(choice_of(s).problem, s.language)
+    return sentence_data(choice_of(s).problem, s.language)
 
 
 def parts(s: Snapshot) -> dict[str, Any]:
@@ -142,20 +142,15 @@ def room(s: Snapshot) -> dict[str, Any]:
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
-    return _problem(s.state(ShapesState).trouble, s.language)
-
-
-def _problem(problem: Exception | None, language: Language) -> dict[str, Any]:
-    return {"text": "" if problem is None else localize_error(problem, language)}
+    return sentence_data(s.state(ShapesState).trouble, s.language)
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """The progress, or the built model."""
+    """Show the progress, or describe the built model."""
     state = s.state(ShapesState)
     built = state.built
     if state.busy and (built is None or built.job is not state.job):
-        waiting = s.progress or Message("shapes.building")
-        return {"text": t(waiting.key, s.language, **waiting.values)}
+        return sentence_data(s.progress or Message("shapes.building"), s.language)
     return {"text": "" if built is None else status_sentence(built, state.busy, s.language)}
 
 
@@ -166,7 +161,7 @@ def trained_name(s: Snapshot) -> dict[str, Any]:
 
 
 def strip(side: int, s: Snapshot) -> dict[str, Any]:
-    """The text of one of the two models."""
+    """Show the text of one of the two models."""
     built = s.state(ShapesState).built
     return {
         "lines": Lines() if built is None else built.lines[side],

@@ -1,4 +1,4 @@
-"""The analyses of both trainings: reads the recorded one, and runs the displayed model over the example."""
+"""Analyses of both trainings: they load the recorded one and run the displayed model over the example."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpt.training.recorded_run import bundled_recording
 
 
 def analysis(film: Film, machine: Machine) -> Analysis:
-    """The analysis; machine: makes the forward pass over the example."""
+    """Return the analysis. `machine` runs the forward pass over the example."""
 
     def run(session: Session) -> Iterator[None]:
         if film is RECORDED and not session.state(LearnedState).looked_for_recorded:
@@ -27,7 +27,7 @@ def analysis(film: Film, machine: Machine) -> Analysis:
 
 
 def wanted(film: Film, s: Snapshot) -> Hashable:
-    """What is missing: the recording, or the forward pass of the displayed step."""
+    """Return what is missing: the recording, or the forward pass of the displayed step."""
     if film is RECORDED and not s.state(LearnedState).looked_for_recorded:
         return "recording"
     shown = film.shown(s)

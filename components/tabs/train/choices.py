@@ -1,4 +1,4 @@
-"""Checked choices of a visitor: the task or the text, and the recipe. Errors are messages for the page."""
+"""Validates a visitor's choices: the task or the text, and the recipe. Errors are messages for the page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gpt.training.text_dataset import (
 
 SHAKESPEARE, TEXT = "shakespeare", "text"
 KINDS = tuple(LIVE_RECIPES)
-MAX_DISTINCT_CHARACTERS = 512  # in a text with more, a token stands for a byte
+MAX_DISTINCT_CHARACTERS = 512  # a text with more gets one token per byte
 SHAPE = {
     "n_layer": (1, 2, 3, 4),
     "n_head": (1, 2, 4, 8),
@@ -42,16 +42,17 @@ FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 @dataclass(frozen=True)
 class UploadedText:
-    """An uploaded text and its name; "" for the code of the model."""
+    """An uploaded text and its name. The name is "" for the model's own source code."""
 
     name: str
     text: str
 
 
 def checked_recipe(kind: str, shape: Mapping[str, Any], rate: object, language: Language) -> Recipe:
-    """The recipe of a kind with the visitor's values. shape: n_layer, n_head, n_embd, dropout and steps.
+    """Return the recipe of a task with the visitor's values.
 
-    Raises ValueError for a rate that is no number within RATES.
+    `shape` contains n_layer, n_head, n_embd, dropout and steps. Raises ValueError if the rate is not a number within
+    RATES.
     """
     if not isinstance(rate, (int, float)) or not RATES[0] <= rate <= RATES[1]:
         words = {"name": t("train.rate", language), "low": f"{RATES[0]:g}", "high": f"{RATES[1]:g}"}
@@ -60,7 +61,7 @@ def checked_recipe(kind: str, shape: Mapping[str, Any], rate: object, language: 
 
 
 def dataset_for(kind: str, text: str) -> Dataset:
-    """The examples of a task, or batches of the text. Raises ValueError for an unusable text."""
+    """Create the examples of a task, or batches of the text. Raises ValueError for an unusable text."""
     if kind in TASKS:
         return TaskDataset(TASKS[kind])
     if kind == SHAKESPEARE:
@@ -70,7 +71,7 @@ def dataset_for(kind: str, text: str) -> Dataset:
 
 
 def check_text(text: str) -> None:
-    """Raise ValueError for a text that is empty, too short or too long."""
+    """Raise ValueError if a text is empty, too short or too long."""
     if not text.strip():
         raise PageError("train.error.empty")
     size = len(text.encode("utf-8", "replace"))
@@ -82,7 +83,7 @@ def check_text(text: str) -> None:
 
 
 def read_text_file(path: str | Path) -> UploadedText:
-    """The text of an uploaded file. Raises ValueError if it is too large or not text."""
+    """Read an uploaded file. Raises ValueError if it is too large or not text."""
     path = Path(path)
     if (size := path.stat().st_size) > MAX_TEXT_BYTES:
         raise PageError("train.error.large", n=f"{size:,}", limit=f"{MAX_TEXT_BYTES:,}")
@@ -96,20 +97,20 @@ def read_text_file(path: str | Path) -> UploadedText:
 
 @lru_cache(maxsize=1)
 def own_code() -> UploadedText:
-    """The source of the model and of generation, as a built-in training text."""
+    """Return the source of the model and of generation, which serves as a built-in training text."""
     folder = Path(gpt.__file__).parent
     names = ("config", "model", "cache", "trace", "edits", "sampling", "generate", "tokenizer", "training/evaluation")
     return UploadedText("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))
 
 
 def source(uploaded: UploadedText, language: Language) -> str:
-    """The line that names the training text."""
+    """Name the training text in one line."""
     name = uploaded.name or t("train.example.name", language)
     return t("train.source", language, name=name, n=f"{len(uploaded.text):,}", different=f"{len(set(uploaded.text)):,}")
 
 
 def about(kind: str, language: Language) -> str:
-    """The description of a task, with an example."""
+    """Describe a task, with an example."""
     if kind not in TASKS:
         return t(f"train.about.{kind}", language)
     example = TASKS[kind].draw(np.random.default_rng(EXAMPLE_SEED))

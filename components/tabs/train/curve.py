@@ -20,7 +20,7 @@ GOAL = 0.99
 
 
 def curve_chart(shown: Shown, language: Language) -> dict[str, Any]:
-    """Losses and shares over the steps, with the displayed one."""
+    """Plot the losses and shares over the steps, with the displayed step marked."""
     run, progress = shown.run, shown.progress
     n_vocab = run.dataset.vocabulary.n_vocab
     keys = ("step", "loss", "training", "held_back", "copy", "rate", "shares")
@@ -50,7 +50,7 @@ def curve_chart(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def _shares(shown: Shown, language: Language) -> list[Share]:
-    """The lines below the losses; none for a text."""
+    """Return the lines below the losses; a text has none."""
     run, progress, layer, head = shown.run, shown.progress, shown.layer, shown.head
     if isinstance(run, RecordedRun):
         rows = [run.figures[each.step] for each in progress.evaluations]
@@ -80,14 +80,14 @@ def _shares(shown: Shown, language: Language) -> list[Share]:
 
 
 def earlier_head(run: RecordedRun, layer: int) -> HeadScore:
-    """The head of an earlier layer, or of layer 0, with the highest previous-token score at the end."""
+    """Return the head with the highest final previous-token score in an earlier layer, or in layer 0."""
     scores = np.array(run.figures[run.progress.steps].previous_token)[: max(1, layer)]
     found, head = (int(i) for i in np.unravel_index(int(scores.argmax()), scores.shape))
     return HeadScore(found, head, float(scores[found, head]))
 
 
 def _sentence(shown: Shown, language: Language) -> tuple[str, str]:
-    """What the curve says of the displayed step, and a note."""
+    """Describe the curve at the displayed step; also returns a note."""
     run, evaluation = shown.run, shown.evaluation
     text = t(
         "train.curve.says",
@@ -105,7 +105,7 @@ def _sentence(shown: Shown, language: Language) -> tuple[str, str]:
 
 
 def _recorded_sentence(shown: Shown, run: RecordedRun, language: Language) -> tuple[str, str]:
-    """The loss of the displayed step, and how well the selected head copies; when it began to."""
+    """State the loss at the displayed step, how well the selected head copies, and when it began to copy."""
     layer, head = shown.layer, shown.head
     figures = run.figures[shown.evaluation.step]
     text = t(

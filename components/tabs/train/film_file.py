@@ -1,4 +1,4 @@
-"""The film of a training as an animated GIF: a picture for each evaluation. Its words are English."""
+"""Exports the film of a training as an animated GIF, one picture per evaluation, with English labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOSS = (48, 64, 372, 226)  # left, top, right, bottom
 HEADS = (412, 64, 564, 226)
 PINNED = (586, 64, 738, 216)
 SHARE = (452, 262, 738, 396)
-TEXT_LINE, TEXT_LINES, TEXT_COLUMNS = 18, 7, 48  # pixels, lines, characters of the sample
+TEXT_LINE, TEXT_LINES, TEXT_COLUMNS = 18, 7, 48  # pixels, lines and characters of the sample
 FRAME_MS, LAST_MS = 400, 2000
 Box = tuple[int, int, int, int]
 FILE_NAME = "training.gif"
@@ -28,7 +28,7 @@ TEXT, MUTED, LINE, ACCENT, AFTER = (PALETTE[name].light for name in ("text", "mu
 
 
 def write_film(shown: Shown, folder: Path) -> Path:
-    """Write the file to a folder, with the selected head enlarged."""
+    """Write the file into a folder, with the selected head enlarged."""
     pictures = [_picture(shown, evaluation) for evaluation in shown.progress.evaluations]
     path = folder / FILE_NAME
     durations = [FRAME_MS] * (len(pictures) - 1) + [LAST_MS]
@@ -67,7 +67,7 @@ def _picture(shown: Shown, evaluation: Evaluation) -> Image.Image:
 def _draw_curve(
     draw: ImageDraw.ImageDraw, box: Box, progress: RunProgress, shown: Evaluation, values: Sequence[float]
 ) -> None:
-    """Values, in 0..1, over the steps of the evaluations: step 0, then a log scale."""
+    """Draw values in 0..1 over the steps of the evaluations: step 0, then a log scale."""
     left, top, right, bottom = box
     steps = [math.log(max(each.step, 0.5) / 0.5) for each in progress.evaluations]
     points = [
@@ -89,7 +89,7 @@ def _draw_tick(draw: ImageDraw.ImageDraw, box: Box, value: float, text: str) -> 
 
 
 def _draw_sample(draw: ImageDraw.ImageDraw, evaluation: Evaluation) -> None:
-    """What the model writes."""
+    """Draw the text that the model generated."""
     top = LOSS[3] + 18
     draw.text((LOSS[0], top), "it writes", MUTED, ImageFont.load_default(13))
     lines = [line for each in evaluation.samples for line in _wrapped(each.prompt + each.text.removesuffix("\n"))]
@@ -102,7 +102,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _draw_heads(picture: Image.Image, draw: ImageDraw.ImageDraw, weights: np.ndarray, layer: int, head: int) -> None:
-    """weights: (n_layer, n_head, T, T)."""
+    """Draw all heads. `weights` is (n_layer, n_head, T, T)."""
     n_layer, n_head = weights.shape[:2]
     left, top, right, bottom = HEADS
     gap = 6
@@ -116,9 +116,9 @@ def _draw_heads(picture: Image.Image, draw: ImageDraw.ImageDraw, weights: np.nda
 
 
 def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
-    """Weights (T, T) in 0..1 in the colours of the page; the largest of the weights behind a pixel."""
+    """Draw weights (T, T) in 0..1 in the page's colours. A pixel shows the largest weight that it covers."""
     colours = np.array([[int(pair.light[i : i + 2], 16) for i in (1, 3, 5)] for pair in SEQUENTIAL], np.float32)
-    levels = np.sqrt(np.clip(weights, 0, 1)) * (len(colours) - 1)  # the root: small weights stay visible
+    levels = np.sqrt(np.clip(weights, 0, 1)) * (len(colours) - 1)  # the square root keeps small weights visible
     low = np.minimum(levels.astype(int), len(colours) - 2)
     share = (levels - low)[..., None]
     pixels = colours[low] * (1 - share) + colours[low + 1] * share
@@ -126,5 +126,5 @@ def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
 
 
 def _label(draw: ImageDraw.ImageDraw, box: Box, text: str) -> None:
-    """The name of a picture, above it."""
+    """Write the name of a picture above it."""
     draw.text((box[0], box[1] - 20), text, MUTED, ImageFont.load_default(13))

@@ -1,4 +1,4 @@
-"""The event handlers of the Train tab: start, control, browse steps, open the model."""
+"""Event handlers of the Train tab: start, control, browse steps, open the model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.recorded_run import RecordedRun
 from gpt.training.run_queue import RunQueue
 
-NOTHING_PINNED: dict[str, Any] = dict.fromkeys(("step", "layer", "head", "position", "shown_pass"))  # the newest step
+# shows the newest step
+NOTHING_PINNED: dict[str, Any] = dict.fromkeys(("step", "layer", "head", "position", "shown_pass"))
 
 
 def choose_task(session: Session, kind: object) -> None:
@@ -36,12 +37,12 @@ def choose_task(session: Session, kind: object) -> None:
 
 
 def set_rate(session: Session, rate: object) -> None:
-    """Set the learning rate; it is checked when the run starts."""
+    """Set the learning rate, which is validated when the run starts."""
     session.change(TrainState, rate=rate if _is_number(rate) else None)
 
 
 def type_text(session: Session, text: object) -> None:
-    """A typed text replaces an uploaded one."""
+    """Set the typed text, which replaces an uploaded one."""
     if isinstance(text, str):
         session.change(TrainState, text=text, uploaded=None)
 
@@ -58,12 +59,12 @@ def take_file(session: Session, path: str | None) -> None:
 
 
 def take_code(session: Session) -> None:
-    """Use the built-in text."""
+    """Train on the built-in text."""
     session.change(TrainState, uploaded=choices.own_code(), text="", notice=None)
 
 
 def start(queue: RunQueue, session: Session) -> None:
-    """Start a run or queue it; errors are shown."""
+    """Start a run or add it to the queue. Errors are shown."""
     state = session.change(TrainState, notice=None)
     try:
         if state.busy:
@@ -109,7 +110,7 @@ def download(session: Session) -> Iterator[None]:
 
 
 def change_rate(session: Session, factor: object) -> None:
-    """Change the learning-rate multiplier, from the next step on."""
+    """Change the learning-rate multiplier from the next step on."""
     run = session.state(TrainState).run
     if run is not None and factor in choices.FACTORS:
         run.set_rate_factor(float(factor))
@@ -117,7 +118,7 @@ def change_rate(session: Session, factor: object) -> None:
 
 
 def show_moment(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
-    """Show an evaluation by its number; the last one is the newest."""
+    """Show an evaluation by its number. The last number stands for the newest one."""
     moment, shown = sent.get("moment"), film.shown(session.snapshot())
     if shown is None or type(moment) is not int or moment < 0:
         return
@@ -127,7 +128,7 @@ def show_moment(film: Film, machine: Machine, session: Session, sent: dict[str, 
 
 
 def choose_step(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
-    """Show the clicked step of the curve."""
+    """Show the step that was clicked in the curve."""
     step, shown = sent.get("x"), film.shown(session.snapshot())
     if shown is None or not _is_number(step) or not 0 <= step <= shown.progress.steps:
         return
@@ -137,7 +138,7 @@ def choose_step(film: Film, machine: Machine, session: Session, sent: dict[str, 
 
 
 def pass_over_example(film: Film, machine: Machine, session: Session) -> None:
-    """Run the model of the displayed step over the example, unless it is done."""
+    """Run the model of the displayed step over the example, unless that was already done."""
     shown, state = film.shown(session.snapshot()), film.of(session.snapshot())
     if shown is None or state.is_passed(shown.run, shown.evaluation.step):
         return
@@ -146,7 +147,7 @@ def pass_over_example(film: Film, machine: Machine, session: Session) -> None:
 
 
 def show_copying(machine: Machine, session: Session) -> None:
-    """Show the recorded training at the step at which the shown head begins to copy."""
+    """Show the recorded training at the step at which the displayed head begins to copy."""
     shown = RECORDED.shown(session.snapshot())
     if shown is None or not isinstance(shown.run, RecordedRun):
         return
@@ -188,7 +189,7 @@ def save_film(film: Film, session: Session) -> Iterator[None]:
 
 
 def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:
-    """Add the model to this visitor's list, choose it, set a prompt, and let it write. write: continues the prompt."""
+    """Add the model to this visitor's list, choose it, set a prompt and let `write` continue it."""
     state = session.state(TrainState)
     if state.run is None:
         raise PageError("train.gone")

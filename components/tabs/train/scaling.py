@@ -21,12 +21,12 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
-MOMENTS = 4  # points of a curve that are drawn as lines over the parameters
-FIRST = 4  # points left out at the beginning of a curve
+MOMENTS = 4  # moments of training drawn as lines over the parameters
+FIRST = 4  # points omitted at the beginning of a curve
 
 
 def scaling_card() -> Card:
-    """Three charts of recorded runs."""
+    """Build the card with three charts of recorded runs."""
     charts = (column(chart(f"scaling-{axis}")) for axis in PICTURES)
     honest = sentence("scaling-honest", kind="caption")
     return Card("scaling", question("scaling.question"), lead("scaling.lead"), columns(*charts), honest)
@@ -48,7 +48,7 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """The trained curves, smallest model first, those of Llama's shape, and the bundled model's point."""
+    """Curves of the trained models, smallest first, and of Llama-shaped models; and the bundled model's point."""
 
     curves: tuple[ScalingCurve, ...]
     llama: tuple[ScalingCurve, ...]
@@ -60,7 +60,7 @@ class Parts:
 
     @property
     def last(self) -> int:
-        """The last moment at which all of them were measured."""
+        """The last moment for which all models have measurements."""
         return min(len(curve.points) for curve in self.curves) - 1
 
     @property
@@ -71,7 +71,7 @@ class Parts:
 
 
 def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
-    """Loss of each model over the tokens."""
+    """Plot the loss of each model over the tokens."""
     parts = Parts.of(found)
     small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
     text = t("scaling.by.tokens", language, tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
@@ -81,7 +81,7 @@ def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
 
 
 def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
-    """Loss of each model over the operations."""
+    """Plot the loss of each model over the operations."""
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
     best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
@@ -91,13 +91,13 @@ def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
 
 
 def loss_at(curve: ScalingCurve, flops: float) -> float:
-    """The loss after a number of operations, interpolated in log-log space."""
+    """Return the loss after a number of operations, interpolated in log-log space."""
     x = np.log([point.flops for point in curve.points])
     return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
 
 
 def by_parameters(found: Scaling, language: Language) -> dict[str, Any]:
-    """Loss over the parameters, a line for each of a few moments."""
+    """Plot the loss over the parameters, with a line for each of a few moments."""
     parts = Parts.of(found)
     sizes = np.array([curve.block_parameters for curve in parts.curves])
     moments = np.unique(np.linspace(FIRST, parts.last, MOMENTS, dtype=int))
@@ -153,7 +153,7 @@ def _drawn(
 
 
 def limitations(found: Scaling, language: Language) -> str:
-    """The limits of the comparison."""
+    """State the limits of the comparison."""
     parts = Parts.of(found)
     end, (fewest, most) = parts.bundled.points[-1], parts.tokens
     return t(
@@ -171,12 +171,12 @@ def limitations(found: Scaling, language: Language) -> str:
 
 
 def named(curve: ScalingCurve, language: Language) -> str:
-    """A model by its size."""
+    """Name a model by its size."""
     return t("scaling.name", language, n=short(curve.block_parameters))
 
 
 def short(number: float) -> str:
-    """A number with two significant digits: 1.2 M, 380 k, 3.4 × 10¹³."""
+    """Format a number with two significant digits: 1.2 M, 380 k, 3.4 × 10¹³."""
     if number >= 1e12:
         return power(number)
     for size, unit in ((1e6, "\u00a0M"), (1e3, "\u00a0k")):

@@ -1,4 +1,4 @@
-"""What is shown of a training: one of its steps, and the head and token that stay selected while the step changes."""
+"""The displayed state of a training: one of its steps, and the head and token that stay selected across steps."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from gpt.training.live_run import Evaluation, RunProgress
 class Shown:
     """A training at the evaluation of the displayed step.
 
-    layer, head: the chosen one, or the one that attends most to what comes next in the newest evaluation. position: of
-    the example; the chosen one, or the first that predicts a token of the answer.
+    Attributes:
+        layer, head: The chosen head, or the one that attends most to the next token in the newest evaluation.
+        position: The chosen position of the example, or the first that predicts a token of the answer.
     """
 
     run: Run
@@ -31,7 +32,7 @@ class Shown:
 
 
 def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
-    """The evaluation at the step of the state, or the last before it; None if there is none yet."""
+    """Return the evaluation at the step of the state, or the last one before it; None if there is none yet."""
     evaluations = progress.evaluations
     if not evaluations:
         return None
@@ -46,15 +47,18 @@ def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
 
 
 def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
-    """(n_layer, n_head): mean attention, in 0..1, of the answer's positions on earlier tokens that are the next one."""
+    """Return how much each head attends to earlier occurrences of the next token: (n_layer, n_head), in 0..1.
+
+    This is the mean over the positions of the answer.
+    """
     tokens, first = np.array(run.dataset.example), run.dataset.query
-    same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j is the one after token i
+    same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j equals the one after token i
     weights = evaluation.attn_weights[:, :, first:-1].astype(np.float32)
     return (weights * same[first:]).sum(axis=-1).mean(axis=-1)
 
 
 def progress_of(s: Snapshot) -> RunProgress | None:
-    """The progress of the visitor's newest run, the same for all views of a frame."""
+    """Return the progress of the visitor's newest run, which is the same for all views of a frame."""
     return s.cached(_progress)
 
 
@@ -74,18 +78,18 @@ def _recorded(s: Snapshot) -> Shown | None:
 
 @dataclass(frozen=True)
 class Film:
-    """A training that can be looked back at. name: of its tab, with which the names of its views begin."""
+    """A training whose steps can be replayed. `name` names its tab and is the prefix of its views' names."""
 
     name: Literal["train", "learned"]
     state: type[FilmState]
     find: Callable[[Snapshot], Shown | None]
 
     def shown(self, s: Snapshot) -> Shown | None:
-        """The training at the displayed step; None before its first evaluation."""
+        """Return the training at the displayed step; None before its first evaluation."""
         return s.cached(self.find)
 
     def of(self, s: Snapshot) -> FilmState:
-        """What is chosen."""
+        """Return the current choices."""
         state: FilmState = s.state(self.state)
         return state
 

@@ -1,4 +1,4 @@
-"""The states of the Train tab and of the recorded training."""
+"""States of the Train tab and of the recorded training."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Run = LiveRun | RecordedRun
 
 
 class MachinePass(Protocol):
-    """A forward pass over the example, from which the machine is drawn."""
+    """A forward pass over the example, from which the machine picture is drawn."""
 
     def draw(self, position: int, layer: int, head: int, language: Language) -> dict[str, Any]:
-        """The data of the widget flow."""
+        """Return the data of the flow widget."""
 
 
 Machine = Callable[[LoadedModel, Sequence[int]], MachinePass]
@@ -34,7 +34,7 @@ Machine = Callable[[LoadedModel, Sequence[int]], MachinePass]
 
 @dataclass(frozen=True, eq=False)
 class ShownPass:
-    """The forward pass of a run's model at a step."""
+    """The forward pass of a run's model at one step."""
 
     run: Run
     step: int
@@ -43,10 +43,12 @@ class ShownPass:
 
 @dataclass(frozen=True, eq=False)
 class FilmState:
-    """What is shown of a training.
+    """The displayed part of a training.
 
-    step: the displayed one, None for the newest; layer, head, position: of the example, None until chosen. shown_pass:
-    of the displayed step, or of one before.
+    Attributes:
+        step: The displayed step; None for the newest.
+        layer, head, position: Selection in the example; None until chosen.
+        shown_pass: Forward pass of the displayed step, or of an earlier one.
     """
 
     step: int | None = None
@@ -56,13 +58,16 @@ class FilmState:
     shown_pass: ShownPass | None = None
 
     def is_passed(self, run: Run, step: int) -> bool:
-        """Whether `shown_pass` is that of the run at the step."""
+        """Return whether `shown_pass` belongs to the run at this step."""
         return self.shown_pass is not None and (self.shown_pass.run, self.shown_pass.step) == (run, step)
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedState(FilmState):
-    """recorded: the training in the assets, None until it was looked for, and where it is not there."""
+    """State of the recorded training.
+
+    `recorded` is the training in the assets. It is None until it has been looked for, and if it does not exist.
+    """
 
     recorded: RecordedRun | None = None
     looked_for_recorded: bool = False
@@ -72,8 +77,10 @@ class LearnedState(FilmState):
 class TrainState(FilmState):
     """The choices, the newest run, and earlier runs whose models are in the visitor's list.
 
-    uploaded: an uploaded text. rate: the highest learning rate as typed, None if that is no number. seconds: the time
-    limit. notice: an error or a message.
+    Attributes:
+        rate: The maximum learning rate as typed; None if it is not a number.
+        seconds: The time limit.
+        notice: An error or a message.
     """
 
     task: str = choices.KINDS[0]
@@ -94,16 +101,16 @@ class TrainState(FilmState):
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the newest run's evaluations, in bytes; those of earlier runs are freed."""
+        """Memory of the newest run's evaluations, in bytes. Evaluations of earlier runs are freed."""
         return 0 if self.run is None else sum(each.n_bytes for each in self.run.progress.evaluations)
 
     @property
     def busy(self) -> bool:
-        """Whether a run is active that must not be interrupted."""
+        """Whether a run is active, which must not be interrupted."""
         return self.run is not None and not self.run.progress.ended
 
     def progress(self) -> RunProgress | None:
-        """The current progress of the newest run, with its place in the queue."""
+        """Return the current progress of the newest run, with its position in the queue."""
         if self.run is None or self.queue is None:
             return None
         return replace(self.run.progress, queue_position=self.queue.position(self.run))

@@ -1,5 +1,7 @@
-"""The Train tab: live training of a tiny GPT on a task or a text; below, scaling of the loss. And the tab of a recorded
-training, which shows the same pictures."""
+"""The Train tab and the tab of the recorded training, which share their pictures.
+
+Train runs a tiny GPT live on a task or a text, and shows below how the loss scales.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ from gpt.training.run_queue import RunQueue
 from gpt.training.text_dataset import MAX_TEXT_BYTES
 
 NAME, LEARNED = "train", "learned"
-TICK_SECONDS = 0.7  # between two updates of a run
+TICK_SECONDS = 0.7  # interval between two updates of a run
 SETTINGS = Settings(
     TrainState,
     {name: one_of(*values) for name, values in choices.SHAPE.items()}
@@ -62,8 +64,11 @@ SETTINGS = Settings(
 def build_train(
     localizer: Localizer, events: Events, machine: Machine, write: Callable[[Session], Iterator[None]]
 ) -> None:
-    """Build and wire the tab. machine: makes the forward pass that the whole model is drawn from. write: continues the
-    prompt with a trained model."""
+    """Build and wire the tab.
+
+    `machine` runs the forward pass from which the whole model is drawn. `write` continues the prompt with a trained
+    model.
+    """
     queue = RunQueue()
     TRAININGS_WAITING.set_function(lambda: queue.n_waiting)
     with gr.Row(elem_classes="gb-cards gb-train"):
@@ -116,7 +121,7 @@ def _task() -> Card:
 
 
 def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[None]]) -> Card:
-    """The configuration of the model and its recipe, and the buttons that control a run."""
+    """The configuration of the model, its recipe, and the buttons that control a run."""
     rate = number_box(
         "train-rate",
         whole=False,
@@ -179,7 +184,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
 
 
 def _shown(film: Film, *more: Part) -> Card:
-    """Whose training the pictures are of."""
+    """Names the training that the pictures show."""
     name = film.name
     about = sentence(f"{name}-film", kind="lead")
     title = question("train.film.question" if film is OWN else "learned.question")
@@ -200,7 +205,7 @@ def _loss(film: Film, machine: Machine) -> Card:
 
 
 def _film(film: Film, machine: Machine) -> Card:
-    """The player of the steps of a training, which stays in view, and the pictures that follow it."""
+    """The player, which stays in view, and the pictures of the step that it shows."""
     name = film.name
     step = player(f"{name}-player", on_input=partial(handlers.show_moment, film, machine))
     save = button(f"{name}-save", "train.film.save", partial(handlers.save_film, film), queue="model")
@@ -233,7 +238,7 @@ def _film(film: Film, machine: Machine) -> Card:
 
 
 def _named(prefix: str, values: tuple[str, ...]) -> Live:
-    """Choices with the labels `<prefix>.<value>` of the catalogue."""
+    """Return choices labelled by `<prefix>.<value>` of the catalogue."""
     return lambda s: [(t(f"{prefix}.{value}", s.language), value) for value in values]
 
 

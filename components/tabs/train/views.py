@@ -1,4 +1,4 @@
-"""The views of the Train tab: the choices, the state of the run, samples and attention."""
+"""Views of the Train tab: the choices, the state of the run, samples and attention."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from components.errors import localize_error
 from components.figures.maps import attention_heatmap
 from components.i18n import Language, t
 from components.labels import listed, marked, percent, quoted, token_text, visible
 from components.render import View
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.train import choices
 from components.tabs.train.curve import curve_chart
 from components.tabs.train.shown import OWN, RECORDED, Film, Shown, progress_of, shares_of_next
 from components.tabs.train.state import LearnedState, Run, TrainState
 from components.widgets.chart import chart_data
 from components.widgets.heads import heads_data, max_pooled, thumbnail_side
+from components.widgets.sentence import sentence_data
 from gpt.training.live_run import LiveRun, RunProgress
 from gpt.training.recorded_run import RecordedRun, recording_command
 
 
 def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> str:
-    """The progress of a run, or how it ended."""
+    """Describe the progress of a run, or how it ended."""
     state, early = progress.state, progress.state == "finished" and progress.step < progress.steps
     key = "early" if early else {"diverged": "infinite", "crashed": "broke"}.get(state, state)
     training = progress.seconds - progress.paused_seconds
@@ -44,7 +44,7 @@ def status_sentence(run: LiveRun, progress: RunProgress, language: Language) -> 
 
 
 def samples_sentence(shown: Shown, language: Language) -> dict[str, Any]:
-    """The sentence above the samples."""
+    """Return the sentence above the samples."""
     step, samples = f"{shown.evaluation.step:,}", shown.evaluation.samples
     if shown.evaluation.accuracy is None:
         return {"text": t("train.samples.says.text", language, step=step)}
@@ -53,7 +53,7 @@ def samples_sentence(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def samples_rows(shown: Shown, language: Language) -> dict[str, Any]:
-    """The answers of the model beside the correct ones; empty for a text."""
+    """List the model's answers beside the correct ones; empty for a text."""
     if shown.evaluation.accuracy is None:
         return {"rows": []}
     head = [t(f"train.samples.{key}", language) for key in ("given", "written", "expected")]
@@ -70,7 +70,7 @@ def samples_rows(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def sample_text(shown: Shown, language: Language) -> dict[str, Any]:
-    """A sample of the model trained on a text; empty for a task."""
+    """Show a sample of a model trained on a text; empty for a task."""
     if shown.evaluation.accuracy is not None:
         return {"text": ""}
     text = "".join(each.prompt + each.text for each in shown.evaluation.samples)
@@ -78,12 +78,12 @@ def sample_text(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def labels(run: Run) -> list[str]:
-    """The tokens of the example for the attention."""
+    """Return the tokens of the example as labels of the attention map."""
     return [token_text(run.dataset.vocabulary, token_id) for token_id in run.dataset.example]
 
 
 def overview(shown: Shown, language: Language) -> dict[str, Any]:
-    """All heads on the example at that step."""
+    """Show all heads on the example at that step."""
     evaluation, layer, head = shown.evaluation, shown.layer, shown.head
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
     weights = evaluation.attn_weights.astype(np.float32)
@@ -103,7 +103,7 @@ def overview(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
-    """One head on the example at that step, with the selected row framed."""
+    """Show one head on the example at that step, with the selected row framed."""
     evaluation, layer, head, row = shown.evaluation, shown.layer, shown.head, shown.position
     names, ids, vocabulary = labels(shown.run), shown.run.dataset.example, shown.run.dataset.vocabulary
     weights = evaluation.attn_weights[layer, head].astype(np.float32)
@@ -142,10 +142,7 @@ def source(s: Snapshot) -> dict[str, Any]:
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    caption = s.state(TrainState).notice
-    if isinstance(caption, Message):
-        return {"text": t(caption.key, s.language, **caption.values)}
-    return {"text": "" if caption is None else localize_error(caption, s.language)}
+    return sentence_data(s.state(TrainState).notice, s.language)
 
 
 def status(s: Snapshot) -> dict[str, Any]:
@@ -156,7 +153,7 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 
 def lead(shown: Shown, language: Language) -> dict[str, Any]:
-    """Whose training is shown."""
+    """Name the training that is shown."""
     if not isinstance(shown.run, RecordedRun):
         return {"text": t("train.film.own", language)}
     config = shown.run.config
@@ -165,7 +162,7 @@ def lead(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def player(shown: Shown, language: Language) -> dict[str, Any]:
-    """The moments of the film, and the displayed one."""
+    """List the moments of the film, with the displayed one marked."""
     evaluations = shown.progress.evaluations
     texts = {key: t(f"train.film.{key}", language) for key in ("name", "play", "pause", "back", "forward")}
     step = t("train.film.step", language, step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
@@ -173,7 +170,7 @@ def player(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def machine(film: Film, s: Snapshot) -> dict[str, Any]:
-    """The whole model on the example; {} while the forward pass of the displayed step is missing."""
+    """Show the whole model on the example; {} while the forward pass of the displayed step is missing."""
     shown, state = film.shown(s), film.of(s)
     if shown is None:
         return {"tokens": None, "text": ""}
@@ -187,7 +184,7 @@ def chosen(s: Snapshot) -> tuple[Any, ...]:
 
 
 def running(film: Film, s: Snapshot) -> tuple[Any, ...]:
-    """Inputs that change with every update of the run."""
+    """Return inputs that change with every update of the run."""
     progress, shown = progress_of(s), film.shown(s)
     step = None if shown is None else shown.evaluation.step
     if progress is None or film is RECORDED:
@@ -196,19 +193,19 @@ def running(film: Film, s: Snapshot) -> tuple[Any, ...]:
 
 
 def evaluated(film: Film, s: Snapshot) -> tuple[Any, ...]:
-    """Inputs that change with every displayed evaluation."""
+    """Return inputs that change with every displayed evaluation."""
     shown = film.shown(s)
     at = None if shown is None else (len(shown.progress.evaluations), shown.evaluation.step)
     return film.of(s), s.language, at
 
 
 def film_views(film: Film) -> tuple[View, ...]:
-    """The views of a training that is looked back at."""
+    """Return the views of a training that can be replayed."""
 
     def view(
         name: str, inputs: Callable[..., Any], draw: Callable[..., dict[str, Any]], nothing: dict[str, Any]
     ) -> View:
-        """nothing: before the first evaluation."""
+        """Make a view that shows `nothing` before the first evaluation."""
 
         def drawn(s: Snapshot) -> dict[str, Any]:
             shown = film.shown(s)

@@ -1,1 +1,1 @@
-"""The tab Causes, in Why?: attribution of one prediction to tokens, layers, parts and heads."""
+"""The Causes tab in Why?: attributes one prediction to tokens, layers, parts and heads."""

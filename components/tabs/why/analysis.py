@@ -1,4 +1,4 @@
-"""The analyses that Causes lacks, each computed once for a text, a position and a choice."""
+"""Computes the analyses that Causes lacks, each once per text, position and choice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Compute = Callable[[predictions.TracedText, predictions.Prediction], Any]
 
 
 def wanted(s: Snapshot) -> Any:
-    """What is missing for the selected position; None during generation."""
+    """Return what is missing for the selected position; None during generation."""
     if s.text is None or s.text.n_read == 0 or s.generating:
         return None
     missing = _missing(s.state(WhyState), s.text, s.text.at(s.selection))
@@ -31,7 +31,7 @@ def wanted(s: Snapshot) -> Any:
 
 
 def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
-    """The names of missing results, each with what it depends on."""
+    """Return the names of missing results, each with its inputs."""
     shown = state.shown
     token, against = _question(state, text, position)
     if shown is None or not shown.traced.holds(text, position) or shown.prediction.position != position:
@@ -57,12 +57,12 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
 
 
 def _question(state: WhyState, text: Text, position: int) -> tuple[int | None, int | None]:
-    """The token to explain and the one to compare with, if they were chosen for this position."""
+    """Return the token to explain and the token to compare with, if they were chosen for this position."""
     return (state.token, state.against) if state.asked_at == (text, position) else (None, None)
 
 
 def analyse(session: Session) -> Iterator[None]:
-    """Compute the missing results of the selected position one after the other."""
+    """Compute the missing results for the selected position one by one."""
     with session.lock.reading():
         s = session.snapshot()
         if s.text is None or s.text.n_read == 0:
@@ -96,7 +96,7 @@ def analyse(session: Session) -> Iterator[None]:
 
 
 def update(session: Session, answer: Explanation, **found: Any) -> bool:
-    """Add results to the current answer; returns False if another answer has replaced it."""
+    """Add results to the current answer. Returns False if another answer has replaced it."""
     shown = session.state(WhyState).shown
     if shown is None or shown.traced is not answer.traced or shown.prediction != answer.prediction:
         return False
@@ -105,7 +105,7 @@ def update(session: Session, answer: Explanation, **found: Any) -> bool:
 
 
 def _add(session: Session, answer: Explanation, field: str, compute: Compute, **known: bool) -> Iterator[None]:
-    """Compute a field of the answer."""
+    """Compute one field of the answer."""
     traced, prediction = answer.traced, answer.prediction
     found = yield from _busy(session, traced.model, field, lambda: compute(traced, prediction))
     update(session, answer, **{field: found}, **known)
@@ -169,7 +169,7 @@ def _roles(session: Session) -> Iterator[None]:
 
 
 def _busy(session: Session, model: GPT, name: str, work: Callable[[], T]) -> Generator[None, None, T]:
-    """Run `work` in a thread and return its result; a message names a long computation."""
+    """Run `work` in a thread and return its result. A long computation shows a message."""
 
     def run(progress: Any) -> T:
         with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters of all blocks

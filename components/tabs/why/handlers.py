@@ -1,4 +1,4 @@
-"""The event handlers of Causes."""
+"""Event handlers of Causes."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from gpt.background import run_with_progress
 
 MAX_WATCHED = 5
 MAX_SEARCH_CHARS = 80
-NOTHING = -1  # the choice of `against` for no token
+NOTHING = -1  # the choice of `against` that stands for no token
 
 
 def choose_position(session: Session, sent: dict[str, Any]) -> None:
-    """Select the position of the clicked token in every tab."""
+    """Select the position of the clicked token, in every tab."""
     _select(session, position=sent.get("index"))
 
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked cell of the lens and select its position in every tab."""
+    """Open the clicked cell of the lens and select its position, in every tab."""
     column, row, shown = sent.get("x"), sent.get("y"), session.state(WhyState).shown
     if shown is not None and type(column) is int and type(row) is int:
         session.change(WhyState, row=row, shown=replace(shown, cell=None))
@@ -36,23 +36,23 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked head of a map in every tab."""
+    """Select the clicked head of a map, in every tab."""
     layer, head = sent.get("y"), sent.get("x")
     if type(layer) is int and type(head) is int:
         session.select(layer=layer, head=head)
 
 
 def choose_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Select the head of the clicked bar; other bars are ignored."""
+    """Select the head of the clicked bar. Other bars are ignored."""
     place = sent.get("customdata")
     if isinstance(place, list) and len(place) == 2 and all(type(each) is int for each in place):
         session.select(layer=place[0], head=place[1])
 
 
 def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Switch a token, a head or what a head reads off or on in the flow, and predict without all that is off.
+    """Switch a token, a head or a head's input off or on in the flow, and predict without everything that is off.
 
-    sent: "part", a field of `Ablation`, and "place", as there; or "all" to switch everything on.
+    `sent` contains "part", a field of `Ablation`, and "place", an element of it; or "all" to switch everything on.
     """
     answer = session.state(WhyState).shown
     if answer is None or (off := _switched(answer, sent, session.settings.sampling())) is None:
@@ -68,9 +68,9 @@ def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def switch_part(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Switch a part of the graph of concepts off or on, and predict without all that is off.
+    """Switch a part of the concept graph off or on, and predict without everything that is off.
 
-    sent: "node", its key; or "all" to switch everything on.
+    `sent` contains "node", its key, or "all" to switch everything on.
     """
     answer = session.state(WhyState).shown
     if answer is None or answer.graph is None:
@@ -92,7 +92,7 @@ def switch_part(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def _switched(answer: Explanation, sent: dict[str, Any], settings: SamplingParams) -> Ablation | None:
-    """What is off after a click; None for a click that changes nothing."""
+    """Return what is off after a click; None if the click changes nothing."""
     if sent.get("all") is True:
         return Ablation()
     part, place = sent.get("part"), sent.get("place")
@@ -111,7 +111,7 @@ def _switched(answer: Explanation, sent: dict[str, Any], settings: SamplingParam
             off = replace(off, reads=off.reads ^ {(*head, each) for each in word})
         case _:
             return None
-    return off if len(off.tokens) <= answer.prediction.position else None  # one token at least remains
+    return off if len(off.tokens) <= answer.prediction.position else None  # at least one token must remain
 
 
 def _select(session: Session, *, position: object) -> None:
@@ -121,14 +121,14 @@ def _select(session: Session, *, position: object) -> None:
 
 
 def choose_token(session: Session, token: object) -> None:
-    """Explain another token after this position. token: may be an outdated choice while the text grows."""
+    """Explain another token after this position. While the text grows, `token` may be an outdated choice."""
     document = session.document
     if document is not None and type(token) is int and 0 <= token < document.loaded.model.config.vocab_size:
         session.change(WhyState, token=token, against=None, asked_at=_place(session))
 
 
 def choose_against(session: Session, token: object) -> None:
-    """Compare with another token, or with none."""
+    """Compare with another token or with none."""
     shown = session.state(WhyState).shown
     if shown is None or type(token) is not int:
         return
@@ -137,8 +137,11 @@ def choose_against(session: Session, token: object) -> None:
 
 
 def watch(session: Session, wanted: object) -> None:
-    """Watch tokens through the layers. wanted: a list of ids, and of texts that stand for their first search result;
-    the page also sends what the server has set."""
+    """Watch tokens through the layers.
+
+    `wanted` is a list of ids and texts; a text stands for its first search result. The page also sends back what the
+    server has set.
+    """
     document = session.document
     if document is None or document.n_read == 0 or not isinstance(wanted, list):
         return
@@ -164,7 +167,7 @@ def watch(session: Session, wanted: object) -> None:
 
 
 def choose(name: str, values: tuple[str, ...], session: Session, value: object) -> None:
-    """Set a switch; results that depend on it are computed again."""
+    """Set a switch, and recompute the results that depend on it."""
     if value not in values:
         return
     session.change(WhyState, **{name: value})
@@ -184,7 +187,7 @@ CHOICES = {
 
 
 def _place(session: Session) -> object:
-    """The text and the position of a question."""
+    """Return the text and the position of a question."""
     with session.lock.reading():
         s = session.snapshot()
     return None if s.text is None else (s.text, s.position)

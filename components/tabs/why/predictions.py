@@ -1,4 +1,4 @@
-"""Computations of Causes for one prediction; for long texts on a window, to limit the time."""
+"""Computations of Causes for one prediction. For long texts they cover only a window, to limit the time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from gpt.inference.threads import threads_for
 from gpt.sampling import rank_of
 from gpt.tokenizer import start_ids
 
-LENS_POSITIONS = 16  # in the lens
-POSITIONS_AHEAD = 4  # of these, after the selected one
+LENS_POSITIONS = 16  # positions in the lens
+POSITIONS_AHEAD = 4  # how many of them follow the selected one
 MAX_CANDIDATES = 10  # tokens to choose from
 FLOW_HEADS = 5
 FLOW_WORDS = 6
@@ -43,8 +43,11 @@ METHODS: tuple[Method, ...] = ("hidden", "gradient")
 class Prediction:
     """The prediction to explain: `token` after the token at `position`.
 
-    follows: whether it is the token that follows in the text. best: the most likely tokens, best first. previous: the
-    tokens up to the position; logits: after them, (vocab_size,).
+    Attributes:
+        follows: Whether it is the next token of the text.
+        best: The most likely tokens, best first.
+        previous: The tokens up to the position.
+        logits: Logits after the position, (vocab_size,).
     """
 
     position: int
@@ -56,13 +59,13 @@ class Prediction:
     logits: Tensor = field(compare=False, repr=False)
 
     def probabilities(self, settings: SamplingParams) -> Tensor:
-        """The probability of every token with these settings, (vocab_size,)."""
+        """Return the probability of every token with these settings, (vocab_size,)."""
         return distribution(self.logits, settings, previous_ids=self.previous).final
 
 
 @dataclass(frozen=True, eq=False)
 class TracedText:
-    """A window of a text: `trace` holds the positions from `first` to before `end`."""
+    """A window of a text. `trace` covers the positions from `first` to before `end`."""
 
     loaded: LoadedModel
     edits: Edits | None
@@ -72,7 +75,7 @@ class TracedText:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """The ids that the model had read."""
+        """The ids that the model has read."""
         return self.text.ids[: self.text.n_read]
 
     @property
@@ -85,7 +88,7 @@ class TracedText:
         return self.loaded.model
 
     def holds(self, text: Text, position: int) -> bool:
-        """Whether that position of a text is traced."""
+        """Return whether a position of a text is traced."""
         return self.text == text and self.first <= position < self.end
 
     @property
@@ -95,15 +98,17 @@ class TracedText:
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """The influence of each token on a prediction, in nats: values (N,)."""
+    """The influence of each token on a prediction in nats, (N,)."""
 
     values: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class TokenPaths:
-    """N tokens through the lens: probability and rank (1 = best), (N, 2 n_layer), after the attention and after the
-    feed-forward part of each layer."""
+    """Probability and rank (1 = best) of N tokens in the lens, (N, 2 n_layer).
+
+    They are measured after the attention and after the feed-forward part of each layer.
+    """
 
     tokens: tuple[int, ...]
     probability: np.ndarray
@@ -111,7 +116,7 @@ class TokenPaths:
 
 
 def predict(text: Text, position: int, token: int | None = None) -> Prediction:
-    """The prediction after a position. token: None for the one that follows, or the best if none does."""
+    """Return the prediction after a position. `token` defaults to the next one in the text, or else the best one."""
     logits = text.document.logits(position)
     ids = logits.topk(min(MAX_CANDIDATES, len(logits))).indices.tolist()
     follower = text.ids[position + 1] if position + 1 < len(text.ids) else None
@@ -128,7 +133,7 @@ def predict(text: Text, position: int, token: int | None = None) -> Prediction:
 
 
 def trace_around(text: Text, position: int, before: TracedText | None = None) -> TracedText:
-    """Trace a window around a position; returns `before` if it contains the position."""
+    """Trace a window around a position. Returns `before` if it contains the position."""
     if before is not None and before.holds(text, position):
         return before
     ids, edits = text.ids[: text.n_read], text.document.edits
@@ -138,12 +143,12 @@ def trace_around(text: Text, position: int, before: TracedText | None = None) ->
 
 
 def lens(traced: TracedText) -> Lens:
-    """The prediction of each layer at the traced positions."""
+    """Return the prediction of each layer at the traced positions."""
     return logit_lens(traced.model, traced.trace)
 
 
 def token_paths(traced: TracedText, position: int, tokens: Sequence[int]) -> TokenPaths:
-    """The probability and rank of tokens in the lens after a traced position."""
+    """Return the probability and rank of tokens in the lens at a traced position."""
     places = [position - traced.first] * len(tokens)
     lens = logit_lens(traced.model, traced.trace, positions=places, chosen=tokens)
     assert lens.chosen_probability is not None
@@ -153,14 +158,14 @@ def token_paths(traced: TracedText, position: int, tokens: Sequence[int]) -> Tok
 
 
 def longest_gradient(config: GPTConfig) -> int:
-    """The number of tokens for which a backward pass fits into memory."""
+    """Return the number of tokens for which a backward pass fits into memory."""
     heads, neurons = config.n_head * config.head_size, (5 if config.gated else 3) * config.ff_size
     per_token = 4 * config.n_layer * (8 * config.n_embd + 4 * heads + neurons)
     return MAX_GRADIENT_BYTES // per_token
 
 
 def gradient(traced: TracedText, prediction: Prediction) -> Influence | None:
-    """Input x gradient of each token up to the position; None if the text is too long for it."""
+    """Return input x gradient of each token up to the position; None if the text is too long."""
     ids = traced.ids[: prediction.position + 1]
     if len(ids) > longest_gradient(traced.model.config):
         return None
@@ -168,7 +173,7 @@ def gradient(traced: TracedText, prediction: Prediction) -> Influence | None:
 
 
 def causes(traced: TracedText, prediction: Prediction) -> Causes:
-    """The words and heads that the prediction depends on."""
+    """Return the words and heads that the prediction depends on."""
     return causes_of(traced.model, traced.loaded.tokenizer, prediction.previous, prediction.token, traced.edits)
 
 
@@ -176,8 +181,10 @@ def causes(traced: TracedText, prediction: Prediction) -> Causes:
 class CauseFlow:
     """Heads and words that a prediction depends on.
 
-    heads: with the probability without each. words: positions in order of the text, with the probability without each.
-    weights: (heads, words), the attention of each head from the last token.
+    Attributes:
+        heads: The heads, with the probability without each.
+        words: Positions in text order, with the probability without each.
+        weights: Attention of each head from the last token, (heads, words).
     """
 
     heads: tuple[tuple[tuple[int, int], float], ...]
@@ -185,12 +192,12 @@ class CauseFlow:
     weights: np.ndarray
 
     def word_at(self, position: int) -> range | None:
-        """The shown word that begins there."""
+        """Return the shown word that begins at a position."""
         return next((word for word, _ in self.words if word.start == position), None)
 
 
 def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> CauseFlow | None:
-    """The heads and the words without which the probability falls furthest; None without any head."""
+    """Return the heads and words without which the probability falls most; None if there is no head."""
     if not falls.heads:
         return None
     heads = tuple(((fall.place[0], fall.place[1]), fall.probability) for fall in falls.heads[:FLOW_HEADS])
@@ -205,22 +212,22 @@ def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> Caus
     return CauseFlow(heads, tuple(words), np.stack(of_words, axis=1) if words else weights[:, :0])
 
 
-ERROR = "error"  # key of what the dictionary of the later layer leaves out
+ERROR = "error"  # key of the part that the later layer's dictionary does not explain
 
 
 def word_key(word: Sequence[int]) -> str:
-    """The key of a word in the graph of concepts."""
+    """Return the key of a word in the concept graph."""
     return f"word {word[0]}"
 
 
 def node_key(node: FeatureNode) -> str:
-    """The key of features in the graph of concepts."""
+    """Return the key of features in the concept graph."""
     feature, position = node.places[0]
     return f"{node.layer}.{feature} {position}"
 
 
 def graph(traced: TracedText, prediction: Prediction) -> ConceptGraph | None:
-    """The graph of concepts; None for a model without them, and a text that is too long for a gradient."""
+    """Return the concept graph; None for a model without concepts and for a text that is too long for a gradient."""
     loaded, ids = traced.loaded, prediction.previous
     if loaded.concepts is None or not 1 < len(ids) <= longest_gradient(traced.model.config):
         return None
@@ -230,7 +237,7 @@ def graph(traced: TracedText, prediction: Prediction) -> ConceptGraph | None:
 
 
 def without_parts(traced: TracedText, prediction: Prediction, graph: ConceptGraph, off: frozenset[str]) -> Tensor:
-    """The logits without parts of the graph, (vocab_size,). off: their keys."""
+    """Return the logits without parts of the graph, (vocab_size,). `off` contains their keys."""
     assert traced.loaded.concepts is not None
     off_nodes = (node for node in (*graph.early, *graph.late) if node_key(node) in off)
     nodes = {(node.layer, *place) for node in off_nodes for place in node.places}
@@ -242,19 +249,19 @@ def without_parts(traced: TracedText, prediction: Prediction, graph: ConceptGrap
 
 
 def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> Tensor:
-    """The logits without some tokens, heads and what heads read, (vocab_size,)."""
+    """Return the logits without some tokens, heads and inputs of heads, (vocab_size,)."""
     with threads_for(len(prediction.previous) * multiplications_per_token(traced.model)):
         return predict_without(traced.model, prediction.previous, ablation, traced.edits)
 
 
 def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:
-    """The roles of all heads on the text, on the beginning of a long one; and the number of tokens used."""
+    """Return the roles of all heads on the text, or on the beginning of a long one, and the number of tokens used."""
     ids = traced.ids[: longest_roles(traced.model.config)]
     return head_roles(trace_text(traced.model, ids, traced.edits), ids), len(ids)
 
 
 def roles_of_noise(traced: TracedText) -> tuple[HeadRoles, int]:
-    """The roles of all heads on a fixed sequence of random tokens that is repeated."""
+    """Return the roles of all heads on a fixed sequence of random tokens that occurs twice."""
     config, start = traced.model.config, next(iter(start_ids(traced.loaded.tokenizer)), None)
     length = min(50, longest_roles(config) // 2)
     ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=start)
@@ -262,5 +269,5 @@ def roles_of_noise(traced: TracedText) -> tuple[HeadRoles, int]:
 
 
 def longest_roles(config: GPTConfig) -> int:
-    """The number of tokens for which all attention weights fit into memory."""
+    """Return the number of tokens for which all attention weights fit into memory."""
     return max(2, int((MAX_ROLE_BYTES / (4 * config.n_layer * config.n_head)) ** 0.5))

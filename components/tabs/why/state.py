@@ -1,4 +1,4 @@
-"""The state of Causes."""
+"""State of Causes."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ By = Literal["heads", "concepts"]
 
 @dataclass(frozen=True, eq=False)
 class WatchList:
-    """Tokens that a person watches; a new object for each change.
+    """The tokens that a visitor watches. Every change creates a new object.
 
-    entries: ids of that tokenizer, and texts as they were typed; ids: of all of them. unknown: texts that are in no
-    token.
+    Attributes:
+        entries: Ids of that tokenizer, and texts as typed.
+        ids: Ids of all entries.
+        unknown: Texts that no token contains.
     """
 
     tokenizer: Vocabulary | None = None
@@ -43,18 +45,23 @@ class WatchList:
     unknown: tuple[str, ...] = ()
 
     def of(self, tokenizer: Vocabulary) -> WatchList:
-        """This list, or an empty one for another tokenizer."""
+        """Return this list, or an empty one for a different tokenizer."""
         return self if self.tokenizer is tokenizer else WatchList()
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Results for one prediction; None for what is not computed yet.
+    """Results for one prediction; None for those not computed yet.
 
-    off: what is switched off in the flow; without: the logits then, (vocab_size,). influence_known: whether the
-    gradient was computed, which may give None. paths: the token to explain and the watched ones through the layers.
-    against: the token that the attribution compares with. graph: of concepts, which may be None when it is known;
-    graph_off: keys of its parts that are switched off; graph_without: the logits then.
+    Attributes:
+        off: What is switched off in the flow.
+        without: Logits without `off`, (vocab_size,).
+        influence_known: Whether the gradient was computed; `influence` may still be None.
+        paths: The token to explain and the watched tokens through the layers.
+        against: The token that the attribution compares with.
+        graph: The concept graph; stays None if the model has no concepts or the text is too long.
+        graph_off: Keys of its parts that are switched off.
+        graph_without: Logits without `graph_off`.
     """
 
     traced: TracedText
@@ -78,7 +85,7 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRoles:
-    """The roles of all heads, measured on that number of tokens of a version of the text."""
+    """The roles of all heads, measured on n tokens of one version of the text."""
 
     roles: HeadRoles
     n_tokens: int
@@ -87,9 +94,17 @@ class MeasuredRoles:
 
 @dataclass(frozen=True, eq=False)
 class WhyState:
-    """token: the one to explain, None for the one that follows; against: the one to compare with; asked_at: the text
-    and the position that both were chosen for. row: of the lens, -1 for the last. shown: the answer that all panels are
-    drawn from. roles: by sample. by: what the flow goes over."""
+    """State of Causes.
+
+    Attributes:
+        token: The token to explain; None for the one that follows.
+        against: The token to compare with.
+        asked_at: The text and position that both were chosen for.
+        row: Row of the lens, -1 for the last.
+        shown: The answer that all panels are drawn from.
+        roles: Roles by sample.
+        by: The kind of nodes that the flow goes through.
+    """
 
     token: int | None = None
     against: int | None = None
@@ -114,7 +129,7 @@ class WhyState:
 
     @property
     def measured_roles(self) -> MeasuredRoles | None:
-        """The roles on the chosen sample, if they were measured for the current text."""
+        """The roles on the chosen sample, if they were measured on the current text."""
         found = self.roles.get(self.sample)
         return found if found and self.shown and found.version == self.shown.traced.text.version else None
 
@@ -126,12 +141,12 @@ class WhyState:
 
 
 def why_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """Inputs of all views of the tab."""
+    """Return the inputs of all views of the tab."""
     return s.state(WhyState), s.text is None or s.text.n_read == 0, s.settings.sampling(), s.language
 
 
 def falls(s: Snapshot) -> Falls | None:
-    """How far the probability of the token to explain falls without each word and head; None before it is known."""
+    """Return how far the explained token's probability falls without each word and head; None before it is known."""
     shown = s.state(WhyState).shown
     if shown is None or shown.causes is None:
         return None

@@ -1,4 +1,4 @@
-"""The tab Causes, in Why?: its cards. It computes while it is open and nothing is being generated."""
+"""The Causes tab in Why?. It computes while it is open and nothing is being generated."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def build_why(events: Events) -> None:
 
 
 def _text() -> Part:
-    """Which tokens of the text the prediction depends on."""
+    """The tokens of the text that the prediction depends on."""
     return section(
         title_row(question("why.text.question"), _switch("method", METHODS)),
         sentence("why-method-says", kind="caption"),
@@ -74,7 +74,7 @@ def _text() -> Part:
 
 
 def _lens() -> tuple[Part, Part]:
-    """What the model would predict after each layer."""
+    """The prediction that the model would make after each layer."""
     cells = section(
         title_row(question("why.lens.question"), _switch("stage", LENS_POINTS)),
         caption("why.lens.says"),
@@ -100,7 +100,7 @@ def _lens() -> tuple[Part, Part]:
 
 
 def _parts() -> Part:
-    """What each part of the model adds to the logit."""
+    """The contribution of each part of the model to the logit."""
     against = select(
         "why-against", _others, label="why.against", value=_against, on=handlers.choose_against, beside=True
     )
@@ -115,7 +115,7 @@ def _parts() -> Part:
 
 
 def _roles() -> Part:
-    """What the heads look for, and what the selected one attends to."""
+    """The roles of the heads, and the attention of the selected one."""
     roles = section(
         question("why.roles.question"),
         row(_switch("role", get_args(Role)), _switch("sample", get_args(Sample)), classes="gb-why-switches"),
@@ -128,7 +128,7 @@ def _roles() -> Part:
 
 
 def _switch(name: str, values: tuple[str, ...], show: Live | None = None) -> Part:
-    """A choice of a few values, a field of `WhyState`."""
+    """A choice between a few values for a field of `WhyState`."""
     return choice(
         f"why-{name}",
         lambda s: [(t(f"why.{name}.{each}", s.language), each) for each in values],
@@ -144,7 +144,7 @@ def _has_concepts(s: Snapshot) -> bool:
 
 
 def _tokens(s: Snapshot) -> list[tuple[str, int]]:
-    """The tokens to explain: the likeliest, and the one that follows."""
+    """Return the tokens to explain: the likeliest ones and the one that follows."""
     shown = s.state(WhyState).shown
     return [] if shown is None else token_choices(shown.traced, shown.prediction, s.settings.sampling())
 
@@ -155,7 +155,7 @@ def _token(s: Snapshot) -> int | None:
 
 
 def _others(s: Snapshot) -> list[tuple[str, int]]:
-    """What the token can be compared with: nothing, or another one."""
+    """Return the tokens to compare with, and the choice of none."""
     token = _token(s)
     if token is None:
         return []
@@ -168,13 +168,13 @@ def _against(s: Snapshot) -> int | None:
 
 
 def _watched(s: Snapshot) -> list[Any]:
-    """The entries of the list of watched tokens."""
+    """Return the entries of the list of watched tokens."""
     state = s.state(WhyState)
     return [] if state.shown is None else list(state.watched.of(state.shown.traced.loaded.tokenizer).entries)
 
 
 def _to_watch(s: Snapshot) -> list[tuple[str, int]]:
-    """The likeliest tokens, and the watched ones that are not among them."""
+    """Return the likeliest tokens, and the watched ones that are not among them."""
     shown, best = s.state(WhyState).shown, _tokens(s)
     if shown is None:
         return []

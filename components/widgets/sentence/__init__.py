@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from components.errors import localize_error
+from components.i18n import Language, t
 from components.parts import Part
+from components.state.snapshot import Message
 from components.widgets.widget import widget
 
 Kind = Literal["question", "lead", "caption", "status", "notice", "spoken", "skip"]
@@ -28,3 +31,10 @@ def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wire
     """
     classes = ("gb-sentence", f"gb-{kind}")
     return widget("sentence", name, template=_TEMPLATES[kind], options={"field": field}, classes=classes, **wired)
+
+
+def sentence_data(said: Message | Exception | None, language: Language) -> dict[str, Any]:
+    """Return the view data of a message or an error; an empty line for None."""
+    if isinstance(said, Message):
+        return {"text": t(said.key, language, **said.values)}
+    return {"text": "" if said is None else localize_error(said, language)}

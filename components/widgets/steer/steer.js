@@ -4,7 +4,7 @@
  * @typedef {object} Steer
  * @property {{place: Place, name: string, on: boolean}[]} [chips]  if missing, the widget is hidden
  * @property {string} [more]  label of the button after the chips; without it there is no button
- * @property {{place: Place, name: string, value: number, min: number, max: number, step: number}} [slider]
+ * @property {{place: Place, name: string, value: number, min: number, max: number, step: number} | null} [slider]
  * @property {string} [note]  about the concept of the slider
  * @property {[label: string, text: string][]} [texts]  the last one is the changed text
  */

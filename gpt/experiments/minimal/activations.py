@@ -1,4 +1,4 @@
-"""GELU in the tanh approximation of GPT-2."""
+"""GELU, in GPT-2's tanh approximation."""
 
 import math
 

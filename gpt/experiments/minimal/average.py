@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class MeanOfThePast(nn.Module):
-    """(B, T, C) -> (B, T, C): the mean of each vector and those before it."""
+    """(B, T, C) -> (B, T, C): the mean of each vector and all vectors before it."""
 
     def forward(self, x: Tensor) -> Tensor:
         T = x.shape[1]

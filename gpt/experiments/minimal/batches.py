@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 class Batches:
-    """Random rows of a text. Its end is held out, so that nothing is learned from it."""
+    """Random rows of a text. The end of the text is held out for validation."""
 
     def __init__(self, ids: Tensor, block_size: int, held_out: float = 0.1) -> None:
         n = round(len(ids) * (1 - held_out))

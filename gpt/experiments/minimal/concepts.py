@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class TopK(nn.Module):
-    """A sparse autoencoder: n features, of which k are active on a token."""
+    """A sparse autoencoder with n features, k of which are active on each token."""
 
     def __init__(self, n_embd: int, n: int, k: int) -> None:
         super().__init__()
@@ -15,16 +15,16 @@ class TopK(nn.Module):
         self.center = nn.Parameter(torch.zeros(n_embd))
 
     def activity(self, x: Tensor) -> Tensor:
-        """(..., n_embd) -> (..., n): 0 but for the k largest."""
+        """(..., n_embd) -> (..., n): 0 except for the k largest."""
         values, features = self.encoder(x).topk(self.k, dim=-1)
         zeros = torch.zeros(*x.shape[:-1], len(self.decoder))
         return zeros.scatter(-1, features, values.relu())
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.activity(x) @ self.decoder + self.center  # nearly x again
+        return self.activity(x) @ self.decoder + self.center  # approximately x
 
     def loss(self, x: Tensor) -> Tensor:
-        """What training makes small: how far the sum is from the vector."""
+        """The distance between the sum and the vector, which training minimises."""
         return (self(x) - x).square().sum(dim=-1).mean()
 
     def turn_up(self, x: Tensor, feature: int, strength: float) -> Tensor:

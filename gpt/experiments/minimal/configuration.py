@@ -6,7 +6,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Config:
     vocab_size: int = 50257
-    block_size: int = 1024  # tokens read at once
+    block_size: int = 1024  # maximum tokens read at once
     n_layer: int = 12
     n_head: int = 12
     n_embd: int = 768  # width of a token's vector

@@ -15,4 +15,4 @@ class Dropout(nn.Module):
         if not self.training or self.p == 0:
             return x
         kept = torch.rand_like(x) >= self.p
-        return x * kept / max(1 - self.p, 1e-12)  # the expected sum stays
+        return x * kept / max(1 - self.p, 1e-12)  # keeps the expected sum

@@ -1,4 +1,4 @@
-"""The feed-forward part of a block."""
+"""The feed-forward network of a block."""
 
 from torch import Tensor, nn
 
@@ -7,7 +7,7 @@ from gpt.experiments.minimal.configuration import Config
 
 
 class FeedForward(nn.Module):
-    """(B, T, C) -> (B, T, 4 C) -> (B, T, C), each token on its own."""
+    """(B, T, C) -> (B, T, 4 C) -> (B, T, C), for each token separately."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()

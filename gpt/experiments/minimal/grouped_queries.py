@@ -21,7 +21,7 @@ class GroupedQueryAttention(nn.Module):
         B, T, C = x.shape
         qkv = self.c_attn(x).view(B, T, sum(self.sizes), -1).transpose(1, 2)
         q, k, v = qkv.split(self.sizes, dim=1)  # (B, nh or kv, T, hs)
-        group = self.sizes[0] // self.sizes[1]  # query heads of a key head
+        group = self.sizes[0] // self.sizes[1]  # query heads per key head
         k, v = (each.repeat_interleave(group, dim=1) for each in (self.rotary(k), v))
         heads = F.scaled_dot_product_attention(self.rotary(q), k, v, is_causal=True)
         return self.c_proj(heads.transpose(1, 2).reshape(B, T, C))

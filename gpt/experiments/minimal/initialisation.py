@@ -9,7 +9,7 @@ from gpt.experiments.minimal.model import GPT
 
 
 class TiedGPT(GPT):
-    """A GPT whose head is the embedding matrix, with GPT-2's initial weights."""
+    """A GPT whose head shares the embedding matrix, with GPT-2's initial weights."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Loading the weights of GPT-2, as Hugging Face stores them."""
+"""Loading the weights of GPT-2 in Hugging Face's format."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,4 @@
-"""Cross-entropy: how surprised the model is by the tokens that follow."""
+"""Cross-entropy: how much the next tokens surprise the model."""
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,7 @@ def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def loss(model: nn.Module, ids: Tensor) -> Tensor:
-    """(B, T) ids: every token but the first is a target."""
+    """(B, T) ids: every token except the first is a target."""
     idx, targets = ids[:, :-1], ids[:, 1:]
     logits = model(idx)  # (B, T - 1, vocab_size)
     return cross_entropy(logits.flatten(0, 1), targets.flatten())

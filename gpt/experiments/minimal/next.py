@@ -8,7 +8,7 @@ from gpt.experiments.minimal.configuration import Config
 
 
 class CachedAttention(nn.Module):
-    """(B, T, C) -> (B, T, C), for T new tokens; those before are in the cache."""
+    """(B, T, C) -> (B, T, C), for T new tokens. The cache holds the earlier ones."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()

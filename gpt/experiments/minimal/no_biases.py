@@ -1,4 +1,4 @@
-"""A block of Llama, without any bias."""
+"""A Llama block, which has no biases."""
 
 from torch import Tensor, nn
 

@@ -7,7 +7,7 @@ from torch import nn
 
 
 class AdamW:
-    """A step for each parameter from two running means of its gradient."""
+    """Updates each parameter from two running means of its gradient."""
 
     def __init__(self, parameters: Iterable[nn.Parameter], lr: float, decay: float = 0.01) -> None:
         self.parameters = list(parameters)
@@ -23,7 +23,7 @@ class AdamW:
                 continue
             mean.lerp_(p.grad, 0.1)  # where the gradient points
             square.lerp_(p.grad**2, 0.001)  # how large it usually is
-            m, s = mean / (1 - 0.9**self.n), square / (1 - 0.999**self.n)  # both began at 0
+            m, s = mean / (1 - 0.9**self.n), square / (1 - 0.999**self.n)  # both started at 0
             p.mul_(1 - self.lr * self.decay)  # weight decay
             p.sub_(self.lr * m / (s.sqrt() + 1e-8))
 

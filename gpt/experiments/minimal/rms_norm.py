@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class RMSNorm(nn.Module):
-    """Divides by the root mean square; no mean, no shift."""
+    """Divides by the root mean square, without subtracting the mean or adding a shift."""
 
     def __init__(self, n_embd: int, eps: float = 1e-5) -> None:
         super().__init__()

@@ -16,5 +16,5 @@ class Rotary(nn.Module):
         positions = torch.arange(start, start + x.shape[-2])
         angles = positions[:, None] * self.frequencies  # (T, hs / 2)
         cos, sin = angles.cos(), angles.sin()
-        a, b = x.chunk(2, dim=-1)  # the pairs that are rotated
+        a, b = x.chunk(2, dim=-1)  # pairs to rotate
         return torch.cat((a * cos - b * sin, b * cos + a * sin), dim=-1)

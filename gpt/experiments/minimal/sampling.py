@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def sample(logits: Tensor, temperature: float, top_k: int, u: float) -> int:
-    """logits (vocab_size,) -> an id. top_k 0: all; u: random, in [0, 1)."""
+    """logits (vocab_size,) -> an id. top_k: 0 keeps all tokens. u: random number in [0, 1)."""
     if temperature == 0:
         return int(logits.argmax())
     best, ids = (logits / temperature).topk(min(top_k or len(logits), len(logits)))

@@ -1,4 +1,4 @@
-"""The learning rate over the training, and a limit on the gradient."""
+"""The learning rate during training, and a limit for the gradient."""
 
 import math
 from collections.abc import Iterable
@@ -8,13 +8,13 @@ from torch import nn
 
 
 class Schedule:
-    """Warm-up in a line, then a cosine from `high` down to `low`."""
+    """Linear warm-up, then a cosine from `high` down to `low`."""
 
     def __init__(self, high: float, low: float, warmup: int, steps: int) -> None:
         self.high, self.low, self.warmup, self.steps = high, low, warmup, steps
 
     def rate(self, step: int) -> float:
-        """step: from 0."""
+        """Return the learning rate of a step, counted from 0."""
         if step < self.warmup:
             return self.high * (step + 1) / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -23,7 +23,7 @@ class Schedule:
 
 @torch.no_grad()
 def clip_gradient(parameters: Iterable[nn.Parameter], most: float = 1.0) -> float:
-    """Shortens the gradient of all parameters together; returns its length before."""
+    """Shorten the gradient of all parameters together. Returns its original length."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
     for g in gradients:

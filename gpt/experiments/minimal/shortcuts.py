@@ -8,7 +8,7 @@ from gpt.experiments.minimal.activations import GELU
 
 
 class DeepNetwork(nn.Module):
-    """widths: such as [3, 3, 3, 3, 3, 1]."""
+    """widths: sizes of the layers, such as [3, 3, 3, 3, 3, 1]."""
 
     def __init__(self, widths: list[int], shortcuts: bool) -> None:
         super().__init__()

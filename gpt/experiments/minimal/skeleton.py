@@ -8,7 +8,7 @@ from gpt.experiments.minimal.positions import PositionEmbedding
 
 
 class Skeleton(nn.Module):
-    """(B, T) ids -> (B, T, vocab_size), like the whole model."""
+    """(B, T) ids -> (B, T, vocab_size), like the complete model."""
 
     def __init__(self, config: Config) -> None:
         super().__init__()
@@ -22,5 +22,5 @@ class Skeleton(nn.Module):
     def forward(self, idx: Tensor) -> Tensor:
         x = self.wpe(self.wte(idx))
         for block in self.h:
-            x = block(x)  # x itself
+            x = block(x)  # returns x unchanged
         return self.lm_head(self.ln_f(x))

@@ -1,4 +1,4 @@
-"""Attention and positions for texts with padding in front."""
+"""Attention and positions for texts with padding on the left."""
 
 import math
 
@@ -10,9 +10,9 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     """q, k, v (B, nh, T, hs); mask (B, T): 1 for real tokens, 0 for padding."""
     scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
     visible = torch.ones_like(scores, dtype=torch.bool).tril()  # the past
-    visible &= mask[:, None, None].bool()  # of it, real tokens
+    visible &= mask[:, None, None].bool()  # only real tokens
     weights = scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
-    weights = weights.masked_fill(~visible, 0)  # padding may see nothing: NaN
+    weights = weights.masked_fill(~visible, 0)  # replaces NaN in rows that see nothing
     return weights @ v
 
 

@@ -1,4 +1,4 @@
-"""The gated feed-forward part of Llama."""
+"""Llama's gated feed-forward network."""
 
 import torch
 from torch import Tensor, nn

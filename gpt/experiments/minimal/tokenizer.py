@@ -1,4 +1,4 @@
-"""Byte-pair encoding with a vocabulary that was learned before."""
+"""Byte-pair encoding with a vocabulary that has already been learned."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ WORDS = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s
 
 
 class Tokenizer:
-    """ranks: the id of each token's bytes; smaller ids were learned earlier."""
+    """ranks: {bytes of a token: id}. Tokens with smaller ids were learned earlier."""
 
     def __init__(self, ranks: dict[bytes, int]) -> None:
         self.ranks = ranks

@@ -1,4 +1,4 @@
-"""The training loop, with the loss on text that was held out."""
+"""The training loop, with the loss on held-out text."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from gpt.experiments.minimal.optimizer import AdamW
 
 
 class Trainer:
-    """Updates of a model's weights, one batch after another."""
+    """Updates a model's weights, batch by batch."""
 
     def __init__(self, model: nn.Module, batches: Batches, lr: float = 4e-3) -> None:
         self.model, self.batches = model, batches
@@ -29,7 +29,7 @@ class Trainer:
         return mean
 
     def train(self, steps: int) -> Iterator[float]:
-        """Yields the loss before each update."""
+        """Yield the loss before each update."""
         self.model.train()
         for _ in range(steps):
             loss = self.loss("train")

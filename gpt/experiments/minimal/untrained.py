@@ -1,4 +1,4 @@
-"""A model with random weights, the same for the same seed."""
+"""A model with random weights that depend only on the seed."""
 
 import torch
 
@@ -7,6 +7,6 @@ from gpt.experiments.minimal.initialisation import TiedGPT
 
 
 def untrained_model(config: Config, seed: int) -> TiedGPT:
-    """Return a model with the random weights of a seed."""
+    """Return a model whose random weights are determined by the seed."""
     torch.manual_seed(seed)
     return TiedGPT(config).eval()

@@ -1,4 +1,4 @@
-"""Attention whose heads can be switched off: what is lost shows what a head is for."""
+"""Attention whose heads can be switched off, to find out what each head does."""
 
 import math
 
@@ -10,7 +10,7 @@ from gpt.experiments.minimal.configuration import Config
 
 
 class SwitchedAttention(CausalSelfAttention):
-    """(B, T, C) -> (B, T, C). on: (nh,), 1 for a head that is on, 0 for one that is off."""
+    """(B, T, C) -> (B, T, C). on: (nh,), 1 for heads that are on and 0 for heads that are off."""
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
@@ -22,5 +22,5 @@ class SwitchedAttention(CausalSelfAttention):
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (B, nh, T, hs) each
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
         weights = scores.masked_fill(self.future[:T, :T], -math.inf).softmax(dim=-1)
-        heads = weights @ v * self.on[:, None, None]  # 0: the head adds nothing
+        heads = weights @ v * self.on[:, None, None]  # with 0, a head adds nothing
         return self.c_proj(heads.transpose(1, 2).reshape(B, T, C))

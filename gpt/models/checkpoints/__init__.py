@@ -1,4 +1,4 @@
-"""Models on disk: read every layout of `gpt.models.checkpoints.layouts`, write our own and Hugging Face's."""
+"""Models on disk: read checkpoints in many layouts, and write them in our own format or Hugging Face's."""
 
 from gpt.models.checkpoints.checkpoint import Checkpoint, open_checkpoint, weight_files
 from gpt.models.checkpoints.layouts import LAYOUT_FILE, SCALES, HeadsUnknown, NamesInferred, NamesUnknown, ScaleUnknown

@@ -1,4 +1,4 @@
-"""python -m gpt.models.checkpoints convert IN OUT: read a checkpoint in any layout, write another."""
+"""python -m gpt.models.checkpoints convert IN OUT: read a checkpoint in any layout and write it in another."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def main() -> None:
     command = parser.add_subparsers(required=True).add_parser(
         "convert", help="read any layout, write ours or Hugging Face's"
     )
-    command.add_argument("source", type=Path, metavar="IN", help="a checkpoint: a file or a folder")
-    command.add_argument("target", type=Path, metavar="OUT", help="the folder to write")
-    command.add_argument("--n-head", type=int, help="number of heads, if the checkpoint does not state it")
-    command.add_argument("--activation", choices=get_args(Activation), help="if the checkpoint does not state it")
+    command.add_argument("source", type=Path, metavar="IN", help="checkpoint to read: a file or a folder")
+    command.add_argument("target", type=Path, metavar="OUT", help="folder to write")
+    command.add_argument("--n-head", type=int, help="number of heads, if the checkpoint does not contain it")
+    command.add_argument("--activation", choices=get_args(Activation), help="if the checkpoint does not contain it")
     command.add_argument(
         "--attn-scale",
         type=read_attn_scale,
         metavar="{head_size,n_embd,FACTOR}",
-        help="scale of the attention scores, if the checkpoint does not state it",
+        help="scale of the attention scores, if the checkpoint does not contain it",
     )
-    command.add_argument("--names", help="file with the names of the weights, or infer to accept the names shown")
-    command.add_argument("--to", choices=("ours", "hf"), default="ours", help="our own format, or Hugging Face's")
+    command.add_argument("--names", help="file with the names of the weights, or 'infer' to accept the names shown")
+    command.add_argument("--to", choices=("ours", "hf"), default="ours", help="write our format, or Hugging Face's")
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
         sys.exit(f"{chosen.target} is there already: name a folder that is new or empty")

@@ -1,7 +1,7 @@
 """Byte-level BPE as two files, vocab.json and merges.txt.
 
-They do not specify how a text is split into words before bytes are merged; each family has its own rule.
-`pair_as_tokenizer_json` adds the missing information.
+The files do not specify how to split a text into words before merging bytes, and each model family has its own rule.
+`pair_as_tokenizer_json` adds this rule.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ NFC = {"type": "NFC"}
 DIGITS = {"type": "Digits", "individual_digits": True}
 QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
 GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
-# Tokenizer classes of transformers that read the two files: the normalizer, and the splits before the byte level.
+# Normalizer, and splits before the byte level, of the transformers classes that read the two files.
 CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
     GPT2_CLASS: (None, []),
     "CodeGenTokenizer": (None, []),
     NEOX_CLASS: (NFC, []),
     QWEN_CLASS: (NFC, [QWEN_SPLIT]),
 }
-ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")  # classes that name no family
-# Class for each model_type in config.json, used if tokenizer_config.json names none.
+ANY_CLASS = ("PreTrainedTokenizer", "TokenizersBackend")  # classes that do not identify a family
+# Class for each model_type in config.json, used if tokenizer_config.json does not name a class.
 MODEL_TYPES = {
     **dict.fromkeys(("gpt2", "gpt_neo", "gptj", "opt", "phi", "codegen", "gpt_bigcode", "starcoder2"), GPT2_CLASS),
     **dict.fromkeys(("gpt_neox", "olmo", "mpt"), NEOX_CLASS),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), QWEN_CLASS),
 }
-MANY_MERGES = 5000  # if this many merges contain no digit, the family splits off digits
+MANY_MERGES = 5000  # if more merges than this contain no digit, the family splits off digits
 CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 
 
 def byte_letters() -> dict[str, int]:
-    """Return {letter: byte}: printable Latin-1 bytes are their own letters, the others start at U+0100."""
+    """Return {letter: byte}. Printable Latin-1 bytes are their own letters; all others get letters from U+0100 on."""
     printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -58,10 +58,10 @@ def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type
 
     Args:
         settings: Contents of tokenizer_config.json; may be empty.
-        model_type: The family in config.json, None if there is none.
+        model_type: The family according to config.json, or None.
 
     Raises:
-        ValueError: A file is damaged, or the family's way of splitting texts is unknown.
+        ValueError: If a file is damaged, or the family's rule for splitting texts is unknown.
     """
     vocab = read_json(folder / VOCAB_JSON, dict)
     lines = read_text(folder / MERGES_TXT).split("\n")
@@ -90,7 +90,7 @@ def byte_level_json(
 
 
 def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
-    """Return a key of CLASSES from the settings, else from the model's family, else GPT-2's."""
+    """Return the key of CLASSES named in the settings. Defaults to the class of the model's family, then to GPT-2's."""
     named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
     if not named or named in ANY_CLASS:
         named = GPT2_CLASS if model_type is None else MODEL_TYPES.get(str(model_type), str(model_type))
@@ -146,7 +146,7 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
 
 
 def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
-    """Return the ids of the tokens that `encode` never produces, by name."""
+    """Return {name: id} of the tokens that `encode` never produces."""
     return dict(tokenizer.encoding._special_tokens)
 
 

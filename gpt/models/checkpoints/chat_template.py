@@ -1,4 +1,4 @@
-"""Chat templates: Jinja programs that write messages in the text format that a model was trained on."""
+"""Chat templates: Jinja programs that convert messages to the text format that a model was trained on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ChatTemplate:
     def render(self, messages: Sequence[Mapping[str, str]]) -> str:
         """Render messages up to the point where the assistant starts to answer.
 
-        The template runs in another process, with limits on time and memory. Raises ValueError if it refuses the
+        The template runs in another process, with limits on time and memory. Raises ValueError if it rejects the
         messages, fails, or exceeds a limit.
         """
         if len(self.source) > MAX_TEMPLATE_CHARS:
@@ -71,7 +71,7 @@ def ask(request: str) -> dict[str, Any]:
         )
     except subprocess.TimeoutExpired:
         return {"error": "time"}
-    if done.returncode < 0:  # killed by the limit on CPU time
+    if done.returncode < 0:  # killed by the CPU time limit
         return {"error": "time"}
     try:
         return json.loads(done.stdout)
@@ -106,7 +106,7 @@ def short(reason: object) -> str:
 def read_chat_template(folder: Path, config: Mapping[str, Any], tokens: Mapping[str, str]) -> ChatTemplate | None:
     """Read the template from chat_template.jinja, else from `config`, the contents of tokenizer_config.json.
 
-    Uses the one named "default" if there are several. Returns None if there is no template.
+    If there are several templates, uses the one named "default". Returns None if there is no template.
     """
     if (folder / TEMPLATE_FILE).is_file():
         return ChatTemplate(read_text(folder / TEMPLATE_FILE), tokens)

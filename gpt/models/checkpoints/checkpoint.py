@@ -27,14 +27,14 @@ from gpt.models.memory import format_bytes, free_memory, release_file_pages
 from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-CHECKED_ROWS = 4096  # rows per check, because summing in float32 makes a copy
+CHECKED_ROWS = 4096  # rows per check; summing in float32 makes a copy
 CHECKSUM = "sha256"  # entry in our config.json
 TORCH_WEIGHTS = "pytorch_model.bin"
 TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
-INDEX_SUFFIX = ".index.json"  # of a file that lists the shards of the weights
+INDEX_SUFFIX = ".index.json"  # ends the name of a file that lists the shards of the weights
 INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
-# Other files next to the weights: adapters, concepts, states of optimizers, schedules and generators, settings.
+# Other files found next to weights: adapters, concepts, settings, and states of optimizers, schedules and generators.
 NO_WEIGHTS = re.compile(
     r"(adapter_model|concepts|optimizer|scheduler|scaler|rng_state|random_states|training_args)(?![a-z])"
 )
@@ -44,8 +44,8 @@ NO_WEIGHTS = re.compile(
 class Checkpoint:
     """An opened and checked checkpoint with memory-mapped weights.
 
-    layout: name of its format. norm_offset: added to the weights of norms (Gemma stores them minus 1).
-    folder: the folder of its files.
+    layout: name of the checkpoint's format. norm_offset: number to add to the weights of norms (Gemma stores them minus
+    1). folder: folder that contains the files.
     """
 
     layout: str
@@ -67,9 +67,9 @@ class Checkpoint:
         return sum(tensor.numel() for part in self.weights.values() for tensor in part) * dtype.itemsize
 
     def build(self, dtype: torch.dtype = torch.float32) -> GPT:
-        """Build the model in evaluation mode. The weights are copied, so the files may change or be deleted later.
+        """Build the model in evaluation mode. Copies the weights, so the files can change or be deleted afterwards.
 
-        Raises ValueError if there is not enough memory or a weight is NaN or infinite.
+        Raises ValueError if there is not enough memory, or if a weight is NaN or infinite.
         """
         self.need_memory(self.n_bytes(dtype))
         model = meta_model(self.config).eval()
@@ -80,8 +80,8 @@ class Checkpoint:
     def build_mapped(self) -> GPT:
         """Build the model in evaluation mode in float32 with memory-mapped weights, which are read when used.
 
-        The files must not change meanwhile. Weights stored in another data type or in parts are copied. Only the memory
-        for the copies is checked.
+        The files must not change while the model exists. Copies weights that are stored in another data type or in
+        parts, and checks only the memory for these copies.
         """
         self.need_memory(self.n_copied_bytes)
         model = meta_model(self.config).eval()
@@ -110,9 +110,9 @@ class Checkpoint:
     def fill(
         self, model: GPT, dtype: torch.dtype = torch.float32, *, matrices: torch.dtype | None = None
     ) -> Iterator[nn.Module]:
-        """Load the weights into a model on the meta device, yielding each loaded block so that it can be packed.
+        """Load the weights into a model on the meta device. Yields each loaded block so that it can be packed.
 
-        matrices: the data type of matrices, if different.
+        matrices: data type of matrices, if it differs from dtype.
         Raises ValueError if a weight is NaN or infinite.
         """
         blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
@@ -137,7 +137,7 @@ class Checkpoint:
         return state
 
     def _stored(self, name: str) -> Tensor:
-        """Return a weight, memory-mapped if it is stored in one part and needs no offset."""
+        """Return a weight. It is memory-mapped if it is stored in one part and needs no offset."""
         part = self.weights[name]
         stored = part[0] if len(part) == 1 else torch.cat(part)
         if self.norm_offset and stored.dim() == 1 and name.endswith(".weight"):
@@ -157,9 +157,10 @@ class Checkpoint:
 
 
 def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) -> Checkpoint:
-    """Open a folder, a weight file, or an index of shards. The configuration and vocabulary are in the same folder.
+    """Open a checkpoint: a folder, a weight file, or an index of shards.
 
-    hints, or their fields as arguments: Facts that the checkpoint does not state, see `Hints`.
+    Reads the configuration and the vocabulary from the same folder. hints, or their fields as arguments: settings that
+    the checkpoint does not contain, see `Hints`.
     Raises NamesInferred if the roles of the weights can only be inferred, HeadsUnknown if n_head is needed,
     ScaleUnknown if attn_scale is needed, and ValueError for an unreadable checkpoint or an unsupported architecture.
     """
@@ -173,7 +174,7 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
 
 
 def open_files(files: list[Path], hints: Hints) -> Checkpoint:
-    """Open these weight files, with the configuration and vocabulary in the folder of the first."""
+    """Open these weight files. Reads the configuration and the vocabulary from the folder of the first file."""
     folder = files[0].parent
     config = read_json(folder / CONFIG, dict) if (folder / CONFIG).is_file() else None
     if config and (checksum := config.pop(CHECKSUM, None)) is not None and checksum != folder_digest(config, folder):
@@ -196,7 +197,7 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
-    """Return the layout from a file, None if there is none; see `Hints`."""
+    """Return the layout in a file, or None without a file. names: see `Hints`."""
     if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
         return None
     path = folder / LAYOUT_FILE if names is None else Path(names)
@@ -211,7 +212,7 @@ def unknown_file(path: Path) -> GPTError:
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return the weight files of a folder or an index, or the file itself."""
+    """Return the weight files of a folder or an index. For a weight file, return only that file."""
     if path.is_file():
         return shards(path) if path.name.endswith(INDEX_SUFFIX) else [path]
     for name in (WEIGHTS, *INDEXES):
@@ -221,7 +222,7 @@ def weight_files(path: Path) -> list[Path]:
         if len(parts) != int(parts[0].stem.rpartition("-")[2]):
             raise GPTError(
                 "checkpoint.missing_shards",
-                "{folder} has only {n} of the parts of a model: see {file}",
+                "{folder} has only {n} of a model's parts: see {file}",
                 folder=path.name,
                 n=len(parts),
                 file=parts[0].name,
@@ -239,7 +240,7 @@ def weight_files(path: Path) -> list[Path]:
     if not others:
         raise GPTError(
             "checkpoint.no_weights",
-            "there are no weights here, which would be in a .safetensors, .pt, .pth or .bin file; unpack a .zip first",
+            "there is no weight file here (.safetensors, .pt, .pth or .bin); unpack a .zip first",
         )
     if not usual and len(others) > 1:
         raise GPTError(
@@ -249,7 +250,7 @@ def weight_files(path: Path) -> list[Path]:
 
 
 def shards(index: Path) -> list[Path]:
-    """Return the files that an index lists. Raises ValueError if one of them is missing or in another folder."""
+    """Return the files that an index lists. Raises ValueError if a file is missing or in another folder."""
     names = listed_files(index)
     for name in names:
         if not (index.parent / name).is_file():
@@ -270,7 +271,7 @@ def listed_files(index: Path) -> list[str]:
 
 
 def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
-    """Return the folder of the vocabulary: the folder of the weights, else nanoGPT's ../data/<dataset>."""
+    """Return the folder of the vocabulary: that of the weights or, for nanoGPT, ../data/<dataset>."""
     settings = extras.get("config")
     dataset = settings.get("dataset") if isinstance(settings, dict) else None
     if (

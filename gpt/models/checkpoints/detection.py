@@ -1,7 +1,7 @@
 """Detect the layout of a checkpoint and translate its weights to our names.
 
-Sizes are read from the weights. The configuration file adds facts that shapes do not determine, such as the heads and
-the activation, and must match the weights.
+Sizes follow from the weights. The configuration file adds what shapes do not determine, such as the number of heads and
+the activation function, and must match the weights.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
 GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
-MAX_LISTED_WEIGHTS = 8  # per kind of problem in an error message
-# Names of buffers, which are not weights: attention masks, rotary angles.
+MAX_LISTED_WEIGHTS = 8  # maximum per kind of problem in an error message
+# Names of buffers, such as attention masks and rotary angles, which are not weights.
 BUFFERS = re.compile(
     r"(\.attn|(^|\.)attention)\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|version|IGNORE|inv_freq|freqs(_\w+)?"
     r"|(cos|sin)(_cached)?|position_ids)$"
@@ -91,11 +91,10 @@ def detect_layout(
     """Find the layout of these weights and translate it.
 
     config: Contents of config.json.
-    entries: The other entries of the checkpoint.
-    given: A layout to use instead of a known one.
-    Raises NamesInferred if the layout was inferred from names and shapes and the hints do not accept that, HeadsUnknown
-    or ScaleUnknown if the number of heads or the scale of the scores is not stated, and ValueError for an unknown
-    layout, an unsupported option, or weights that do not fit, which the message lists.
+    entries: Entries of the checkpoint other than the weights. given: A layout to use instead of a known one.
+    Raises NamesInferred if the layout had to be inferred from names and shapes and the hints do not accept that;
+    HeadsUnknown or ScaleUnknown if the number of heads or the scale of the scores is unknown; and ValueError for an
+    unknown layout, an unsupported option, or weights that do not fit. The message lists these weights.
     """
     family = None if config is None else check_config(config)
     entries = entries or {}
@@ -129,7 +128,7 @@ def detect_layout(
             layout=replace(layout, **told).to_json(),
             n_embd=sizes["n_embd"],
         )
-    if layout.title == OURS:  # states every option; older checkpoints have qkv_bias=True with bias=False
+    if layout.title == OURS:  # contains every option; older checkpoints have qkv_bias=True with bias=False
         sizes = {name: value for name, value in sizes.items() if name not in ("bias", "qkv_bias")}
         if stated.get("qkv_bias") and not stated.get("bias") and "h.0.attn.c_attn.bias" not in weights:
             stated["qkv_bias"] = None
@@ -142,18 +141,18 @@ def detect_layout(
 
 
 def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints) -> DetectedLayout:
-    """Translate the weights of a family, whose configuration states every option.
+    """Translate the weights of a model of a known family. Its configuration determines every option.
 
     Raises:
-        ValueError: The weights or the hints contradict the configuration.
+        ValueError: If the weights or the hints contradict the configuration.
     """
     stated = read_family_options(config)
     weights, layout = translate_family(named, find_family(config), stated)
-    layout = replace(layout, n_head=None)  # the configuration states it
+    layout = replace(layout, n_head=None)  # n_head comes from the configuration
     tied = stated["tie_weights"]
     if not tied:
         check_has_head(weights, layout)
-    if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # transformers ties in both directions
+    if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # either matrix may be stored
         weights["wte.weight"] = weights["lm_head.weight"]
     sizes = read_sizes(weights, layout)
     tied = tied and sizes["tie_weights"]  # transformers does not tie weights that differ
@@ -164,7 +163,7 @@ def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hin
 
 
 def fitted(layout: Layout, config: GPTConfig, weights: Weights) -> DetectedLayout:
-    """Check the weights and bring them into the model's order. Raises ValueError if they do not fit."""
+    """Check the weights and sort them into the model's order. Raises ValueError if they do not fit."""
     if config.tie_weights:
         weights.pop("lm_head.weight", None)
     check_weights(config, weights, layout)
@@ -206,7 +205,7 @@ def known_layout(
     """Return the known layout with these names, or None.
 
     Five layouts use GPT-2's names. Hugging Face stores matrices transposed (Conv1D). nanoGPT has a tied head, may lack
-    biases and states model_args; minGPT has none of these properties. Our layout and bare state dicts have no outer
+    biases, and saves model_args; minGPT has none of these properties. Our layout and plain state dicts have no outer
     module.
     """
     for layout in LAYOUTS:
@@ -218,7 +217,7 @@ def known_layout(
     if config is not None and "tie_weights" in config:
         return GPT2_LAYOUTS[OURS]
     found = {role_of(name) for name in named}
-    if GPT2_WEIGHTS - found and found - GPT2_WEIGHTS - GPT2_BIASES - {"lm_head.weight"}:  # some of its names
+    if GPT2_WEIGHTS - found and found - GPT2_WEIGHTS - GPT2_BIASES - {"lm_head.weight"}:  # only some of GPT-2's names
         return None
     qkv = named.get("h.0.attn.c_attn.weight", torch.empty(0))
     if qkv.dim() == 2 and qkv.shape[1] == 3 * qkv.shape[0]:
@@ -234,9 +233,9 @@ def known_layout(
 def stated_options(
     layout: Layout, config: Mapping[str, object] | None, entries: Mapping[str, object], sizes: Options
 ) -> Options:
-    """Return the options stated in config.json or in the other entries of a checkpoint.
+    """Return the options found in config.json or in other entries of the checkpoint.
 
-    Raises ValueError with both values if they contradict each other.
+    Raises ValueError, with both values, if they contradict each other.
     """
     if layout.title == OURS:
         return known_options(config or {}, OUR_OPTIONS, "config.json")
@@ -259,22 +258,22 @@ def stated_options(
 
 
 def options_of_gpt2(config: Mapping[str, object]) -> Options:
-    """Return the options stated in the config.json of a GPT-2 from transformers. Raises ValueError for invalid ones."""
+    """Read the options in the config.json of a GPT-2 from transformers. Raises ValueError for invalid options."""
     names = {**SIZES, **FAMILIES[GPT2].options}
     return {ours: value for ours, value in read_family_options(config).items() if names.get(ours) in config}
 
 
 def is_tied(head: Tensor | None, wte: Tensor) -> bool:
-    """Return whether the output head is tied to the embedding: absent or equal."""
+    """Return whether the output head is tied to the embedding, that is, missing or equal to it."""
     if head is None:
         return True
     return head.shape == wte.shape and (head.data_ptr() == wte.data_ptr() or torch.equal(head, wte))
 
 
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
-    """Combine the facts from weights, stated options and hints into a configuration.
+    """Combine the weights' sizes, the stated options and the hints into a configuration.
 
-    Raises ValueError with both values if they disagree, and HeadsUnknown or ScaleUnknown if none of them states a fact.
+    Raises ValueError, with both values, if they disagree, and HeadsUnknown or ScaleUnknown if a value is missing.
     """
     found = {**sizes, **({} if layout.n_head is None else {"n_head": layout.n_head})}
     for name in stated.keys() & found.keys() - {"tie_weights", "qkv_bias"}:
@@ -295,7 +294,7 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
         raise HeadsUnknown(known["n_embd"], layout.activation)
     for name, usual in (("n_ff", 4 * known["n_embd"]), ("n_kv_head", known["n_head"])):
         if known.get(name) == usual:
-            known[name] = None  # so that equal models have equal configurations
+            known[name] = None  # equal models have equal configurations
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     return replace(config, attn_scale=match_scale(config, stated, hints, layout))
 
@@ -308,7 +307,7 @@ def contradicts(name: str, stated: object, given: object) -> GPTError:
 
 
 def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
-    """Return the factor on the attention scores, None for the default. Raises ValueError like `match_config`."""
+    """Return the factor of the attention scores, or None for the default. Raises ValueError like `match_config`."""
     n_embd, head_size = config.n_embd, config.head_size
     if hints.attn_scale is not None and "attn_scale" in stated:
         theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
@@ -358,7 +357,7 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
 
 
 def fill_projections(weights: Weights) -> None:
-    """Add identity matrices for the output projections of attention if no block has them."""
+    """Add identity matrices as attention's output projections if no block has any."""
     if any(name.endswith("attn.c_proj.weight") for name in weights):
         return
     for name, part in list(weights.items()):
@@ -367,7 +366,7 @@ def fill_projections(weights: Weights) -> None:
 
 
 def fill_biases(weights: Weights, config: GPTConfig) -> None:
-    """Add zeros for biases that no block has, if the model has others."""
+    """Add zeros for biases that are missing in all blocks, if the model has other biases."""
     present = {role_of(name) for name in weights}
     for name, shape in expected_shapes(config).items():
         if name.endswith(".bias") and role_of(name) not in present:
@@ -405,7 +404,7 @@ def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """Return the shape of tensors concatenated along the first axis, () if that is impossible."""
+    """Return the shape of tensors after concatenation along the first axis, or () if that is impossible."""
     if any(t.dim() == 0 or t.shape[1:] != part[0].shape[1:] for t in part):
         return ()
     return (sum(t.shape[0] for t in part), *part[0].shape[1:])

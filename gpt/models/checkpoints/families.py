@@ -1,6 +1,6 @@
 """Model families of transformers as data: the names of weights and options for each `model_type`.
 
-Source: the models of transformers, with which `tests/parity` compares.
+Source: the models in transformers. `tests/parity` compares with them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ class Family:
     """Description of the models of one `model_type`.
 
     Attributes:
-        layout: Names of the weights without `prefix`. Two roles with the same name get the same weights.
-        prefix: Prefix of these names, absent in models saved without their head.
+        layout: Names of the weights, without `prefix`. If two roles have the same name, they share the weights.
+        prefix: Prefix of these names. Models saved without their head lack it.
         fixed: Our options with the same value in every model of the family.
-        options: Names in config.json by our names; they replace or extend SIZES.
-        defaults: Values that transformers uses if config.json states none. None allows null.
-        powers: Our options that are powers of another option: its name and the exponent.
-        required: Options that change the mathematics, with the only supported value.
-        equal: Options that, if stated, must equal another option.
-        activations: Names of activations with a different meaning in this family.
-        window: Name of the option for the attention window, which applies if `defaults` has it.
-        split: Stored matrices that stack several matrices of the layout: parts of their names.
+        options: {our name: name in config.json}. Replaces or extends SIZES.
+        defaults: Values that transformers uses for options missing in config.json. None means that null is allowed.
+        powers: Options of ours that are a power of another option, given by its name and the exponent.
+        required: Options that change the computation, each with the only supported value.
+        equal: Options that must equal another option if config.json contains them.
+        activations: Names of activation functions that have a different meaning in this family.
+        window: Name of the option for the attention window. It applies only if `defaults` contains it.
+        split: Stored matrices that stack several matrices of the layout, and the parts of their names.
         skip_rows: Number of rows to skip at the start of a matrix, by role.
         plain_norms: Whether the norms have neither weights nor biases.
         variants: Changes to these fields that depend on an option: (option, value, fields).
@@ -458,7 +458,7 @@ FAMILIES = {
             "tie_word_embeddings": True,
         },
         required={"use_bidirectional_attention": False},
-        activations={"gelu": "gelu_tanh"},  # as stated in the first releases
+        activations={"gelu": "gelu_tanh"},  # the first releases used this name
     ),
     "olmo": Family(
         Layout("OLMo", LLAMA_NAMES),
@@ -583,7 +583,7 @@ FAMILIES = {
     ),
 }
 
-# Unsupported types by reason, which is the last part of a message's key.
+# Unsupported types by reason; the reason is the last part of the message's key.
 REASONS: dict[str, tuple[str, ...]] = {
     "alibi": ("bloom", "mpt"),
     "experts": (
@@ -607,4 +607,4 @@ REASONS: dict[str, tuple[str, ...]] = {
     "encoder_decoder": ("bart", "marian", "mbart", "mt5", "pegasus", "t5", "umt5", "whisper"),
     "encoder": ("albert", "bert", "deberta", "deberta-v2", "distilbert", "electra", "modernbert", "roberta"),
 }
-EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # options for the number of experts
+EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")  # names of the option for the number of experts

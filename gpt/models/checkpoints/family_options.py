@@ -1,4 +1,4 @@
-"""Read the options of a transformers model from its config.json, in the format of versions 4 and 5."""
+"""Read the options of a transformers model from its config.json, as written by versions 4 and 5."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS, SIZES, Family, Values
 from gpt.models.checkpoints.stated import ACTIVATIONS, unknown_activation, wrong_type
 
-MAX_CONTEXT = 4096  # block_size limit of rotary models, because every text allocates memory for its context
-MAX_SIZE = 2**24  # limit for stated sizes: torch cannot multiply much larger matrices
+MAX_CONTEXT = 4096  # limit for block_size in rotary models: every text allocates memory for its context
+MAX_SIZE = 2**24  # limit for sizes in config.json: torch cannot multiply much larger matrices
 FULL, WINDOWED = "full_attention", "sliding_attention"
 SKIPS_ROTATION = "no_rope_layer_interval"
 GPT_NEO_LAYERS = {"global": FULL, "local": WINDOWED}
@@ -27,7 +27,7 @@ def check_activation(option: str, value: object) -> None:
         raise unknown_activation(option, value)
 
 
-# Checks of values in config.json by our names, called with the name in config.json and the value.
+# Check for each of our options, called with the option's name in config.json and its value.
 CHECKS: dict[str, Callable[[str, object], None]] = {
     **dict.fromkeys(
         ("vocab_size", "n_head", "n_embd", "n_ff", "n_kv_head"), partial(check_integer, low=1, high=MAX_SIZE)
@@ -47,10 +47,10 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
 def check_config(config: Values) -> Family | None:
     """Return the family of a model, or None if config.json is in our format. A model without a type may be GPT-2.
 
-    This needs only config.json, so an unsupported model is refused before its weights are downloaded.
+    This needs only config.json, so unsupported models are rejected before their weights are downloaded.
 
     Raises:
-        ValueError: The family is unknown, or an option is not supported.
+        ValueError: If the family is unknown or an option is not supported.
     """
     model_type = config.get("model_type")
     if "model_type" not in config and not config.get("auto_map"):
@@ -95,7 +95,7 @@ def check_config(config: Values) -> Family | None:
 
 
 def refusal_reason(config: Values) -> GPTError | None:
-    """Return the reason why a model outside FAMILIES is not supported, None if unknown."""
+    """Return why a model outside FAMILIES is not supported, or None if the reason is unknown."""
     parts = [config, mapping(config, "text_config")]
     types = [part.get("model_type") for part in parts]
     named = [reason for reason, names in REASONS.items() if any(each in names for each in types)]
@@ -138,7 +138,7 @@ def read_family_options(config: Values) -> dict[str, Any]:
     """Return the options of a model of FAMILIES by the names of GPTConfig.
 
     Raises:
-        ValueError: An option is missing, has the wrong type, or is not supported.
+        ValueError: If an option is missing, has the wrong type, or is not supported.
     """
     family = find_family(config)
     values: Values = {**family.defaults, **config}
@@ -170,13 +170,13 @@ def read_family_options(config: Values) -> dict[str, Any]:
 
 
 def rotary_share(size: int, head_size: int) -> float:
-    """Return the fraction of a head for which `GPTConfig.rotary_size` is `size`."""
+    """Return the fraction of a head that makes `GPTConfig.rotary_size` equal to `size`."""
     share = size / max(head_size, 1)
     return share if int(head_size * share) == size else math.nextafter(share, math.inf)
 
 
 def without_defaults(options: dict[str, Any]) -> dict[str, Any]:
-    """Replace options that equal their default by None, so that equal models have equal configurations."""
+    """Replace options that equal their default with None, so that equal models have equal configurations."""
     shared = {"n_kv_head": options["n_head"], "head_dim": options["n_embd"] / options["n_head"]}
     shared["n_ff"] = 4 * options["n_embd"]
     shared |= dict.fromkeys(("qkv_bias", "proj_bias", "mlp_bias"), options.get("bias", True))
@@ -188,8 +188,8 @@ def without_defaults(options: dict[str, Any]) -> dict[str, Any]:
 def read_rotary(family: Family, values: Values) -> dict[str, object]:
     """Read the base, share and scaling of rotary positions.
 
-    Version 5 of transformers writes all of them in `rope_parameters`, for Gemma 3 by layer type. Version 4 writes the
-    scaling in `rope_scaling` and the others at the top level, under the names in `Family.options`.
+    Version 5 of transformers writes them to `rope_parameters`, for Gemma 3 separately by layer type. Version 4 writes
+    the scaling to `rope_scaling` and the rest to the top level, under the names in `Family.options`.
     """
     if "rotary_base" not in family.options:
         return {}
@@ -220,7 +220,7 @@ def read_rotary(family: Family, values: Values) -> dict[str, object]:
 
 
 def check_implemented(option: str, value: object, implemented: object) -> None:
-    """Raise ValueError if an option is stated with a value that is not supported."""
+    """Raise ValueError if an option has an unsupported value."""
     if value not in (implemented, None):
         raise GPTError(
             "layout.option_value",
@@ -232,7 +232,7 @@ def check_implemented(option: str, value: object, implemented: object) -> None:
 
 
 def check_complete(values: Values, names: Iterable[str]) -> None:
-    """Raise ValueError if an option is not stated."""
+    """Raise ValueError if an option is missing."""
     if missing := [name for name in names if name not in values]:
         raise GPTError("layout.option_missing", "config.json does not state {names}", names=", ".join(missing))
 
@@ -266,21 +266,21 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
 
 
 def rope_type(rope: Values) -> object:
-    """Return the kind of scaling, stated under the current or the former name."""
+    """Return the kind of scaling, under its current or former name."""
     return rope.get("rope_type", rope.get("type")) or "default"
 
 
 def read_windows(family: Family, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
-    """Read the window and the layers without it, from `layer_types` or by the family's rule; {} if all are alike.
+    """Read the window, and which layers lack it, from `layer_types` or by the family's rule; {} if all are alike.
 
-    Gemma's layers without a window also have a different rotation.
+    In Gemma, layers without a window also rotate differently.
     """
     if family.window not in family.defaults:
         return {}
     check_switch("use_sliding_window", values.get("use_sliding_window", True))
     kinds = values.get("layer_types")
     is_on = values.get("use_sliding_window", True) or (SKIPS_ROTATION in family.defaults and kinds is not None)
-    window = values[family.window] if is_on else None  # SmolLM3 needs no switch if layer_types is stated
+    window = values[family.window] if is_on else None  # SmolLM3 needs no switch if there is layer_types
     if window is None:
         return {}
     check_integer(family.window, window, 1)
@@ -311,7 +311,7 @@ def expand_attention_types(types: object, n_layer: int) -> list[str]:
 
 
 def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple[int, ...]:
-    """Read the layers without rotary positions: those with a 0 in `no_rope_layers`, else one per interval."""
+    """Read which layers have no rotary positions: those with a 0 in `no_rope_layers`, else one per interval."""
     if SKIPS_ROTATION not in family.defaults:
         return ()
     rotated = values.get("no_rope_layers")
@@ -329,7 +329,7 @@ def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple
 
 
 def default_layer_types(family: Family, values: Values, n_layer: int) -> list[str]:
-    """Return the layer types that transformers uses if `layer_types` is not stated."""
+    """Return the layer types that transformers uses if `layer_types` is missing."""
     if unrotated := read_unrotated_layers(family, values, n_layer):
         return [WINDOWED if layer in unrotated else FULL for layer in range(n_layer)]
     rules = {"sliding_window_pattern": n_layer + 1, "max_window_layers": 0}
@@ -340,7 +340,7 @@ def default_layer_types(family: Family, values: Values, n_layer: int) -> list[st
 
 
 def mapping(values: Values, option: str) -> Mapping[str, object]:
-    """Return a nested object of a configuration, {} if it is missing. Raises ValueError for another type."""
+    """Return a nested object of a configuration, or {} if it is missing. Raises ValueError for another type."""
     value = values.get(option)
     if value is not None and not isinstance(value, dict):
         raise wrong_type(option, value, "{...}")

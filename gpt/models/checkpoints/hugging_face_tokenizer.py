@@ -41,8 +41,8 @@ SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
 SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
-PLACES = ("#answer#", "#message#")  # placeholders for an answer and a message that reveal the text around them
-# Unicode noncharacters that mark names of control tokens in messages, to tell them from those of the template.
+PLACES = ("#answer#", "#message#")  # placeholders for an answer and a message, which reveal the text around them
+# Unicode noncharacters that mark control token names in messages, to distinguish them from the template's.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
 WITHOUT_MARKS = str.maketrans("", "", MARK + END_MARK)
 MAX_PREFIX_TOKENS = 4
@@ -53,7 +53,7 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 class TokenizerSettings:
     """Settings from the files next to a vocabulary.
 
-    As in transformers, "add_bos_token" is ignored if there is a tokenizer.json, which contains the prefix of a text.
+    As in transformers, "add_bos_token" is ignored if there is a tokenizer.json, because that file contains the prefix.
 
     Attributes:
         tokens: Names of control tokens by role, such as "bos_token".
@@ -69,11 +69,11 @@ class TokenizerSettings:
 class HuggingFaceTokenizer(Vocabulary):
     """A vocabulary of the `tokenizers` library.
 
-    Names of control tokens in a text are encoded as characters, never as control tokens. Characters that the vocabulary
-    cannot express are omitted. Ids of the model without a token become control tokens such as "<50300>".
+    Encodes names of control tokens in a text as characters, never as control tokens, and omits characters that the
+    vocabulary cannot express. Model ids without a token become control tokens such as "<50300>".
 
     Attributes:
-        bytes_of: Bytes of each id, None for an id without a token.
+        bytes_of: Bytes of each id; None for ids without a token.
     """
 
     def __init__(
@@ -109,13 +109,13 @@ class HuggingFaceTokenizer(Vocabulary):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._encode_names_as_characters()  # not part of the library's own state
+        self._encode_names_as_characters()  # the library does not save this setting
 
     def _encode_names_as_characters(self) -> None:
         self._tokenizer.encode_special_tokens = self._continuing.encode_special_tokens = True
 
     def _id_of(self, name: str) -> int | None:
-        """Return the id of a token, None if the model does not have it."""
+        """Return the id of a token, or None if the model lacks it."""
         found = self._tokenizer.token_to_id(name)
         return found if found is not None and found < self.n_vocab else None
 
@@ -151,7 +151,7 @@ class HuggingFaceTokenizer(Vocabulary):
         return self._encode_rendered(before + self._mark(valid_text(text)) + after, is_start=first)
 
     def _frame(self, first: bool) -> tuple[tuple[str, str], tuple[str, str]]:
-        """Return the text of the template around a message, as rendered and as decoded from its tokens."""
+        """Return the template's text around a message, both as rendered and as decoded from its tokens."""
         key = first, date.today()  # some templates write the date
         if key not in self._frames:
             before = [] if first else [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACES[0]}]
@@ -177,9 +177,9 @@ class HuggingFaceTokenizer(Vocabulary):
         return self._names.sub(rf"{MARK}\g<0>{END_MARK}", text.translate(WITHOUT_MARKS))
 
     def _encode_rendered(self, text: str, *, is_start: bool = True) -> list[int]:
-        """Encode a rendered chat, in which unmarked names of control tokens become control tokens.
+        """Encode a rendered chat. Unmarked names of control tokens become control tokens.
 
-        is_start: Whether the text starts the chat, so that a space may be added before it.
+        is_start: Whether the text starts the chat. Only then can a space be added before it.
         """
         ids: list[int] = []
         plain, at, strips = "", 0, False
@@ -217,7 +217,7 @@ class HuggingFaceTokenizer(Vocabulary):
             return [each for token_id in ids for each in self._as_characters(tokenizer, token_id)]
 
     def _as_characters(self, tokenizer: tokenizers.Tokenizer, token_id: int) -> list[int]:
-        """Return a regular token as it is, and a control token as the tokens of its characters."""
+        """Return a regular token unchanged, and a control token as the tokens of its characters."""
         if token_id not in self._never:
             return [token_id]
         name = tokenizer.id_to_token(token_id) or ""
@@ -236,10 +236,10 @@ class HuggingFaceTokenizer(Vocabulary):
 
 
 def read_hugging_face_tokenizer(folder: Path, n_vocab: int) -> HuggingFaceTokenizer:
-    """Read tokenizer.json, or vocab.json and merges.txt, with its settings, for a model of n_vocab tokens.
+    """Read tokenizer.json, or vocab.json and merges.txt, and the settings, for a model of n_vocab tokens.
 
-    Added tokens that exceed the model's vocabulary are omitted. Raises ValueError if a file is damaged, is not accepted
-    by `check_tokenizer_json`, or does not fit the model.
+    Omits added tokens beyond the model's vocabulary. Raises ValueError if a file is damaged, does not pass
+    `check_tokenizer_json`, or does not fit the model.
     """
     settings, generation, model, names, added = (
         read_json(folder / name, dict) if (folder / name).is_file() else {}
@@ -273,7 +273,7 @@ def read_hugging_face_tokenizer(folder: Path, n_vocab: int) -> HuggingFaceTokeni
 
 
 def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
-    """Create the tokenizer for a vocabulary in tiktoken's format that lacks bytes, which tiktoken cannot encode."""
+    """Create a tokenizer for a vocabulary in tiktoken's format that tiktoken does not support: it lacks some bytes."""
     content = byte_level_json(*letters_and_merges(ranks))
     checked = check_tokenizer_json(content, n_vocab, file)
     more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
@@ -285,7 +285,7 @@ def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) ->
 def added_beside(
     settings: Mapping[str, Any], added: Mapping[str, Any], tokens: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return the added tokens of tokenizer_config.json, else of added_tokens.json, in tokenizer.json's format."""
+    """Return the added tokens in tokenizer_config.json or else in added_tokens.json, in tokenizer.json's format."""
     listed = settings.get("added_tokens_decoder")
     if isinstance(listed, dict):
         flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -318,10 +318,10 @@ def put_before_texts(content: dict[str, Any], name: str) -> None:
 def load_library_tokenizer(
     content: dict[str, Any], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
 ) -> tokenizers.Tokenizer:
-    """Load the contents of a tokenizer.json with more added tokens, omitting those with ids from n_vocab on.
+    """Load the contents of a tokenizer.json with more added tokens, omitting tokens with ids from n_vocab on.
 
-    The library gives the next free ids to added tokens that are not in the vocabulary. If these differ from their own
-    ids, the added tokens become part of the vocabulary.
+    The library assigns the next free ids to added tokens that are missing in the vocabulary. If these are not the
+    tokens' own ids, the tokens are inserted into the vocabulary.
     """
     vocab = content["model"]["vocab"]
     tokens = {token["content"]: token for token in content.get("added_tokens") or []}
@@ -374,7 +374,7 @@ def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenize
 def bytes_table(
     tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken], byte_level: bool, n_vocab: int
 ) -> list[bytes | None]:
-    """Return the bytes of each id, None for an id without a token. Added tokens are stored as their text."""
+    """Return the bytes of each id, or None for ids without a token. Added tokens are stored as their text."""
     table: list[bytes | None] = [None] * n_vocab
     letters = byte_letters()
     for token, token_id in tokenizer.get_vocab().items():
@@ -405,13 +405,13 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 @contextmanager
 def library_errors(file: str) -> Iterator[None]:
-    """Convert errors of the library, a Rust extension, to ValueErrors with the name of the file."""
+    """Convert errors of the library, a Rust extension, to ValueErrors that name the file."""
     try:
         yield
     except GPTError:
         raise
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of Rust
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # raised by Rust
             raise
         raise GPTError(
             "vocabulary.invalid",

@@ -1,7 +1,7 @@
 """Infer the layout of a GPT from the shapes of its weights and the words in their names.
 
-Shapes identify the embeddings, a fused query-key-value matrix and the feed-forward network. Words distinguish query
-from key, the first norm from the second, and the head from the embedding. Anything still unclear raises an error.
+Shapes identify the embeddings, a fused query-key-value matrix and the feed-forward network. Words distinguish the query
+from the key, the first norm from the second, and the head from the embedding. Whatever remains unclear raises an error.
 """
 
 from __future__ import annotations
@@ -45,26 +45,27 @@ CONTRACTS = re.compile(r"(linear|dense|lin|w|fc)2|down|out|output|outer|contract
 
 @dataclass
 class Module:
-    """The weights of one module, by their names; in a block with "{n}" for its number, in a head "{h}"."""
+    """The weights of one module. In names, "{n}" stands for the number of a block and "{h}" for that of a head."""
 
     name: str
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of "weight" and "bias"
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # shapes of "weight" and "bias"
     names: dict[str, str] = field(default_factory=dict)
-    copies: int = 1  # heads
+    copies: int = 1  # number of heads
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.shapes.get("weight", ())
 
     def has(self, pattern: str | re.Pattern[str]) -> bool:
-        """Return whether one of the words of the name matches completely."""
+        """Return whether a word of the name matches the whole pattern."""
         return any(re.fullmatch(pattern, word) for word in words(self.name.split("{n}")[-1]))
 
 
 def infer_layout(named: Mapping[str, Tensor]) -> Layout:
-    """Return the layout of weights that no known layout names.
+    """Infer the layout of weights whose names match no known layout.
 
-    Raises ValueError that says what is missing or unclear; its "draft" is a layout file of the roles that were found.
+    Raises ValueError if anything is missing or unclear. The error's "draft" is a layout file with the roles that were
+    found.
     """
     floating = {name: tuple(tensor.shape) for name, tensor in named.items() if tensor.is_floating_point()}
     inference = Inference(floating)
@@ -83,23 +84,23 @@ def infer_layout(named: Mapping[str, Tensor]) -> Layout:
 
 
 def no_role(role: str) -> GPTError:
-    """Return the error of a checkpoint in which nothing can have the role."""
+    """Return the error for a role that no weight can have."""
     return GPTError("layout.no_role", "nothing looks like {role}", role=role)
 
 
 class Inference:
-    """Finds the module of each role. shapes: of all weights, by name."""
+    """Finds the module for each role. shapes: {name: shape} of all weights."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         self.shapes = shapes
         self.width = 0
-        self.block: list[Module] = []  # the modules of a block without a role
+        self.block: list[Module] = []  # modules of a block that have no role yet
         self.outside: list[Module] = []
         self.roles: dict[str, Module] = {}
         self.transposed: list[str] = []
 
     def layout(self) -> Layout:
-        """Return the layout. Raises ValueError as `infer_layout`."""
+        """Return the layout. Raises ValueError like `infer_layout`."""
         self.find_blocks()
         self.find_norms()
         self.find_attention()
@@ -109,12 +110,12 @@ class Inference:
             raise GPTError("layout.left_over", "a GPT-2 has no place for {names}", names=", ".join(left))
         fused = self.roles.get("h.{n}.attn.c_attn", Module(""))
         order = next((word[-3:] for word in words(fused.name) if sorted(word[-3:]) == ["k", "q", "v"]), "qkv")
-        # Programs with a module for each head follow a lecture, whose activation function is ReLU.
+        # Programs with one module per head follow a lecture that uses ReLU.
         activation: Activation = "relu" if any("{h}" in name for name in self.names().values()) else "gelu"
         return Layout(CUSTOM, self.names(), activation, tuple(self.transposed), order)
 
     def draft(self) -> str:
-        """The content of a layout file after `layout` failed: the roles that can be found, and "?" for the others."""
+        """Return a layout file to complete after `layout` failed: the roles that were found, and "?" for others."""
         for find in (self.find_attention, self.find_feed_forward, self.find_embeddings):
             with suppress(GPTError):
                 find()
@@ -129,13 +130,13 @@ class Inference:
         return Layout(CUSTOM, found | missing, "silu", rotary_pairs="?", options=options).to_json()  # type: ignore[arg-type]
 
     def is_rotary(self) -> bool:
-        """Return whether the weights are those of a model like Llama: a gate and norms without biases, no positions."""
+        """Return whether the weights look like Llama: a gate, norms without biases, and no position embeddings."""
         norms = (self.roles.get(role) for role in ("h.{n}.ln_1", "ln_f"))
         biased = any("bias" in norm.shapes for norm in norms if norm is not None)
         return GATE in self.roles and "wpe" not in self.roles and not biased
 
     def names(self) -> dict[str, str]:
-        """Return the names by role, one for a module whose weights are called weight and bias."""
+        """Return {role: name}, with a single name for a module whose weights are called weight and bias."""
         found: dict[str, str] = {}
         for role in (role for role in ROLES if role in self.roles):
             module = self.roles[role]
@@ -144,7 +145,7 @@ class Inference:
         return found
 
     def take(self, role: str, candidates: list[Module], group: list[Module]) -> Module:
-        """Give a role to the only candidate. Raises ValueError if there is none, or more than one."""
+        """Assign a role to the only candidate. Raises ValueError if there is no candidate, or more than one."""
         if not candidates:
             raise no_role(role)
         if len(candidates) > 1:
@@ -159,7 +160,7 @@ class Inference:
         return candidates[0]
 
     def find_blocks(self) -> None:
-        """Find the weights of a block and those outside. The width is the most frequent size in their shapes."""
+        """Separate the weights inside blocks from all others. The width is the most frequent size in their shapes."""
         prefix = block_prefix(self.shapes)
         inside = {name: shape for name, shape in self.shapes.items() if re.match(rf"{re.escape(prefix)}\d", name)}
         if not inside:
@@ -207,13 +208,13 @@ class Inference:
                 found = [m for m in self.square() if m.has(pattern)] or [m for m in self.shared() if m.has(pattern)]
                 self.take(f"h.{{n}}.attn.{letter}", found, self.block)
         square = self.square()
-        if len(square) > 1:  # a feed-forward part as wide as the model
+        if len(square) > 1:  # a feed-forward matrix is as wide as the model
             square = [m for m in square if m.has(r"att\w*|sa|mha|w?o")]
-        if square:  # some programs leave the output's projection out
+        if square:  # some programs have no output projection
             self.take("h.{n}.attn.c_proj", square, self.block)
 
     def square(self) -> list[Module]:
-        """Matrices of C x C, or of a head each, or (nh, C, hs) and the like."""
+        """Return the matrices of shape C x C, those of single heads, and those of shape (nh, C, hs) or similar."""
         C = self.width
 
         def is_square(m: Module) -> bool:
@@ -223,12 +224,14 @@ class Inference:
         return [module for module in self.block if is_square(module)]
 
     def shared(self) -> list[Module]:
-        """Matrices with rows for a share of the heads: keys and values that several query heads use."""
+        """Return the matrices with rows for only some of the heads: keys and values that several query heads share."""
         narrow = [m for m in self.block if len(m.shape) == 2 and m.shape[1] == self.width and m.shape[0] > 0]
         return [m for m in narrow if m.shape[0] < self.width and self.width % m.shape[0] == 0]
 
     def find_feed_forward(self) -> None:
-        """The matrix that expands is known by its bias, else by its words, else by its orientation in nn.Linear."""
+        """Find the feed-forward matrices.
+
+        The bias tells which of them expands, else the words in its name, else its orientation in nn.Linear."""
         C = self.width
         pair = [module for module in self.block if len(module.shape) == 2]
         gates = [module for module in pair if module.has(GATES)]
@@ -262,11 +265,11 @@ class Inference:
             self.transposed += ["h.{n}.attn.c_proj"]
 
     def find_embeddings(self) -> None:
-        """Find the position embeddings by name, and tell the head from the token embedding by name."""
+        """Find the embeddings and the output head. Names identify the position embedding and the head."""
         C = self.width
         group = [module for module in self.outside if C in module.shape]
         positions = [module for module in group if module.has(POSITION)]
-        if not positions and len(group) == 3:  # two of three have the rows of the vocabulary
+        if not positions and len(group) == 3:  # two of the three have one row per token of the vocabulary
             sizes = Counter(size for module in group for size in module.shape if size != C)
             positions = [module for module in group if not any(sizes[size] > 1 for size in module.shape)]
         if positions or not self.is_rotary():
@@ -283,9 +286,9 @@ class Inference:
         if not positions:
             raise GPTError(
                 "layout.no_positions",
-                "there are no position embeddings, so positions are rotary: write in rotary_pairs whether each number "
-                "of a head is rotated with the one half a head further on (half, as in transformers) or with its "
-                "neighbour (interleaved, as in Meta's Llama and llama2.c)",
+                "there are no position embeddings, so positions are rotary: set rotary_pairs to half if each number of "
+                "a head is rotated with the one half a head further on (as in transformers), or to interleaved if it "
+                "is rotated with its neighbour (as in Meta's Llama and llama2.c)",
             )
 
 
@@ -295,20 +298,22 @@ def numbers(module: Module) -> list[int]:
 
 
 def words(name: str) -> list[str]:
-    """The words of a name in lower case: "self_attn.q_proj" is self, attn, q, proj; digits stay with their word too."""
+    """Split a name into lower-case words, such as self, attn, q and proj for "self_attn.q_proj".
+
+    Words that end with digits are returned both with and without them."""
     parts = [part for part in re.split(r"[._{}]+", name) if part]
     pieces = [piece for part in parts for piece in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", part)]
     return [word.lower() for word in (*parts, *pieces)]
 
 
 def block_prefix(names: Iterable[str]) -> str:
-    """What stands before the number of a block: the beginning that most weights have before a number."""
+    """Return the part of the names before the number of a block: the most frequent beginning before a number."""
     starts = Counter(name[: match.start()] for name in names for match in re.finditer(r"\d+", name))
     return max(starts, key=lambda start: (starts[start], -len(start)), default="")
 
 
 def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> dict[str, tuple[int, ...]]:
-    """Return the weights of one block, with {n} for its number. Raises ValueError if blocks differ."""
+    """Return the weights of one block, with {n} instead of its number. Raises ValueError if the blocks differ."""
     blocks: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, shape in inside.items():
         number = re.findall(r"\d+", name[len(prefix) :])[0]
@@ -326,7 +331,7 @@ def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> di
 
 
 def modules(shapes: Mapping[str, tuple[int, ...]]) -> list[Module]:
-    """Return the weights by module; modules that differ only in a number, each with the rows of a head, become one."""
+    """Group the weights by module. Modules of single heads, which differ only in a number, become one module."""
     found: dict[str, Module] = {}
     for name, shape in shapes.items():
         match = LEAF.fullmatch(name)
@@ -344,7 +349,7 @@ def modules(shapes: Mapping[str, tuple[int, ...]]) -> list[Module]:
 
 
 def merge_heads(found: Iterable[Module]) -> Iterable[Module]:
-    """Modules of single heads, "heads.0.key" and "heads.1.key", as one with {h} for the number."""
+    """Merge modules of single heads, such as "heads.0.key" and "heads.1.key", into one with {h} for the number."""
     groups: dict[str, list[Module]] = {}
     for module in found:
         groups.setdefault(re.sub(r"(heads?\D?)\d+", r"\1{h}", module.name), []).append(module)

@@ -1,6 +1,6 @@
-"""The layouts of GPT checkpoints as data: a name for each of our weights, and how the matrices are stored.
+"""The layouts of GPT checkpoints as data: the name of each weight, and how matrices are stored.
 
-Layouts of other projects are entries of LAYOUTS; any other can be given as a JSON file (`read_layout`) or inferred
+LAYOUTS contains the layouts of other projects. All others can be given as a JSON file (`read_layout`) or inferred
 (`gpt.models.checkpoints.infer`).
 """
 
@@ -22,8 +22,8 @@ from gpt.models.checkpoints.untrusted import read_json
 
 HUGGING_FACE, NANOGPT, MINGPT, OURS, CUSTOM = "Hugging Face GPT-2", "nanoGPT", "minGPT", "Glassbox GPT", "custom GPT"
 BARE = "GPT with GPT-2's names"
-LAYOUT_FILE = "names.json"  # beside the weights it is read without being named
-SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # in place of c_attn
+LAYOUT_FILE = "names.json"  # next to the weights, this file is read automatically
+SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # instead of c_attn
 GATE = "h.{n}.mlp.c_gate"
 ROLES = (
     "wte",
@@ -41,11 +41,11 @@ ROLES = (
 )
 MATRICES = ("h.{n}.attn.c_attn", "h.{n}.attn.c_proj", GATE, "h.{n}.mlp.c_fc", "h.{n}.mlp.c_proj")
 QKV_ORDERS = (*map("".join, permutations("qkv")), "heads")
-# Options that a layout file may give, where neither weights nor configuration state them.
+# Options that a layout file may contain if neither the weights nor the configuration determine them.
 LAYOUT_OPTIONS = ("norm", "norm_eps", "position", "rotary_base", "rotary_share", "n_kv_head", "block_size", "parallel")
 RotaryPairs = Literal["half", "interleaved"]
 
-# The book's names by ours. Its query, key and value are three matrices.
+# {our name: name in the book}. The book has separate matrices for query, key and value.
 BOOK_NAMES = {
     "wte": "tok_emb",
     "wpe": "pos_emb",
@@ -110,13 +110,17 @@ GPT2_NAMES = {role: role for role in ROLES if role not in (*SEPARATE, GATE)}
 class Layout:
     """How a kind of checkpoint names and stores its weights.
 
-    names: of our modules, or of single weights, by ours (ROLES); "{n}" is the number of a block, "{h}" of a head.
-    activation: of its code, unless the checkpoint states another. transposed: roles of the matrices stored as
-    (in, out). qkv_order: of query, key and value in a fused matrix; "heads": those of each head follow each other.
-    n_head: None if the checkpoint states it, or nothing does. norm_offset: is missing in the stored weights of norms.
-    attn_scale: as for `Hints`. rotary_pairs: which numbers of a head are rotated together: each with the one half a
-    head further on, as here, or with its neighbour, as in Meta's Llama and llama2.c. options: other options of its
-    code, by the names of GPTConfig.
+    names: {our name: stored name} of modules or single weights (ROLES); "{n}" stands for the number of a block, "{h}"
+    for that of a head.
+    activation: activation function in the project's code; a checkpoint may name another.
+    transposed: roles of the matrices stored as (in, out).
+    qkv_order: order of query, key and value in a fused matrix; "heads" means that they alternate, head by head.
+    n_head: None if the checkpoint contains it, or if it is unknown.
+    norm_offset: number to add to the stored weights of norms.
+    attn_scale: see `Hints`.
+    rotary_pairs: numbers of a head that are rotated together. "half" pairs each number with the one half a head further
+        on, as in this project; "interleaved" pairs neighbours, as in Meta's Llama and llama2.c.
+    options: other options of the project's code, by the names of GPTConfig.
     """
 
     title: str
@@ -132,15 +136,15 @@ class Layout:
 
     @property
     def asks_scale(self) -> bool:
-        """Whether the scale of its attention scores cannot be told.
+        """Whether the scale of the attention scores is ambiguous.
 
-        Code with a module for each head follows a lecture whose first edition divides by the square root of the model's
-        width, whose second by that of a head's.
+        Code with one module per head follows a lecture. Its first edition divides by the square root of the model's
+        width, its second edition by the square root of a head's width.
         """
         return self.attn_scale is None and any("{h}" in name for name in self.names.values())
 
     def to_json(self) -> str:
-        """Return the content of a layout file, a line for each name."""
+        """Return the contents of a layout file, with one line per name."""
         width = max(map(len, self.names)) + 4
         rows = [f"    {json.dumps(ours) + ':':{width}}{json.dumps(theirs)}" for ours, theirs in self.names.items()]
         lines = ['  "names": {\n' + ",\n".join(rows) + "\n  }"]
@@ -154,9 +158,9 @@ class Layout:
 
 
 class HeadsUnknown(GPTError):
-    """The checkpoint does not state the number of heads.
+    """Raised when a checkpoint does not contain the number of heads.
 
-    `choices` are the numbers that divide the width; `activation` is that of the layout.
+    `choices` are the numbers that divide the width; `activation` is the activation function of the layout.
     """
 
     def __init__(self, n_embd: int, activation: Activation) -> None:
@@ -177,13 +181,13 @@ class HeadsUnknown(GPTError):
         return divisors(self.values["n_embd"])
 
 
-SCALES = ("head_size", "n_embd")  # widths by whose square root attention scores may be divided
+SCALES = ("head_size", "n_embd")  # widths; attention scores may be divided by the square root of one of them
 
 
 class ScaleUnknown(GPTError):
-    """The checkpoint does not state the factor on its attention scores, see `Layout.asks_scale`.
+    """Raised when the scale of a checkpoint's attention scores is ambiguous, see `Layout.asks_scale`.
 
-    `widths` has the width that each of SCALES stands for.
+    `widths` maps each of SCALES to the width that it stands for.
     """
 
     @property
@@ -192,9 +196,9 @@ class ScaleUnknown(GPTError):
 
 
 class NamesInferred(GPTError):
-    """No known layout has these names; the roles of the weights were inferred, and nobody has confirmed them.
+    """Raised when the roles of weights with unknown names were inferred and have not been confirmed.
 
-    `layout` is the content of a layout file; `choices` are empty where the shapes determine the number of heads.
+    `layout` is the contents of a layout file. `choices` is empty if the shapes determine the number of heads.
     """
 
     @property
@@ -211,19 +215,20 @@ class NamesInferred(GPTError):
 
 
 class NamesUnknown(GPTError):
-    """No known layout has these names, and the roles of some weights cannot be inferred.
+    """Raised when no known layout has these names and the roles of some weights cannot be inferred.
 
-    Among its values `reason` is what is missing or unclear, `draft` a layout file with "?" for what was not found.
+    In its values, `reason` says what is missing or unclear, and `draft` is a layout file with "?" for each role that
+    was not found.
     """
 
 
 def divisors(n_embd: object) -> list[int]:
-    """Return the possible numbers of heads of a width, at most 128."""
+    """Return the possible numbers of heads for a width, up to 128."""
     assert isinstance(n_embd, int)
     return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 
 
-# Layouts that their names identify; those with GPT-2's names are told apart in `gpt.models.checkpoints.detection`.
+# Layouts that can be identified by name. `gpt.models.checkpoints.detection` distinguishes those with GPT-2's names.
 BOOK = Layout("GPTModel", BOOK_NAMES, "gelu_tanh")
 LAYOUTS = (
     BOOK,
@@ -248,9 +253,9 @@ GPT2_LAYOUTS = {
 
 
 def read_layout(path: Path) -> Layout:
-    """Read a layout file: {"names": {ours: theirs}} and, as needed, the other fields of `Layout`.
+    """Read a layout file: {"names": {our name: stored name}} and, as needed, the other fields of `Layout`.
 
-    Raises ValueError that names what is wrong.
+    Raises ValueError if the file is not a valid layout.
     """
     content = read_json(path, dict)
     names = content.pop("names", None)
@@ -278,14 +283,14 @@ def read_layout(path: Path) -> Layout:
         check_integer("n_head", n_head, 1)
     known_options(content, set(LAYOUT_OPTIONS), path.name)
     heads = content.get("n_kv_head", 1)
-    GPTConfig(n_head=heads, n_embd=8, head_dim=8, **content)  # raises for values that no model can have
+    GPTConfig(n_head=heads, n_embd=8, head_dim=8, **content)  # raises ValueError for invalid values
     return Layout(
         CUSTOM, names, activation, transposed, qkv_order, n_head, 0.0, attn_scale, rotary_pairs, options=content
     )
 
 
 def known_options(options: Mapping[str, object], known: set[str], where: str) -> Options:
-    """Return the options. Raises ValueError for one that is not known: it may change the mathematics."""
+    """Return the options. Raises ValueError for an unknown option, because it might change the computation."""
     if unknown := sorted(set(options) - known):
         raise GPTError(
             "layout.option",
@@ -297,5 +302,5 @@ def known_options(options: Mapping[str, object], known: set[str], where: str) ->
 
 
 def not_a_layout(path: Path, reason: str) -> GPTError:
-    """Return the error of a layout file."""
+    """Return the error for an invalid layout file."""
     return GPTError("layout.file", "{file} is not a table of names: {reason}", file=path.name, reason=reason)

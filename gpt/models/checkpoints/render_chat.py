@@ -1,8 +1,8 @@
-"""Renders a chat template in a process of its own: a program that `chat_template.py` runs, with limits.
+"""Render a chat template in a separate process with limited resources. `chat_template.py` runs this program.
 
 Reads JSON from standard input, {"template", "messages", "variables"}, and writes {"text"}, {"refused": reason} or
-{"error": reason}. The environment is that of transformers (utils/chat_template_utils.py), Jinja's sandbox.
-Arguments: folders of jinja2 and markupsafe, seconds of processor time, bytes of memory, characters of a text.
+{"error": reason}. Uses the same environment as transformers (utils/chat_template_utils.py): Jinja's sandbox. Arguments:
+folders of jinja2 and markupsafe, limits on CPU time (seconds), memory (bytes) and length of the text (characters).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ with suppress(ImportError):  # not on Windows
 
 
 def limit_resources(seconds: int, n_bytes: int) -> None:
-    """End this process when it takes longer, let allocations beyond n_bytes fail, and forbid it to write files."""
+    """Limit this process to some seconds of CPU time and n_bytes of memory, and prevent it from writing files."""
     if "resource" in globals():
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -27,13 +27,13 @@ def limit_resources(seconds: int, n_bytes: int) -> None:
 
 
 def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
-    """Return the text of the messages, or why there is none."""
-    import jinja2  # noqa: PLC0415 - its folder is an argument
+    """Return the rendered messages, or the reason why they cannot be rendered."""
+    import jinja2  # noqa: PLC0415 - its folder is a command-line argument
     import jinja2.ext  # noqa: PLC0415
     import jinja2.sandbox  # noqa: PLC0415
 
     class Refused(jinja2.TemplateError):
-        """The template called raise_exception."""
+        """Raised when the template calls raise_exception."""
 
     def raise_exception(message: object) -> None:
         raise Refused(str(message))
@@ -45,11 +45,11 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
         separators: Any = None,
         sort_keys: bool = False,
     ) -> str:
-        """As json.dumps; Jinja's own filter escapes HTML."""
+        """Convert to JSON like json.dumps. Jinja's own filter escapes HTML."""
         return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
     class Generation(jinja2.ext.Extension):
-        """The block {% generation %}, which marks what an assistant has written: its content."""
+        """The block {% generation %}, which marks what an assistant has written. It renders its content."""
 
         tags = {"generation"}  # noqa: RUF012
 
@@ -58,13 +58,13 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
             return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
     class Dict:
-        """The function dict, without the attributes of a class."""
+        """Replacement for dict without the attributes of a class."""
 
         def __call__(self, *args: Any, **values: Any) -> dict[Any, Any]:
             return dict(*args, **values)
 
     class Namespace(jinja2.utils.Namespace):
-        """A namespace whose attributes cannot be those of Python's objects."""
+        """A namespace that rejects attributes with the names of Python's own."""
 
         def __setitem__(self, name: str, value: Any) -> None:
             if str(name).startswith("_"):
@@ -95,7 +95,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
         return {"refused": str(error)}
     except MemoryError:
         return {"error": "memory"}
-    except Exception as error:  # a template can raise anything
+    except Exception as error:  # a template can raise any exception
         return {"error": f"{type(error).__name__}: {error}"}
     return {"text": text} if len(text) <= max_chars else {"error": "length"}
 

@@ -1,4 +1,4 @@
-"""Facts that do not follow from the weights: stated in the checkpoint under various names, or given by the user."""
+"""Settings that do not follow from the weights: read from the checkpoint under various names, or given by the user."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gpt.config import Activation
 from gpt.errors import GPTError
 
 AttnScale = float | Literal["head_size", "n_embd"]
-Options = dict[str, Any]  # by the names of GPTConfig
-INFER = "infer"  # instead of the name of a layout file
+Options = dict[str, Any]  # with the names of GPTConfig
+INFER = "infer"  # given instead of the name of a layout file
 
-# Our activations by transformers' names.
+# {transformers' name: our name} of activation functions.
 ACTIVATIONS = {
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate"), "gelu_tanh"),
     **dict.fromkeys(("gelu", "gelu_python"), "gelu"),
@@ -48,7 +48,7 @@ EXPECTED = {
     "activation": "text",
     "tie_weights": "true / false",
 }
-# Entries of a checkpoint that hold such options, the ones that describe the model itself first.
+# Entries of a checkpoint that contain such options. Those that describe the model itself come first.
 MODEL_ARGS = "model_args"
 PLACES = (
     MODEL_ARGS,
@@ -65,12 +65,12 @@ PLACES = (
 
 @dataclass(frozen=True)
 class Hints:
-    """Facts given by the user about a checkpoint that does not state them.
+    """Settings that the user provides because the checkpoint does not contain them.
 
     n_head: Number of heads.
-    activation: Activation function. Defaults to that of the layout.
-    attn_scale: Factor on the product of query and key, or the width by whose square root it is divided: "head_size",
-        the width of a head, or "n_embd", the width of the model. Defaults to "head_size" unless it is ambiguous.
+    activation: Activation function. Defaults to the layout's.
+    attn_scale: Factor that multiplies q k^T. "head_size" divides by the square root of a head's width, "n_embd" by the
+        square root of the model's width. Defaults to "head_size" unless that is ambiguous.
     names: A layout file (`gpt.models.checkpoints.layouts.read_layout`), or "infer" to accept the roles inferred from
         the names and shapes of the weights. Defaults to names.json next to the weights, if it exists.
     """
@@ -84,7 +84,7 @@ class Hints:
         check_attn_scale(self.attn_scale)
 
     def given(self) -> dict[str, Any]:
-        """Return the given facts as arguments of `gpt.load_model`, with paths as strings."""
+        """Return the hints that were given, as arguments of `gpt.load_model`. Paths become strings."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
             name: str(value) if isinstance(value, Path) else value
@@ -104,21 +104,21 @@ def check_attn_scale(value: object) -> None:
 
 
 def read_attn_scale(text: str) -> AttnScale:
-    """Return the scale that an option of a command line gives. Raises ValueError for anything else."""
+    """Parse the scale in a command-line option. Raises ValueError for anything else."""
     return text if text in ("head_size", "n_embd") else float(text)  # type: ignore[return-value]
 
 
 def score_factor(value: AttnScale | None, n_embd: int, head_size: int) -> float | None:
-    """Return `GPTConfig.attn_scale` for a scale as `Hints` takes it."""
+    """Convert `Hints.attn_scale` to `GPTConfig.attn_scale`."""
     width = {"n_embd": n_embd, "head_size": head_size}.get(str(value))
     factor = width**-0.5 if width else value
     return None if factor == head_size**-0.5 else factor  # type: ignore[return-value]
 
 
 def options_beside(config: Mapping[str, object]) -> Options:
-    """Return the options in a config.json of no known kind.
+    """Return the options in a config.json of unknown format.
 
-    Raises ValueError for a value of the wrong type and for an activation function that is not implemented.
+    Raises ValueError for a value of the wrong type or an activation function that is not implemented.
     """
     found: Options = {}
     for ours, theirs, value in synonyms_in(config):
@@ -129,10 +129,10 @@ def options_beside(config: Mapping[str, object]) -> Options:
 
 
 def options_inside(extras: Mapping[str, object], determined: Collection[str]) -> Options:
-    """Return the options in the other entries of a checkpoint; the first place that states one counts.
+    """Return the options in the other entries of a checkpoint. If several contain an option, the first one counts.
 
-    determined: Options that the weights determine. They are taken from "model_args" alone: elsewhere they may describe
-        another model, such as nanoGPT's defaults.
+    determined: Options that the weights determine. They are read only from "model_args", because other entries may
+    describe another model, such as nanoGPT's defaults.
     Raises ValueError for an activation function that is not implemented.
     """
     found: Options = {}
@@ -146,7 +146,7 @@ def options_inside(extras: Mapping[str, object], determined: Collection[str]) ->
 
 
 def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, str, Any]]:
-    """Yield (our name, their name, value) of the options that these values state."""
+    """Yield (our name, their name, value) for each option among these values."""
     for ours, names in SYNONYMS.items():
         for theirs in names:
             if (value := values.get(theirs)) is not None:
@@ -154,7 +154,7 @@ def synonyms_in(values: Mapping[str, object]) -> Iterator[tuple[str, str, Any]]:
 
 
 def read_activation(option: str, value: object) -> object:
-    """Return our name of an activation function. Raises ValueError for one that is not implemented."""
+    """Return our name for an activation function. Raises ValueError if it is not implemented."""
     if not isinstance(value, str) or value in get_args(Activation):
         return value
     if value.lower() not in ACTIVATIONS:
@@ -163,10 +163,10 @@ def read_activation(option: str, value: object) -> object:
 
 
 def unknown_activation(option: str, value: object) -> GPTError:
-    """Return the error of an activation function that is not implemented."""
+    """Return the error for an activation function that is not implemented."""
     return GPTError(
         "layout.activation",
-        "{option}={value!r} is not implemented: known are {choices}",
+        "{option}={value!r} is not implemented: choose one of {choices}",
         option=option,
         value=value,
         choices=", ".join(ACTIVATIONS),
@@ -174,7 +174,7 @@ def unknown_activation(option: str, value: object) -> GPTError:
 
 
 def wrong_type(option: str, value: object, expected: str) -> GPTError:
-    """Return the error of an option of the wrong type in config.json."""
+    """Return the error for an option of the wrong type in config.json."""
     return GPTError(
         "layout.option_type",
         "{option}={value!r} in config.json should be {expected}",
@@ -185,7 +185,7 @@ def wrong_type(option: str, value: object, expected: str) -> GPTError:
 
 
 def is_of_type(ours: str, value: object) -> bool:
-    """Tell whether a value has the type of one of our options."""
+    """Return whether a value has the right type for one of our options."""
     if ours == "activation":
         return isinstance(value, str)
     if ours == "attn_scale":

@@ -1,6 +1,7 @@
 """Convert a model to a transformers model: the inverse of `family_options` and `translate`.
 
-The family is the one the model was read from, or the first of FAMILIES, whose options reproduce its configuration.
+If the family of the original checkpoint can express the configuration, this family is used. Otherwise, it is the first
+of FAMILIES that can.
 """
 
 from __future__ import annotations
@@ -51,16 +52,16 @@ CLASSES = {
     "olmo2": "Olmo2ForCausalLM",
     "smollm3": "SmolLM3ForCausalLM",
 }
-# Matrices that transformers stores as (in, out), as OpenAI's release does.
+# Matrices that transformers stores as (in, out), like OpenAI's release.
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
-BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family may have them where the model has none
+BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family may have biases that the model lacks
 
 
 def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the weights and the config.json of a model; biases that only the family has are zeros.
+    """Return the weights and the config.json of a model. Biases that only the family has are zeros.
 
-    layout: of the checkpoint that the model was read from; its family is tried first.
-    Raises ValueError for a model that is of none of FAMILIES.
+    layout: layout of the checkpoint that the model was read from. Its family is tried first.
+    Raises ValueError if none of FAMILIES can express the model.
     """
     families = sorted(FAMILIES, key=lambda name: FAMILIES[name].layout.title != layout)
     for name in families:
@@ -75,13 +76,13 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
     unusual = [f"{name}={value!r}" for name, value in options.items() if value != getattr(defaults, name)]
     raise GPTError(
         "layout.no_family",
-        "no model of transformers has these options together: {options}; save this model in our own format",
+        "no transformers model combines these options: {options}; save this model in our own format",
         options=", ".join(unusual),
     )
 
 
 def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
-    """Yield options of a family, by its names, that may express a configuration."""
+    """Yield candidate options of a family, by its own names, for a configuration."""
     family = FAMILIES[name]
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
@@ -106,17 +107,17 @@ def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
 
 
 def their_name(activation: str) -> str:
-    """Transformers' name of an activation."""
+    """Return the name of an activation function in transformers."""
     return {"gelu_tanh": "gelu_pytorch_tanh"}.get(activation, activation)
 
 
 def read_name(family: Family, name: object) -> str | None:
-    """Our name of an activation of a family."""
+    """Return our name for a family's activation function, or None."""
     return family.activations.get(str(name), ACTIVATIONS.get(str(name)))
 
 
 def rope_values(family: Family, config: GPTConfig) -> dict[str, Any]:
-    """Return the options of rotary positions, as versions 4 and 5 of transformers read them."""
+    """Return the options of rotary positions in the formats of transformers 4 and 5."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
     if (scaling := config.rotary_scaling) is not None:
         rope |= {"rope_type": scaling.kind, "factor": scaling.factor}
@@ -137,7 +138,7 @@ def rope_values(family: Family, config: GPTConfig) -> dict[str, Any]:
 
 
 def window_values(family: Family, config: GPTConfig) -> dict[str, Any]:
-    """Return the options of windows, and of layers without rotary positions."""
+    """Return the options for attention windows and for layers without rotary positions."""
     if family.window not in family.defaults:
         return {}
     n_layer, window = config.n_layer, config.window
@@ -156,7 +157,7 @@ def window_values(family: Family, config: GPTConfig) -> dict[str, Any]:
 
 
 def read_config(values: dict[str, Any]) -> GPTConfig | None:
-    """Return the configuration that these options are read as, None if they are no model."""
+    """Read these options and return the configuration, or None if they do not describe a model."""
     try:
         options = read_family_options(values)
         return GPTConfig(**options)
@@ -165,19 +166,19 @@ def read_config(values: dict[str, Any]) -> GPTConfig | None:
 
 
 def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
-    """Return whether a model of one configuration computes what one of the other computes, up to dropout."""
+    """Return whether models of both configurations compute the same function, up to dropout."""
     left, right = effective(ours), effective(theirs)
     for name in left.keys() - {"dropout"}:
         a, b = left[name], right[name]
         if name in BIASES and b and not a:
-            continue  # zeros
+            continue  # these biases are zeros
         if not (math.isclose(a, b, rel_tol=1e-9) if isinstance(a, float) and isinstance(b, float) else a == b):
             return False
     return True
 
 
 def effective(config: GPTConfig) -> dict[str, Any]:
-    """Every option with the value that it stands for."""
+    """Return the configuration with every default replaced by its effective value."""
     values = {f.name: getattr(config, f.name) for f in dataclasses.fields(GPTConfig)}
     windows = [config.window_of(layer) for layer in range(config.n_layer)]
     windows = [None if window is not None and window >= config.block_size else window for window in windows]
@@ -194,7 +195,7 @@ def effective(config: GPTConfig) -> dict[str, Any]:
         "rotary_share": config.rotary_size / config.head_size,
         "window": windows,
         "full_layers": None,
-        "window_rotary_base": bases,  # of each layer
+        "window_rotary_base": bases,  # one per layer
     }
     if config.position != "rotary":
         values |= dict.fromkeys(("rotary_base", "rotary_share", "rotary_size", "rotary_scaling"), None)
@@ -202,7 +203,7 @@ def effective(config: GPTConfig) -> dict[str, Any]:
 
 
 def to_weights(model: GPT, family: Family, theirs: GPTConfig) -> dict[str, Tensor] | None:
-    """Return the weights by the family's names; None if one of its weights would have to be two different ones."""
+    """Return the weights by the family's names, or None if one of them would need two different values."""
     layout, config = family.layout, model.config
     ours = {name: value.detach().cpu().float() for name, value in model.state_dict().items()}
     for name, shape in expected_shapes(replace(theirs, tie_weights=config.tie_weights)).items():
@@ -229,7 +230,7 @@ def to_weights(model: GPT, family: Family, theirs: GPTConfig) -> dict[str, Tenso
 
 
 def their_parts(ours: dict[str, Tensor], family: Family, config: GPTConfig) -> Iterable[tuple[str, Tensor]]:
-    """Yield name and value of each weight, without the prefix."""
+    """Yield the name, without the prefix, and the value of each weight."""
     layout, rows = family.layout, [n * config.head_size for n in (config.n_head, config.kv_heads, config.kv_heads)]
     for name, value in ours.items():
         module, _, leaf = name.rpartition(".")
@@ -246,7 +247,7 @@ def their_parts(ours: dict[str, Tensor], family: Family, config: GPTConfig) -> I
                 parts = [torch.stack([part.unflatten(0, (config.n_head, -1)) for part in parts], dim=1).flatten(0, 2)]
             value = torch.cat(parts)
         if role not in layout.names:
-            continue  # a part that the family has not: `is_same` has excluded that it matters
+            continue  # the family lacks this part; `is_same` has ensured that it has no effect
         if layout.transposed:
             value = transposed(name, value)
         if layout.norm_offset and value.dim() == 1 and leaf == "weight":
@@ -257,12 +258,12 @@ def their_parts(ours: dict[str, Tensor], family: Family, config: GPTConfig) -> I
 
 
 def transposed(name: str, tensor: Tensor) -> Tensor:
-    """Return a view of a weight in our orientation, given transformers', or the other way round."""
+    """Convert a weight from our orientation to that of transformers, or the other way round. Returns a view."""
     return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
 
 
 def neighbours(rows: Tensor, config: GPTConfig) -> Tensor:
-    """Rows of queries or keys for rotary positions that rotate neighbours together, see `translate.with_half_pairs`."""
+    """Reorder rows of queries or keys for models that rotate neighbours together, see `translate.with_half_pairs`."""
     heads = rows.unflatten(0, (-1, config.head_size))
     first, second, rest = heads.split([config.rotary_size // 2] * 2 + [config.head_size - config.rotary_size], dim=1)
     return torch.cat([torch.stack([first, second], dim=2).flatten(1, 2), rest], dim=1).flatten(0, 1)

@@ -1,4 +1,4 @@
-"""Vocabularies that are a table: a token for each character or each word, as small GPTs are trained with."""
+"""Vocabularies of small GPTs: a table with one token per character or per word."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gpt.checks import check_token_id, is_integer
 from gpt.errors import GPTError
 from gpt.tokenizer import Vocabulary
 
-MAX_LISTED_TOKENS = 80  # of a vocabulary, in an error message
+MAX_LISTED_TOKENS = 80  # maximum number of tokens in an error message
 VISIBLE = {"\n": "⏎", "\t": "⇥", " ": "␣"}
-CONTROL = re.compile(r"<[^<>\s]+>|\[[A-Za-z_]+\]")  # control tokens among characters or words: <eos>, [PAD]
+CONTROL = re.compile(r"<[^<>\s]+>|\[[A-Za-z_]+\]")  # control tokens such as <eos> and [PAD]
 ENDS = ("<|endoftext|>", "<eos>", "<eot>", "<end>", "</s>", "[eos]", "[end]")
 UNKNOWN = ("<unk>", "<|unk|>", "[unk]", "<unknown>")
-# Entries of a checkpoint, and of dictionaries in it, that hold a table. Either direction is understood.
+# Names of entries that contain a table, in a checkpoint or in a dictionary in it. Tables may map either way.
 TABLES = (
     *("itos", "stoi", "idx_to_char", "char_to_idx", "idx2char", "char2idx", "int_to_char", "char_to_int"),
     *("id_to_token", "token_to_id", "idx2word", "word2idx", "idx_to_word", "word_to_idx", "int_to_str", "str_to_int"),
@@ -26,14 +26,14 @@ TABLES = (
 
 
 def ambiguous_table() -> GPTError:
-    """Return the error of a table that does not list each token once."""
-    return GPTError("vocabulary.table", "a vocabulary of characters or words must list each of them once")
+    """Return the error for a table that does not list each token exactly once."""
+    return GPTError("vocabulary.table", "a vocabulary must list each character or word exactly once")
 
 
 class TokenTable(Vocabulary):
     """A vocabulary that lists the text of each token. Names such as <eos> are control tokens.
 
-    Raises ValueError unless the tokens are texts, each once.
+    Raises ValueError unless the tokens are different texts.
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
@@ -51,10 +51,10 @@ class TokenTable(Vocabulary):
 
     @abstractmethod
     def split(self, text: str) -> Iterator[str]:
-        """Yield the parts of a text that are tokens, unless they are unknown."""
+        """Split a text into parts that should each be a token."""
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text. A part that the table lacks is its <unk>; without one, it raises ValueError."""
+        """Return the ids of a text. Unknown parts become <unk>; if there is no <unk>, they raise ValueError."""
         ids = [self._ids.get(part, self.unknown_id) for part in self.split(text)]
         if None in ids:
             raise self.unknown(next(part for part in self.split(text) if part not in self._ids))
@@ -62,10 +62,10 @@ class TokenTable(Vocabulary):
 
     @abstractmethod
     def unknown(self, part: str) -> GPTError:
-        """Return the error for a part that the table lacks."""
+        """Return the error for a part that is missing in the table."""
 
     def listed(self, separator: str) -> str:
-        """Return the first tokens, for an error message."""
+        """Return the first tokens of the vocabulary, for an error message."""
         more = "…" if self.n_vocab > MAX_LISTED_TOKENS else ""
         return separator.join(visible(token) for token in self.tokens[:MAX_LISTED_TOKENS]) + more
 
@@ -103,9 +103,9 @@ class Characters(TokenTable):
 class Words(TokenTable):
     """One token for each word and punctuation mark.
 
-    A text is split at spaces; a part that the table lacks is split further, into words and punctuation marks. A word
-    that is known in lower case only is read as that. If the table has no token for the space, spaces are left out when
-    a text is encoded, and each word but no punctuation mark gets one before it when it is decoded.
+    A text is split at spaces. Parts that are missing in the table are split further, into words and punctuation marks.
+    A word that exists only in lower case is read in lower case. If the table has no token for the space, encoding omits
+    spaces, and decoding puts a space before each word, but not before punctuation marks.
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
@@ -114,7 +114,7 @@ class Words(TokenTable):
 
     def split(self, text: str) -> Iterator[str]:
         for chunk in re.findall(r"\s|\S+", text):
-            is_token = self._ids.get(self._known(chunk), -1) not in {-1, *self.special_ids}  # <eos> is characters here
+            is_token = self._ids.get(self._known(chunk), -1) not in {-1, *self.special_ids}  # <eos> is text here
             parts = [chunk] if is_token else re.findall(r"\s|\w+|--|[^\w\s]", chunk)
             yield from (self._known(part) for part in parts if part in self._ids or not part.isspace())
 
@@ -138,7 +138,7 @@ class Words(TokenTable):
 
 
 def visible(text: str) -> str:
-    """Return a text for an error message: marks for white space, code points for what would not be seen."""
+    """Make a text readable in an error message: white space becomes visible marks, invisible characters code points."""
 
     def mark(character: str) -> str:
         unseen = not character.isprintable() or unicodedata.category(character).startswith("M")
@@ -148,13 +148,13 @@ def visible(text: str) -> str:
 
 
 def token_table(tokens: Sequence[str]) -> TokenTable:
-    """Return the vocabulary of these tokens: of characters, if none but control tokens is longer, else of words."""
+    """Return the vocabulary of these tokens: Characters if all but control tokens have one character, else Words."""
     is_long = (isinstance(token, str) and len(token) > 1 and not CONTROL.fullmatch(token) for token in tokens)
     return Words(tokens) if any(is_long) else Characters(tokens)
 
 
 def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | None:
-    """Return the table of a model with n_vocab tokens among the entries of a checkpoint and of dictionaries in it."""
+    """Find the table for a model of n_vocab tokens among the entries of a checkpoint and of the dictionaries in it."""
     for place in (entries, *(value for value in entries.values() if isinstance(value, Mapping))):
         for name in TABLES:
             if (tokens := tokens_of(place.get(name))) is not None and len(tokens) == n_vocab:
@@ -163,9 +163,9 @@ def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | Non
 
 
 def tokens_of(table: object) -> list[str] | None:
-    """Return the tokens in the order of their ids; None unless the table gives each id from 0 on one text.
+    """Return the tokens in the order of their ids, or None unless the table has one text for each id from 0 on.
 
-    table: A list or text of tokens, or a dictionary from tokens to ids or from ids (in JSON, as text) to tokens.
+    table: A list or a string of tokens, or a dictionary that maps tokens to ids or ids (strings in JSON) to tokens.
     """
     if isinstance(table, str) and len(set(table)) == len(table):
         return list(table) or None
@@ -181,6 +181,6 @@ def tokens_of(table: object) -> list[str] | None:
 
 
 def different_texts(values: Sequence[object]) -> list[str] | None:
-    """Return the values if they are texts, each once."""
+    """Return the values if they are different texts, else None."""
     texts = [value for value in values if isinstance(value, str)]
     return texts if texts and len(set(texts)) == len(values) else None

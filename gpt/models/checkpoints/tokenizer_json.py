@@ -1,6 +1,7 @@
-"""What a tokenizer.json may contain before the `tokenizers` library reads it: BPE of bytes, or with bytes as fallback.
+"""Check a tokenizer.json before the `tokenizers` library reads it. Only byte-level BPE and BPE with byte fallback pass.
 
-The library runs the regular expressions and the replacements of a file, so only parts with bounded work are accepted.
+The library executes regular expressions and replacements from the file, so this accepts only parts whose running time
+is bounded.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import regex
 from gpt.errors import GPTError
 from gpt.models.checkpoints.bpe_files import control_names
 
-SPACE = "▁"  # U+2581, for a space in vocabularies made by SentencePiece
+SPACE = "▁"  # U+2581, which SentencePiece uses for a space
 NORMALIZERS = {"NFC", "NFD", "NFKC", "NFKD", "Prepend", "Replace"}
 PRE_TOKENIZERS = {"ByteLevel", "Digits", "Metaspace", "Punctuation", "Split"}
 DECODERS = {"ByteLevel", "ByteFallback", "Fuse", "Metaspace", "Replace", "Strip"}
-SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # keys of the parts of a "Sequence"
-MAX_PARTS = 32  # normalizers, pre-tokenizers or decoders
+SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # keys that contain the parts of a "Sequence"
+MAX_PARTS = 32  # maximum number of normalizers, pre-tokenizers or decoders
 MAX_PATTERN_CHARS = 1000
-MAX_GROUPS, MAX_REPETITIONS = 8, 5  # in a pattern, and in one alternative of it
+MAX_GROUPS, MAX_REPETITIONS = 8, 5  # groups per pattern; repetitions per alternative
 REPEATED_GROUP = re.compile(r"\)[*+{]")
 UNBOUNDED = re.compile(r"\\[1-9gk]|\(\?(?!i?:|[=!>]|<[=!])")  # backreference, recursion, condition, free spacing
 REPETITION = re.compile(r"[*+]|(?<!\()\?|\{[\d,]+\}")
@@ -42,19 +43,19 @@ PROBES = (
     "é",
     "中",
     "a ",
-)  # repeated, then printable ASCII
+)  # each is repeated and followed by printable ASCII
 PROBE_CHARS = 8000
 PROBE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class TokenizerJson:
-    """The properties of a file that matter outside the library.
+    """Properties of a tokenizer.json that code outside the library needs.
 
     Attributes:
-        byte_level: Whether tokens are written in GPT-2's letters for bytes.
-        prefix: Whether a space is put before a text, or also before each of its parts after a control token.
-        strips: Whether that space is removed when a text is decoded.
+        byte_level: Whether tokens are written with GPT-2's letters for bytes.
+        prefix: Whether encoding puts a space before a text, or also before each part that follows a control token.
+        strips: Whether decoding removes that space.
     """
 
     byte_level: bool
@@ -63,7 +64,7 @@ class TokenizerJson:
 
 
 def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
-    """Check a file for a model of n_vocab tokens. Raises ValueError if it is of another kind or does not fit."""
+    """Check a file for a model of n_vocab tokens. Raises ValueError if its kind is unsupported or it does not fit."""
     model = content.get("model")
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
         raise not_of_bytes(file)
@@ -97,7 +98,7 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
 
 
 def place_of_space(part: Mapping[str, Any]) -> Literal["none", "first", "each"]:
-    """Return before which parts of a text a normalizer, pre-tokenizer or decoder puts a space."""
+    """Return where a normalizer, pre-tokenizer or decoder adds a space: nowhere, or before the first or each part."""
     if part["type"] == "Prepend":
         return "each"
     if part["type"] == "ByteLevel":
@@ -109,7 +110,7 @@ def place_of_space(part: Mapping[str, Any]) -> Literal["none", "first", "each"]:
 
 
 def checked_parts(part: object, known: set[str], file: str) -> list[dict[str, Any]]:
-    """Return the parts of a normalizer, pre-tokenizer or decoder in order, each of a known type, with bounded work."""
+    """Return the parts of a normalizer, pre-tokenizer or decoder in order. Raises ValueError for unsupported parts."""
     parts = list(flat_parts(part, file))
     for each in parts:
         if each["type"] not in known:
@@ -120,7 +121,7 @@ def checked_parts(part: object, known: set[str], file: str) -> list[dict[str, An
 
 
 def flat_parts(part: object, file: str) -> Iterator[dict[str, Any]]:
-    """Return the parts of nested sequences in order."""
+    """Flatten nested sequences and yield their parts in order."""
     waiting, n = [part], 0
     while waiting:
         part, n = waiting.pop(), n + 1
@@ -138,7 +139,7 @@ def flat_parts(part: object, file: str) -> Iterator[dict[str, Any]]:
 
 
 def check_text(kind: str, value: object, file: str) -> None:
-    """Raise ValueError for what would be inserted or searched for, if it could take long or grow a text."""
+    """Raise ValueError for a pattern or replacement that could run for a long time or make the text longer."""
     if value is None or value in (" ", SPACE):
         return
     if kind == "Split" and isinstance(value, Mapping) and set(value) <= {"Regex", "String"}:
@@ -151,8 +152,8 @@ def check_text(kind: str, value: object, file: str) -> None:
 
 
 def check_pattern(pattern: str, file: str) -> None:
-    """Raise ValueError for a regular expression that could take exponential time, or long on a repetitive text."""
-    bare = re.sub(r"\[(?:[^\[\]]|\[:\w+:\])*\]", "c", re.sub(r"\\.", "c", pattern))  # without escapes and lists
+    """Raise ValueError for a regular expression that could take exponential time, or too long on repetitive texts."""
+    bare = re.sub(r"\[(?:[^\[\]]|\[:\w+:\])*\]", "c", re.sub(r"\\.", "c", pattern))  # without escapes and classes
     repetitions = max(len(REPETITION.findall(part)) for part in bare.split("|"))
     too_much = len(pattern) > MAX_PATTERN_CHARS or bare.count("(") > MAX_GROUPS or repetitions > MAX_REPETITIONS
     if too_much or UNBOUNDED.search(pattern) or REPEATED_GROUP.search(bare) or takes_long(pattern):
@@ -184,8 +185,8 @@ def not_of_bytes(file: str) -> GPTError:
     """Return the error for an unsupported kind of vocabulary."""
     return GPTError(
         "vocabulary.kind",
-        "{file} is not a BPE of bytes, or with bytes for what it does not know, the only kinds read here: leave it "
-        "out to write token ids instead of text",
+        "{file} is neither byte-level BPE nor BPE with byte fallback, the only kinds supported: leave it out to write "
+        "token ids instead of text",
         file=file,
     )
 

@@ -1,4 +1,4 @@
-"""Translates the weights of a checkpoint from the names and the orientation of its layout to ours."""
+"""Translate the weights of a checkpoint from the names and orientation of its layout to ours."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.families import Family
 from gpt.models.checkpoints.layouts import CUSTOM, HeadsUnknown, Layout
 
-Weights = dict[str, tuple[Tensor, ...]]  # by our names, the stored tensors that are concatenated along the first axis
-Place = tuple[int, int]  # of a tensor among those of one weight: 0, 1, 2 for query, key, value; number of the head
+Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
+Place = tuple[int, int]  # place of a tensor in a weight: 0, 1, 2 for query, key, value; head number
 
 
-# Modules around others: of torch.compile, DDP, FSDP, activation checkpointing, and of programs that train a model.
+# Names of wrapper modules: torch.compile, DDP, FSDP, activation checkpointing, and training programs.
 WRAPPERS = re.compile(r"(?<![^.])(_orig_mod|module|model|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
 
 
 def strip_wrappers(name: str) -> str:
-    """Return the name without wrappers, wherever they stand, and without GPT-2's outer module."""
+    """Remove all wrappers, and GPT-2's outer module, from a name."""
     return WRAPPERS.sub("", name).removeprefix("transformer.")
 
 
 @lru_cache(maxsize=256)
 def pattern(ours: str, theirs: str) -> re.Pattern[str]:
-    """Matches the names of a role: groups n and h, and "leaf" unless `ours` names a single weight."""
+    """Return a pattern for the names of a role, with groups n and h, and leaf unless `ours` names a single weight."""
     text = re.escape(strip_wrappers(theirs)).replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\{h\}", r"(?P<h>\d+)")
     return re.compile(text + ("" if ours.endswith((".weight", ".bias")) else r"(\.(?P<leaf>weight|bias))?"))
 
 
 def is_named(role: str, layout: Layout, names: Iterable[str]) -> bool:
-    """Return whether one of the names is that of a role of the layout."""
+    """Return whether one of the names has this role in the layout."""
     matches = pattern(role, layout.names[role]).fullmatch
     return any(matches(name) for name in names)
 
 
 def our_name(name: str, layout: Layout) -> tuple[str, Place]:
-    """Our name of a weight, and its place there; its own name if the layout does not have it."""
+    """Return our name for a weight and its place in that weight. A name that is not in the layout stays the same."""
     for ours, theirs in layout.names.items():
         if match := pattern(ours, theirs).fullmatch(name):
             groups = match.groupdict()
@@ -58,12 +58,12 @@ def our_name(name: str, layout: Layout) -> tuple[str, Place]:
 
 
 def role_of(ours: str) -> str:
-    """Our name of a weight with {n} for the number of its block."""
+    """Return our name of a weight, with {n} instead of the number of its block."""
     return re.sub(r"^h\.\d+\.", "h.{n}.", ours)
 
 
 def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
-    """Return the layout's name of one of our weights; `ours` if it has none."""
+    """Return the layout's name for one of our weights, or `ours` if it has none."""
     role = role_of(ours)
     if not any(role.startswith(known) for known in layout.names) or place is not None:
         role = role.replace(".c_attn.", f".{'qkv'[place[0] if place else 0]}.")
@@ -75,15 +75,15 @@ def their_name(ours: str, layout: Layout, place: Place | None = None) -> str:
 
 
 def duplicate_name(name: str) -> GPTError:
-    """Return the error of two weights of one name."""
+    """Return the error for two weights with the same name."""
     return GPTError("layout.duplicate", "two weights are named {name}", name=name)
 
 
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
-    """Return the weights by our names, and the layout with the number of heads where names or shapes determine it.
+    """Return the weights by our names, and the layout, with the number of heads if names or shapes determine it.
 
-    Weights without a role keep their names. Raises ValueError for two weights of one role, and for a query, key or
-    value without the others.
+    Weights without a role keep their names. Raises ValueError for two weights with the same role, and if only some of
+    query, key and value exist.
     """
     found: dict[str, dict[Place, Tensor]] = {}
     for name, tensor in named.items():
@@ -91,7 +91,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
         if place in found.setdefault(ours, {}):
             raise duplicate_name(name)
         found[ours][place] = tensor
-    if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # blocks numbered from 1
+    if layout.title == CUSTOM and not any(ours.startswith("h.0.") for ours in found):  # block numbers start at 1
         found = {re.sub(r"^h\.(\d+)", lambda n: f"h.{int(n[1]) - 1}", ours): parts for ours, parts in found.items()}
     query = found.get("h.0.attn.c_attn.weight", {}).get((0, 0))
     heads = [place[1] + 1 for parts in found.values() for place in parts if "{h}" in str(layout.names)]
@@ -104,7 +104,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     biased = {place for ours, parts in found.items() if ours.endswith(".attn.c_attn.bias") for place in parts}
     weights: Weights = {}
     for ours, parts in found.items():
-        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # a key may have no bias where others have
+        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # the key may lack a bias that others have
             zeros = torch.zeros_like(next(iter(parts.values())))
             parts |= {place: zeros for place in places if place not in biased}
         wanted = places if ".attn.c_attn." in ours else [(0, 0)]
@@ -115,9 +115,10 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
 
 
 def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separate: bool) -> Iterable[Tensor]:
-    """Return a stored tensor as views in our orientation, which are concatenated.
+    """Return views of a stored tensor in our orientation, to be concatenated.
 
-    Query, key and value may be (nh, C, hs) with biases (nh, hs), their output (nh, hs, C), positions (1, T, C).
+    Query, key and value may have shape (nh, C, hs) with biases (nh, hs), the output projection (nh, hs, C), and
+    position embeddings (1, T, C).
     """
     role = re.sub(r"\.(weight|bias)$", "", role_of(ours))
     turned = {re.sub(r"\.[qkv]$", ".c_attn", each) for each in layout.transposed}
@@ -137,7 +138,7 @@ def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separa
 
 
 def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]:
-    """Query, key and value of a fused matrix or bias that holds them in another order."""
+    """Split a fused matrix or bias in which query, key and value are in another order, and return them in our order."""
     if layout.qkv_order != "heads":
         parts = tensor.chunk(3)
         return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]
@@ -148,10 +149,10 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
 
 
 def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
-    """Reorder the rows of queries and keys that are stored for rotary positions which rotate neighbours together.
+    """Reorder the rows of queries and keys from a model whose rotary positions rotate neighbours together.
 
-    `gpt.rotary` rotates each number with the one half a head further on: the even rows of a head first, then the odd
-    ones. Every part is a view of what is stored.
+    `gpt.rotary` rotates each number together with the one half a head further on. The even rows of a head therefore
+    come first, followed by the odd rows. All parts are views of the stored tensors.
     """
     turned = dict(weights)
     heads = (config.n_head, config.kv_heads, config.kv_heads)
@@ -168,9 +169,9 @@ def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
 
 
 def is_written_by_transformers(named: Mapping[str, Tensor], family: Family) -> bool:
-    """Return whether weights have the family's names and the orientation in which transformers stores them.
+    """Return whether weights have the family's names and are stored in the orientation of transformers.
 
-    Other projects use GPT-2's names as well, but only transformers stores its matrices as (in, out).
+    Other projects also use GPT-2's names, but only transformers stores the matrices as (in, out).
     """
     if not family.layout.transposed:
         return True
@@ -181,11 +182,11 @@ def is_written_by_transformers(named: Mapping[str, Tensor], family: Family) -> b
 def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mapping[str, Any]) -> tuple[Weights, Layout]:
     """Return the weights of a model of FAMILIES by our names, and their layout.
 
-    All weights stay views of what is stored, except those of norms that store none.
+    All weights are views of the stored tensors, except for norms that have no stored weights.
 
     Args:
         named: Stored weights by their names without wrappers.
-        stated: Options from config.json, by the names of GPTConfig.
+        stated: Options from config.json, under the names of GPTConfig.
     """
     layout = replace(family.layout, n_head=stated["n_head"])
     prefix = strip_wrappers(family.prefix)
@@ -200,7 +201,7 @@ def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mappin
 
 
 def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> dict[str, Tensor]:
-    """Return the weights with those that contain several others, one below the other, taken apart."""
+    """Split the weights that stack several others on top of each other, and return all weights."""
     found = dict(named)
     for fused, names in parts.items():
         for name in (name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()):
@@ -210,7 +211,7 @@ def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> 
 
 
 def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:
-    """Add ones, and zeros where the model has biases, for norms without weights."""
+    """Add weights of 1, and biases of 0 if the model has biases, for norms without weights."""
     blocks = {name.rpartition(".attn.")[0] for name in weights if ".attn." in name}
     dtype = next(iter(weights.values()))[0].dtype
     for norm in (*(f"{block}.{each}" for block in blocks for each in ("ln_1", "ln_2")), "ln_f"):
@@ -220,7 +221,7 @@ def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:
 
 
 def share(weights: Weights, layout: Layout) -> Weights:
-    """Return the weights with those of roles that have the stored name of another role."""
+    """Add weights for roles that share the stored name of another role, and return all weights."""
     first: dict[str, str] = {}
     copies = {role: first.setdefault(theirs, role) for role, theirs in layout.names.items()}
     found = dict(weights)
@@ -232,5 +233,5 @@ def share(weights: Weights, layout: Layout) -> Weights:
 
 
 def last(role: str) -> str:
-    """Return the part of a role after the number of the block."""
+    """Return the part of a role after the block number."""
     return role.rpartition("{n}")[2]

@@ -1,6 +1,6 @@
-"""Read untrusted files without running their code, in no more memory than their size.
+"""Read untrusted files without running their code and without using more memory than their size.
 
-Tensors are memory-mapped, so that shapes can be checked before any data is read.
+Tensors are memory-mapped, so shapes can be checked before any data is read.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from torch import Tensor
 from gpt.errors import GPTError
 from gpt.models.memory import format_bytes
 
-MAX_PICKLE_BYTES = 16_000_000  # of the pickle in a torch file
-MAX_TUPLES = 20_000  # in a torch file; 100,000 nested ones overflow the C stack when they are hashed
-MAX_HEADER_BYTES = 2_000_000  # of a safetensors file: about 20,000 tensors; 400,000 take 20 seconds
-MAX_TEXT_BYTES = 64_000_000  # of a configuration or a vocabulary
+MAX_PICKLE_BYTES = 16_000_000  # pickle in a torch file
+MAX_TUPLES = 20_000  # per torch file; hashing 100,000 nested tuples overflows the C stack
+MAX_HEADER_BYTES = 2_000_000  # safetensors file with about 20,000 tensors; 400,000 take 20 seconds
+MAX_TEXT_BYTES = 64_000_000  # configuration or vocabulary
 OLD_MAGIC = 0x1950A86A20F9469CFC6C
-STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights; else the only state dict
+STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights; default: the only state dict
 
-# The functions that a state dict needs. torch.load(weights_only=True) allows more, bytearray(10**12) among them.
+# The only functions that a state dict needs. torch.load(weights_only=True) allows more, even bytearray(10**12).
 TENSOR_GLOBALS = re.compile(
     r"collections (OrderedDict|defaultdict)|torch\._utils _rebuild_(tensor_v2|parameter)"
     r"|torch (Size|device|(?!Q)\w+Storage|b?float\d+|double|half|u?int\d+|long|int|short|bool)"
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Unpickles numbers, text and containers; refuses every class and function."""
+    """Unpickles numbers, strings and containers. Rejects every class and function."""
 
     def __init__(self, data: bytes, file: str) -> None:
         super().__init__(io.BytesIO(data))
@@ -58,9 +58,9 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """Return the tensors of a .safetensors or torch.save file, and the other entries of the latter.
+    """Return the tensors of a .safetensors or torch.save file, and the other entries of a torch.save file.
 
-    Raises ValueError, naming the file, if it is damaged, would run code, or is of another type.
+    Raises ValueError, with the name of the file, if it is damaged, would run code, or has another format.
     """
     with path.open("rb") as file:
         start = file.read(9)
@@ -72,7 +72,7 @@ def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         if is_old_torch(path):
             raise GPTError(
                 "checkpoint.old_format",
-                "{file} has torch's format from before 2020: save it again with a newer torch",
+                "{file} has torch's old format, from before 2020: save it again with a newer torch",
                 file=path.name,
             )
         raise GPTError(
@@ -83,13 +83,13 @@ def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         )
     raise GPTError(
         "checkpoint.unknown_format",
-        "{file} is neither a safetensors file nor one that torch.save wrote, or it is damaged",
+        "{file} is neither a safetensors file nor a torch.save file, or it is damaged",
         file=path.name,
     )
 
 
 def is_old_torch(path: Path) -> bool:
-    """Tell whether a pickle begins with the number that torch.save wrote before 2020."""
+    """Return whether a pickle begins with the magic number that torch.save wrote before 2020."""
     with path.open("rb") as file, suppress(ValueError):
         return any(argument == OLD_MAGIC for _, argument, _ in islice(pickletools.genops(file), 3))
     return False
@@ -102,7 +102,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
     if n_bytes > MAX_HEADER_BYTES:
         raise GPTError(
             "checkpoint.header_size",
-            "{file} has a header of {n:,} bytes, and at most {limit:,} are read",
+            "{file} has a header of {n:,} bytes, more than the limit of {limit:,}",
             file=path.name,
             n=n_bytes,
             limit=MAX_HEADER_BYTES,
@@ -114,7 +114,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """Return the tensors of a torch.save file, and the other entries of the checkpoint around them."""
+    """Return the tensors of a torch.save file, and the other entries of the checkpoint."""
     check_archive(path)
     try:
         saved = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
@@ -126,7 +126,7 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         keys = usual or [key for key, value in saved.items() if is_state_dict(value)]
         if len(keys) == 1:
             saved, extras = saved[keys[0]], {str(name): value for name, value in saved.items() if name != keys[0]}
-        elif not keys:  # weights and other entries side by side
+        elif not keys:  # weights next to other entries
             extras = {str(name): value for name, value in saved.items() if not isinstance(value, Tensor)}
         saved = {name: value for name, value in saved.items() if isinstance(value, Tensor)}
     if not is_state_dict(saved):
@@ -146,7 +146,7 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
 
 
 def is_state_dict(value: object) -> bool:
-    """Return whether it is a dict of tensors alone."""
+    """Return whether value is a dict that contains only tensors."""
     return isinstance(value, dict) and bool(value) and all(isinstance(each, Tensor) for each in value.values())
 
 
@@ -173,13 +173,13 @@ def check_archive(path: Path) -> None:
             if len(pickles) != 1 or not pickles[0].filename.endswith("data.pkl"):
                 raise GPTError(
                     "checkpoint.other_zip",
-                    "{file} is not a checkpoint but a zip file of another kind: save model.state_dict()",
+                    "{file} is a zip file but not a checkpoint: save model.state_dict()",
                     file=path.name,
                 )
             if pickles[0].file_size > MAX_PICKLE_BYTES:
                 raise GPTError(
                     "checkpoint.pickle_size",
-                    "{file} has {n:,} bytes beside its tensors: too many",
+                    "{file} has {n:,} bytes besides its tensors, which is too many",
                     file=path.name,
                     n=pickles[0].file_size,
                 )
@@ -197,9 +197,10 @@ def check_archive(path: Path) -> None:
 
 
 def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, object]]:
-    """Each operation of a pickle with its argument; none is run.
+    """Yield each operation of a pickle with its argument, without running any.
 
-    Raises ValueError if the pickle is damaged, or if running it would take more memory or stack than it has bytes.
+    Raises ValueError if the pickle is damaged, or if running it would need more memory or stack than the size of the
+    file.
     """
     n_tuples = 0
     try:
@@ -224,11 +225,11 @@ def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, 
 
 
 def read_pickle(path: Path) -> object:
-    """Return a pickle of numbers, text, lists and dicts. Raises ValueError for anything else."""
+    """Read a pickle of numbers, strings, lists and dicts. Raises ValueError for anything else."""
     data = read_bytes(path)
     for opcode, _ in opcodes(path, data, max_tuples=0):
         if "GLOBAL" in opcode:
-            break  # the unpickler raises an error with its name
+            break  # the unpickler raises an error that names it
     try:
         return PlainUnpickler(data, path.name).load()
     except GPTError:
@@ -238,7 +239,7 @@ def read_pickle(path: Path) -> object:
 
 
 def unreadable(path: Path, error: Exception) -> GPTError:
-    """Return the error for a file that could not be read; error: the cause."""
+    """Return the error for a file that could not be read. error: the cause."""
     first_line = str(error).strip().partition("\n")[0]
     if "Cannot allocate memory" in first_line:  # the whole file is mapped
         return GPTError(
@@ -251,21 +252,21 @@ def unreadable(path: Path, error: Exception) -> GPTError:
 
 
 def damaged(path: Path, reason: object) -> GPTError:
-    """Return the error of a file of text whose content is not what it should be."""
+    """Return the error for a text file with invalid contents."""
     return GPTError("file.damaged", "{file} is damaged: {reason}", file=path.name, reason=reason)
 
 
 def not_readable(path: Path, error: OSError) -> GPTError:
-    """Return the error of a file that the operating system does not let us read."""
+    """Return the error for a file that the operating system cannot read."""
     return GPTError(
         "file.unreadable", "{file} cannot be read: {reason}", file=path.name, reason=error.strerror or error
     )
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the content of a file of at most MAX_TEXT_BYTES."""
+    """Read a file of at most MAX_TEXT_BYTES. Raises ValueError for a larger one."""
     with path.open("rb") as file:
-        data = file.read(MAX_TEXT_BYTES + 1)  # its stated size may be 0, as for a file of /proc
+        data = file.read(MAX_TEXT_BYTES + 1)  # the reported size can be 0, as for files in /proc
     if len(data) > MAX_TEXT_BYTES:
         raise GPTError(
             "file.too_large",
@@ -277,7 +278,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of such a file in UTF-8, without a byte order mark: editors on Windows write one."""
+    """Read a UTF-8 file of at most MAX_TEXT_BYTES. Removes the byte order mark that editors on Windows write."""
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -285,7 +286,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path, kind: type[T]) -> T:
-    """Read a JSON file whose outermost value is of type `kind`."""
+    """Read a JSON file whose outermost value has the type `kind`."""
     try:
         value = json.loads(read_text(path))
     except (json.JSONDecodeError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The vocabularies of checkpoints: BPE, single characters, or none."""
+"""Find, read and write the vocabulary of a checkpoint: BPE, a table of characters or words, or none."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from gpt.tokenizer import (
 
 BPE, CHARACTERS, WORDS, NANOGPT = "vocab.tiktoken", "characters.json", "words.json", "meta.pkl"
 FILES = (BPE, VOCAB_JSON, MERGES_TXT, TOKENIZER_JSON, CHARACTERS, WORDS, NANOGPT)
-NOT_READ = (VOCAB_JSON, MERGES_TXT, "tokenizer.model", "spiece.model", "vocab.txt")  # vocabularies on their own
+NOT_READ = (VOCAB_JSON, MERGES_TXT, "tokenizer.model", "spiece.model", "vocab.txt")  # cannot be read on their own
 GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 
 
 class PlainIds(Vocabulary):
-    """A text is token ids separated by spaces, "15 3 8"."""
+    """Vocabulary for models without one: texts are token ids separated by spaces, such as "15 3 8"."""
 
     def __init__(self, n_vocab: int) -> None:
         self.n_vocab = n_vocab
@@ -69,13 +69,13 @@ class PlainIds(Vocabulary):
 
 
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
-    """Read the vocabulary in a folder, for a model with n_vocab tokens; without one, as `gpt2_or_ids`.
+    """Read the vocabulary in a folder for a model of n_vocab tokens. Without one, return `gpt2_or_ids`.
 
-    Weights are not needed, so a vocabulary can be checked before they are downloaded. The files of SETTINGS_FILES and
-    config.json in the same folder count. Ids of the model that the vocabulary lacks are tokens such as "<50300>".
+    This also reads SETTINGS_FILES and config.json in the same folder, but not the weights, so a vocabulary can be
+    checked before they are downloaded. Model ids that the vocabulary lacks become tokens such as "<50300>".
 
     Raises:
-        ValueError: A file is damaged or of a kind that is not implemented, or has more tokens than the model.
+        ValueError: If a file is damaged, has an unsupported format, or has more tokens than the model.
     """
     found: Vocabulary
     if (folder / BPE).is_file():
@@ -94,7 +94,7 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
     elif others := [name for name in NOT_READ if (folder / name).is_file()]:
         raise GPTError(
             "vocabulary.not_read",
-            "{file} alone cannot be read here: put the model's {needed} beside it, or leave it out to write token ids",
+            "{file} alone cannot be read here: put the model's {needed} next to it, or leave it out to write token ids",
             file=others[0],
             needed=TOKENIZER_JSON,
         )
@@ -104,12 +104,12 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
 
 
 def gpt2_or_ids(n_vocab: int) -> Vocabulary:
-    """GPT-2's vocabulary for a model of its size, else plain ids."""
+    """Return GPT-2's vocabulary for a model of that size, else plain ids."""
     return pad_vocabulary(gpt2_tokenizer(), n_vocab) if n_vocab in GPT2_SIZES else PlainIds(n_vocab)
 
 
 def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
-    """The vocabulary with exactly n_vocab tokens. Raises ValueError if it has more, or is not BPE and has fewer."""
+    """Return the vocabulary with exactly n_vocab tokens. Raises ValueError if it has more, or fewer and is not BPE."""
     if found.n_vocab == n_vocab:
         return found
     if found.n_vocab > n_vocab or not isinstance(found, Tokenizer):
@@ -118,7 +118,7 @@ def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
 
 
 def read_table(path: Path, n_vocab: int) -> list[str] | None:
-    """Return the characters or words in a JSON file; None for the vocabulary of a BPE, whose words begin with Ġ."""
+    """Return the characters or words in a JSON file, or None if it is a BPE vocabulary, in which words begin with Ġ."""
     content = read_json(path, object)
     table = table_inside({"vocab": content}, n_vocab)
     return None if table is None or any(token.startswith("Ġ") for token in table) else table
@@ -138,8 +138,10 @@ def read_nanogpt_meta(path: Path) -> TokenTable:
 
 
 def write_vocabulary(vocabulary: Vocabulary, folder: Path) -> None:
-    """Write the file that `find_vocabulary` reads: that of the kind; for tiktoken with other special tokens than
-    end-of-text GPT-2's two files, nothing for plain ids."""
+    """Write a vocabulary to files that `find_vocabulary` reads.
+
+    A tiktoken vocabulary with special tokens other than end-of-text is written as GPT-2's two files. Plain ids need no
+    file."""
     if isinstance(vocabulary, TokenTable):
         text = json.dumps(vocabulary.tokens, ensure_ascii=False)
         (folder / (WORDS if isinstance(vocabulary, Words) else CHARACTERS)).write_text(text + "\n", encoding="utf-8")

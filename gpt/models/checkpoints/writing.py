@@ -38,7 +38,7 @@ def save_model(
     dtype: torch.dtype = torch.float32,
     overwrite: bool = False,
 ) -> None:
-    """Write a model in our own format. An interrupted save leaves the files of an old model intact.
+    """Write a model in our own format. If this is interrupted, the files of an old model stay intact.
 
     vocabulary: defaults to the tokenizer of a loaded model. dtype: data type of the weights.
     Raises ValueError if the folder already contains a model, unless `overwrite` is True.
@@ -65,9 +65,9 @@ def save_hugging_face(
 ) -> None:
     """Write a folder that `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer` of transformers can open.
 
-    The model keeps the family it was read from, or gets the first equivalent one; a tiktoken BPE is written for
-    GPT2Tokenizer. Arguments and errors are those of `save_model`. Also raises ValueError for a model that no family of
-    transformers can express.
+    The model keeps the family it was read from, or gets the first equivalent family. A tiktoken vocabulary is written
+    for GPT2Tokenizer. Takes the arguments of `save_model` and raises the same errors, and also ValueError for a model
+    that no family of transformers can express.
     """
     network, tokenizer = with_tokenizer(model)
     tokenizer = vocabulary or tokenizer
@@ -76,7 +76,7 @@ def save_hugging_face(
         save_file({name: value.to(dtype) for name, value in state.items()}, new / WEIGHTS, metadata={"format": "pt"})
         if isinstance(tokenizer, Tokenizer):
             write_gpt2_files(tokenizer, new)
-            if config["model_type"] != GPT2:  # for which AutoTokenizer expects another class
+            if config["model_type"] != GPT2:  # AutoTokenizer expects another class for them
                 settings = json.dumps({"tokenizer_class": "GPT2Tokenizer"})
                 (new / TOKENIZER_CONFIG).write_text(settings + "\n", encoding="utf-8")
         else:
@@ -88,9 +88,9 @@ def save_hugging_face(
 def convert(
     source: Path, target: Path, *, to: Literal["ours", "hf"] = "ours", hints: Hints | None = None, **given: Any
 ) -> str:
-    """Convert a checkpoint to our format or Hugging Face's in its stored data type, and return its layout.
+    """Convert a checkpoint to our format or Hugging Face's, and return its original layout.
 
-    hints, or their fields as arguments: as for `open_checkpoint`.
+    Keeps the stored data type. hints, or their fields as arguments: see `open_checkpoint`.
     """
     checkpoint = open_checkpoint(source, hints, **given)
     model, tokenizer, dtype = checkpoint.build(), checkpoint.tokenizer, checkpoint.dtype
@@ -109,7 +109,7 @@ def write_config(folder: Path, config: Mapping[str, object]) -> None:
 
 @contextmanager
 def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
-    """Provide a temporary folder whose files replace the old model when the block ends without an error.
+    """Yield a temporary folder. Its files replace the old model if the block ends without an error.
 
     Raises ValueError if `folder` is a file, or contains a model and `overwrite` is False.
     """

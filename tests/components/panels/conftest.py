@@ -1,4 +1,4 @@
-"""The session of the tests of panels."""
+"""Session fixture for the tests of panels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the panels show of a session."""
+"""The views of a session's panels."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PANELS = {
 
 
 def shown(session: Session, name: str) -> dict[str, Any]:
-    """What the views of a panel show once its analysis has nothing more to do."""
+    """Return the views of a panel once its analysis is complete."""
     module = import_module(f"components.panels.{name}")
     analysis = getattr(module, "ANALYSIS", None)
     if analysis is not None:
@@ -54,7 +54,7 @@ def colours(node: Any, meant: bool = False) -> set[str]:
 
 
 def values(curve: dict[str, Any], axis: str = "y") -> np.ndarray:
-    """The numbers of a trace; arrays travel as base64."""
+    """Return the numbers of a trace. Arrays are sent as base64."""
     numbers = curve[axis]
     if isinstance(numbers, dict):
         return np.frombuffer(base64.b64decode(numbers["bdata"]), numbers["dtype"])

@@ -1,4 +1,4 @@
-"""Panels of a model's text, on models of other families: RMSNorm, a gated feed-forward part, parallel branches."""
+"""Panels about a model's text, for models of other families: RMSNorm, gated feed-forward part, parallel branches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Experiments of panels that run for seconds: shown while they run, stopped, failed."""
+"""Panel experiments that take seconds: shown while they run, stopped, failed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_experiment_is_shown_while_it_runs_and_what_it_found_stays_when_it_is
     stopped = Event()
 
     def endless(s: Snapshot) -> Iterator[Any]:
-        """The first result again and again, so that the run cannot end by itself."""
+        """Yield the first result repeatedly, so that the run cannot end by itself."""
         first = next(steps(s))
         while not stopped.wait(0.01):
             yield first
@@ -71,7 +71,7 @@ def test_layer_times_are_medians_of_the_passes_and_their_quartiles(session: Sess
     says = found["layers-answer"]["text"]
     assert "(12 tokens)" in says
     assert "takes 20 ms" in says
-    assert "of 5 passes so far; fastest 20 ms, slowest 120 ms" in says
+    assert "of 5 passes so far; the fastest took 20 ms, the slowest 120 ms" in says
     assert "The feed-forward layers take 50% of that, attention 25%, the head 20%, the embedding 5%" in says
 
 

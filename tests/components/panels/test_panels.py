@@ -1,4 +1,4 @@
-"""Panels: what holds for every one of them, in both languages."""
+"""Properties of all panels, in both languages."""
 
 from __future__ import annotations
 

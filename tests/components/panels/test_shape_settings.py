@@ -1,4 +1,4 @@
-"""What is said of a configuration: its size, and why controls say none."""
+"""Sentences about a configuration: its size, or why its settings are invalid."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_heads_of_keys_that_cannot_be_shared_evenly_are_refused() -> None:
         shape_of(given | {"n_kv_head": 5})
 
 
-def test_a_wrong_combination_says_why_and_what_would_do_in_both_languages() -> None:
+def test_an_invalid_combination_is_explained_with_a_remedy_in_both_languages() -> None:
     given = values_of(GPTConfig()) | {"n_head": 13}
     with pytest.raises(
         ValueError, match=r"Width 768 is not divisible by 13 heads: .* 12 or 16 heads, .* 767 or 780\."

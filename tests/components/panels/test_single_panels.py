@@ -1,4 +1,4 @@
-"""Panels one by one: their numbers and pictures, and what their controls may do."""
+"""Individual panels: their numbers and pictures, and the values that their controls accept."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_the_notebook_s_values_appear_one_after_another_beside_the_printed_ones(
     values = notebook.steps(session.snapshot())
     for _ in range(7):
         found = next(values)
-    values.close()  # before the model is made
+    values.close()  # before the model is built
     session.change(notebook.NotebookState, run=Experiment((*found[:6], replace(found[6], computed=(163_009_537,)))))
     assert rows()[3][1:] == ["0.1324  0.217", "✓ 0.1324  0.217"]
     assert rows()[7][1:] == ["163,009,536", "✗ 163,009,537"]
-    assert "7 of 12 values computed; 6 match" in notebook.answer(session.snapshot())["text"]
+    assert "7 of 12 values have been computed; 6 match" in notebook.answer(session.snapshot())["text"]
 
 
 def test_layer_norm_shows_the_curriculum_s_rows(session: Session) -> None:
@@ -84,7 +84,7 @@ def test_layer_norm_of_the_model_is_of_the_selected_token(session: Session, norm
 @pytest.mark.parametrize(
     ("name", "sent"), [("source", "nowhere"), ("scale", 3.1), ("scale", "2"), ("scale", None), ("eps", []), ("norm", 1)]
 )
-def test_what_a_control_cannot_send_changes_nothing(session: Session, name: str, sent: object) -> None:
+def test_invalid_values_of_a_control_change_nothing(session: Session, name: str, sent: object) -> None:
     store_value(LayerNormState, name, CHECKS[name], session, sent)
     assert session.state(LayerNormState) == LayerNormState()
 
@@ -109,7 +109,7 @@ def test_shortcuts_show_the_curriculum_s_ten_numbers(session: Session) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 2**31, 1.5, None])
-def test_a_seed_that_is_none_is_refused_until_another_comes(session: Session, seed: Any) -> None:
+def test_an_invalid_seed_is_refused_until_a_valid_one_arrives(session: Session, seed: Any) -> None:
     type_seed(session, seed)
     assert "seed" in notice(shown(session, "shortcuts"), "shortcuts")
     type_seed(session, 7)
@@ -126,13 +126,13 @@ def test_a_word_is_shown_merge_by_merge_in_both_vocabularies(session: Session) -
     assert ["小", "U+5C0F", "E5 B0 8F"] in found["bpe-bytes"]["rows"]
     assert len(found["bpe-languages"]["figure"]["data"]) == 2
     type_text(session, "Hello, I am")
-    assert shown(session, "tokenizer")["bpe-cost"]["text"].endswith("4 with GPT-2's.")
+    assert shown(session, "tokenizer")["bpe-cost"]["text"].endswith("with GPT-2's, they become 4.")
 
 
 @pytest.mark.parametrize(
     ("word", "why"), [("", "Type a word first"), ("two words", "split into 2 words"), ("x" * 25, "25 bytes")]
 )
-def test_what_is_no_word_is_refused_with_a_sentence_and_the_last_word_stays(
+def test_an_invalid_word_is_refused_with_a_sentence_and_the_last_word_stays(
     session: Session, word: str, why: str
 ) -> None:
     before = answer(shown(session, "tokenizer"), "tokenizer")
@@ -178,8 +178,8 @@ def test_tying_shows_the_curriculum_s_two_counts_on_either_side_of_the_switch(se
     tied = shown(session, "tying")
     session.change(TyingState, tied=False)
     untied = shown(session, "tying")
-    assert answer(tied, "tying").startswith("124,412,160 parameters tied; 163,009,536 untied")
-    assert answer(untied, "tying").startswith("163,009,536 parameters untied; 124,412,160 tied")
+    assert answer(tied, "tying").startswith("The model has 124,412,160 parameters tied and 163,009,536 untied")
+    assert answer(untied, "tying").startswith("The model has 163,009,536 parameters untied and 124,412,160 tied")
     assert "100" in tied["tying-taught"]["text"].split("changes")[1]
     assert percent(32 / 512) in untied["tying-taught"]["text"].split("changes")[1]
 

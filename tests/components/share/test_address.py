@@ -1,4 +1,4 @@
-"""The address names what is shown, and shows it again."""
+"""The address names what is shown and restores it."""
 
 from dataclasses import replace
 from urllib.parse import parse_qs
@@ -98,7 +98,7 @@ def test_back_undoes_a_change_of_the_model_and_forward_brings_it_again(session, 
     assert session.document.loaded.name == "untrained"
 
 
-def test_an_address_that_names_nothing_that_exists_shows_what_does(session, places):
+def test_an_address_with_unknown_names_shows_the_rest(session, places):
     config = session.document.loaded.model.config
     query = "tab=none&lesson=99&position=1000&layer=999&head=999&shading=none&film=X"
     last = Selection(NEWEST, config.n_layer - 1, config.n_head - 1)
@@ -125,7 +125,7 @@ def test_an_address_without_a_text_is_of_the_opening_of_the_language(session, pl
     session.link_opened = True
     session.document = Generation(session.loaded, "Tom had")
     session.document.read()
-    assert named(session, places)["model"] == "stories"  # in another language the other model would read the text
+    assert named(session, places)["model"] == "stories"  # in another language, the other model would read the text
     adopt(poems, session.document, "The dog ran", Message("status.ready"))
     navigate(places, poems, {"query": "", "at": poems.navigated + 1})
     assert poems.document.loaded.name == "poems"

@@ -1,4 +1,4 @@
-"""What can be saved: read again by programs that others wrote."""
+"""Exported files are readable by other programs."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_a_document_of_an_edited_model_opens_with_the_edits_beside_it(monkeypatc
         {},
     ],
 )
-def test_a_file_that_is_none_is_one_sentence_and_the_text_stays(sent):
+def test_an_invalid_file_gives_one_sentence_and_the_text_stays(sent):
     made = document()
     session = Session(made)
     list(handlers.answer_files(session, sent))
@@ -130,7 +130,7 @@ def test_a_file_that_is_none_is_one_sentence_and_the_text_stays(sent):
     assert answer["says"]
 
 
-def test_what_is_wrong_with_a_file_is_said_in_the_language_of_the_page():
+def test_errors_of_a_file_are_in_the_language_of_the_page():
     session = Session(document(), language="zh")
     list(handlers.answer_files(session, {"what": "open", "name": "x", "text": "{]", "size": 2}))
     assert "文件不是 JSON" in session.state(handlers.ShareState).file["says"]
@@ -156,7 +156,7 @@ def test_no_two_answers_are_the_same():
 
 def test_the_order_of_equals_is_that_of_their_ids():
     class Flat:
-        """A document whose next token can be anything."""
+        """A document in which every token is equally likely."""
 
         loaded, tokenizer, ids, text = TINY, TINY.tokenizer, [1], "a"
 

@@ -1,4 +1,4 @@
-"""Links: what is put into one comes out again, and nothing that anybody writes into one breaks anything."""
+"""Links round-trip, and no link, however malformed, breaks anything."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOW = SamplingParams(temperature=0.8, top_k=20, seed=5)
 seeds = st.integers(0, 10**18)
 numbers = st.floats(1e-6, 50, allow_nan=False).map(abs)
 shares = st.floats(1e-6, 1, exclude_min=True)
-params = st.builds(  # what a token may have been sampled with
+params = st.builds(  # settings that may have sampled a token
     SamplingParams,
     temperature=st.one_of(st.just(0), st.just(1), numbers),
     top_k=st.none() | st.integers(1, 10**4),
@@ -64,7 +64,7 @@ pages = st.fixed_dictionaries(
 
 
 @given(pages)
-def test_what_a_link_is_made_of_is_what_it_is_read_as(values):
+def test_a_link_round_trips(values):
     assert decode(encode(values)) == (values, [])
 
 
@@ -90,7 +90,7 @@ def test_any_values_give_sound_ones_or_the_names_of_those_that_are_not(values):
         ("seed=-1&length=0&position=1.5&layer=%00&head=None", ["head", "layer", "length", "position", "seed"]),
         ("text=40x&tab=<script>&prompt_ids=1--2", ["prompt_ids", "tab", "text"]),
         ("text=4t0.5&seed=True", ["seed", "text"]),  # settings without a seed
-        ("text=4p2s1", ["text"]),  # settings that no model takes
+        ("text=4p2s1", ["text"]),  # settings that no model accepts
         ("text=4t1s1;x=1", ["text"]),
         ("edits=" + "a" * 3000, ["edits"]),
         ("a=1&" * 65 + "prompt=x", ["link"]),
@@ -98,7 +98,7 @@ def test_any_values_give_sound_ones_or_the_names_of_those_that_are_not(values):
         ("__theme=dark&utm_source=x&lang=fr", []),
     ],
 )
-def test_what_cannot_be_read_is_named(query, refused):
+def test_unreadable_parts_are_named(query, refused):
     assert decode(query)[1] == refused
 
 
@@ -112,7 +112,7 @@ def test_a_link_has_no_other_parameters():
 
 
 def written(data):
-    """A document that somebody steered about, and the settings on the screen."""
+    """A document with arbitrary edits, and the displayed settings."""
     document = Generation(TINY, data.draw(st.sampled_from(["the cat", "", [256, 97], [0xF0, 0x9F], "é 你\n&#=+%"])))
     drawn = [data.draw(params) for _ in range(2)] + [NOW]
     for deed in data.draw(st.lists(st.sampled_from(["write", "step", "choose", "type", "back"]), max_size=6)):

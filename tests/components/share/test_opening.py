@@ -1,4 +1,4 @@
-"""What a link does to the session that follows it."""
+"""The effect of a link on the session that opens it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_reload_and_a_file_carry_what_is_hidden(session):
     assert hidden_values(opened.snapshot()) == {"hidden": (1,), "attention": "off"}
 
 
-def test_what_a_link_cannot_have_is_named_and_the_rest_is_followed(session):
+def test_invalid_parts_of_a_link_are_named_and_the_rest_is_followed(session):
     for query, names in (
         ("model=../../etc/passwd&text=c1&temperature=hot&tab=%3Cscript%3E&layer=99", "tab, temperature, model, text"),
         ("text=2_c99999999", "text"),

@@ -1,4 +1,4 @@
-"""A sequence of stops: read from its lines, opened by a link, and one stop after another."""
+"""Sequences of stops: parsed from a file, opened by a link, and visited one by one."""
 
 from urllib.parse import parse_qs
 
@@ -33,7 +33,7 @@ def test_a_stop_is_an_address_and_a_title_in_each_language():
     assert [stops[0].title(language) for language in LANGUAGES] == ["Why?", "为什么？"]
     assert [stops[1].title(language) for language in LANGUAGES] == ["tab=loss", "tab=loss"]
     for text in ("", "# nothing", "tab=why|a\n" * (MAX_STOPS + 1)):
-        with pytest.raises(ValueError, match=r"This one has (0|41)"):
+        with pytest.raises(ValueError, match=r"This sequence has (0|41)"):
             parse(text)
 
 
@@ -59,11 +59,11 @@ def test_a_link_opens_a_stop_the_address_names_it_and_the_next_one_begins_anew()
     for _ in open_stop(session, 1, PLACES):
         pass
     assert (session.tab, session.edits.attn_scale, session.state(SequenceState).at) == ("playground", {}, 1)
-    for _ in open_stop(session, 8, PLACES):  # there is none
+    for _ in open_stop(session, 8, PLACES):  # no such stop
         pass
     assert session.state(SequenceState).at == 1
     session.tab = "why"
-    assert opened("class=first-lesson", session).tab == "playground"  # in a session that was elsewhere
+    assert opened("class=first-lesson", session).tab == "playground"  # in a session that showed something else
     again = opened(address(session.snapshot(), PLACES))
     assert again.state(SequenceState) == session.state(SequenceState)
     assert again.document.ids == session.document.ids

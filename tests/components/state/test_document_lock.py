@@ -1,4 +1,4 @@
-"""A document is changed by one at a time, and a stream never writes after somebody else has asked."""
+"""Only one thread changes a document at a time, and a stream never writes after another change was requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from components.state.document_lock import DocumentLock
 from gpt import Generation, SamplingParams
 from tests.gpt.fake_models import tiny_model
 
-SECONDS = 30  # until something that must happen counts as forgotten
+SECONDS = 30  # timeout for something that must happen
 
 
 def wait_until(lock: DocumentLock, true: Callable[[], bool]) -> None:
@@ -48,7 +48,7 @@ def test_a_stream_runs_until_it_ends_or_somebody_else_asks() -> None:
     lock.end(first)
     assert not lock.streaming
     first, second = lock.begin(), lock.begin()
-    lock.end(first)  # late: the second one goes on
+    lock.end(first)  # late, so the second turn continues
     assert lock.streaming
     lock.take()
     assert not lock.streaming
@@ -83,7 +83,7 @@ def test_a_change_waits_for_the_step_that_is_being_made_and_reading_does_not() -
         order.append("read")
     threads.append(threading.Thread(target=change))
     threads[1].start()
-    wait_until(lock, lambda: not lock.streaming)  # the change has asked
+    wait_until(lock, lambda: not lock.streaming)  # the change has been requested
     go_on.set()
     for thread in threads:
         thread.join(SECONDS)
@@ -101,7 +101,7 @@ def test_what_a_change_shows_comes_after_the_last_words_of_the_stream(monkeypatc
     turn = lock.begin()
     thread = threading.Thread(target=change)
     thread.start()
-    wait_until(lock, lambda: not lock.streaming)  # the change has asked, when a step was made and not yet sent
+    wait_until(lock, lambda: not lock.streaming)  # the change was requested when a step was made but not yet sent
     order.append("last words")
     lock.end(turn)
     thread.join(SECONDS)
@@ -114,7 +114,7 @@ def test_a_change_that_waited_also_stops_a_stream_that_began_meanwhile() -> None
         change = threading.Thread(target=lambda: lock.changing().__enter__())
         before = lock.turn
         change.start()
-        wait_until(lock, lambda: lock.turn > before)  # the change waits
+        wait_until(lock, lambda: lock.turn > before)  # the change is waiting
         late = lock.begin()
     change.join(SECONDS)
     assert not lock.streaming
@@ -154,7 +154,7 @@ def test_changes_while_a_stream_writes_leave_a_document_that_equals_its_ids(seed
 def test_a_stream_that_rests_ends_its_rest_when_its_turn_is_over() -> None:
     lock = DocumentLock()
     turn = lock.begin()
-    lock.rest(turn, 0.01)  # with its turn, as long as it was asked to
+    lock.rest(turn, 0.01)  # it keeps its turn for as long as requested
     resting = threading.Thread(target=lock.rest, args=(turn, 3600))
     resting.start()
     lock.take()

@@ -1,4 +1,4 @@
-"""The example of the first screen and prompts that a vocabulary can spell."""
+"""The example of the first screen, and prompts that a vocabulary can encode."""
 
 from __future__ import annotations
 

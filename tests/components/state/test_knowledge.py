@@ -1,4 +1,4 @@
-"""Which texts a model has read, and which model has read others."""
+"""Which texts a model was trained on, and which model was trained on others."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_model_that_is_added_with_its_languages_is_offered(monkeypatch: pytest
     assert is_known_to("stories", "Tom had a dog")
     assert not is_known_to("stories", "The capital of France is")
     assert not is_known_to("stories", "Жила-была девочка")
-    assert is_known_to("untrained", "从前有一个小女孩")  # nothing is known of it
+    assert is_known_to("untrained", "从前有一个小女孩")  # its training texts are unknown
     hebrew = "היה היה פעם ילד"
     assert fitting_model(MODELS, hebrew) is None
     monkeypatch.setitem(HUB_MODELS, "new", HubModel("New", 1, Corpus(("he",))))

@@ -1,4 +1,4 @@
-"""The store of sessions keeps what is used, within its limits, and frees the rest."""
+"""The session store keeps active sessions within its limits and frees the others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_beyond_the_number_the_oldest_idle_one_goes_first(clock: Clock) -> None:
     store = SessionStore(max_sessions=3, clock=clock)
     sessions = filled(store)
     store.get(IDS[0])
-    sessions[1].lock.begin()  # a text is being written
+    sessions[1].lock.begin()  # generation is running
     store.put(IDS[3], Session(None))
     assert [store.get(session_id) is not None for session_id in IDS[:4]] == [True, True, False, True]
 
@@ -70,7 +70,7 @@ def test_beyond_the_bytes_the_oldest_idle_ones_go(clock: Clock) -> None:
         document.read()
         store.put(session_id, Session(document))
     assert store.get(IDS[0]) is None
-    assert store.get(IDS[1]) is not None  # whoever has just come stays
+    assert store.get(IDS[1]) is not None  # a new session is kept
 
 
 def test_a_session_that_is_put_in_place_of_another_closes_it() -> None:
@@ -109,7 +109,7 @@ def test_many_threads_leave_the_store_within_its_limit() -> None:
     assert len(store) <= 8
 
 
-# what the page keeps
+# What the page keeps
 
 
 def test_a_session_is_made_again_of_what_the_page_kept() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of Change it share: a session whose text is measured, and what its views show."""
+"""Shared by the tests of Change it: a session with a measured text, and the contents of its views."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRAWN = {view.name: view for view in VIEWS}
 
 
 def generated() -> Generation:
-    """A text whose second part the model wrote."""
+    """A text whose second part was generated."""
     made = Generation(tiny_model(), "the cat sat")
     list(made.steps(PARAMS, 6))
     made.read()
@@ -24,10 +24,10 @@ def generated() -> Generation:
 
 
 def analysed(session: Session) -> Session:
-    """What the page asks for while the tab is open."""
+    """Run the analyses that the page requests while the tab is open."""
     done = None
     while (wanted := ANALYSIS.wanted(session.snapshot())) is not None:
-        assert wanted != done  # else the page would ask for ever
+        assert wanted != done  # otherwise the page would request it forever
         done = wanted
         finish(ANALYSIS.run(session))
     return session

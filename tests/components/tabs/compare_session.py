@@ -1,4 +1,4 @@
-"""What the tests of the Compare tab share: a session with short runs, and the data of all its views."""
+"""Shared by the tests of the Compare tab: a session with short runs, and the data of all its views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the Inside tab share: a session whose text is analysed to the end, and what its views show."""
+"""Shared by the tests of the Inside tab: a session with a fully analysed text, and the contents of its views."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def document_of(model: GPT, tokenizer: Tokenizer, text: str = TEXT) -> Generatio
 
 
 def random_document(name: str, tokenizer: Tokenizer) -> Generation:
-    """The text, read by one of RANDOM_MODELS."""
+    """Return the text as read by one of RANDOM_MODELS."""
     shape = {"n_layer": 3, "n_head": 3, "n_embd": 36, **RANDOM_MODELS[name]}
     config = GPTConfig(vocab_size=tokenizer.n_vocab, block_size=192, **shape)
     return document_of(randomized(GPT(config), 0.2), tokenizer)
@@ -92,7 +92,7 @@ def trace_of(document: Generation) -> Trace:
 
 
 class Inside:
-    """The Inside tab of one visitor: `analyse` as the page does, then look at what its views show."""
+    """The Inside tab of one visitor: `analyse` runs what the page would, `shown` returns a view."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Inside:
         self.analyse()
 
     def analyse(self) -> int:
-        """The number of rounds that it took, and a last one that finds nothing."""
+        """Run all rounds of the analysis, and return their number, including a last one that finds nothing."""
         return len(list(analyse(self.renderer, self.session)))
 
     def select(self, **selected: Any) -> None:
@@ -133,7 +133,7 @@ class Inside:
         return self.session.state(InsideState)
 
     def shown(self, name: str) -> dict[str, Any]:
-        """What a view shows."""
+        """Return the contents of a view."""
         with self.session.lock.reading():
             return next(view for view in VIEWS if view.name == name).draw(self.session.snapshot())
 

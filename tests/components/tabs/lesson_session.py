@@ -1,4 +1,4 @@
-"""What the tests of the Lessons tab share: an open lesson, and what its views show."""
+"""Shared by the tests of the Lessons tab: an open lesson, and the contents of its views."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from components.tabs.lessons.course import LESSONS
 from components.tabs.lessons.views import lesson_views
 from gpt import Generation, get_model
 
-INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}  # as the browser names a lesson
+INDEX = {lesson.key: index for index, lesson in enumerate(LESSONS)}  # how the browser refers to a lesson
 
 
 def new_session():
@@ -28,7 +28,7 @@ def opened(session, key):
 
 
 def drawn(session):
-    """The views after everything that is wanted was computed."""
+    """Return the views after all requested analyses have run."""
     analysis = handlers.analysis(get_model())
     finish(analysis.run(session))
     assert analysis.wanted(session.snapshot()) is None

@@ -1,4 +1,4 @@
-"""What the tests of Write's handlers share: a session, runs of a handler, and the data of a view."""
+"""Shared by the tests of Write's handlers: a session, runs of a handler, and the data of a view."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from gpt import Generation
 
 
 def new_session(written: Generation) -> Session:
-    """A session with a copy of the text, and short runs with a fixed seed."""
+    """Create a session with a copy of the text and with short runs under a fixed seed."""
     opened = opening(written.copy())
     selection.set_values(("length", "seed", "pace"), opened, 3, "1", 0)
     return opened
 
 
 def run(steps: Iterator[None]) -> int:
-    """How many frames a handler asked for."""
+    """Run a handler and return the number of frames that it requested."""
     return sum(1 for _ in steps)
 
 
 def box(session: Session, text: str | None) -> str:
-    """What the page sends of its box after a key; None: nothing was typed."""
+    """Return what the page sends of its box after a key press. None means that nothing was typed."""
     return json.dumps({"text": text or "", "edited": session.edited + (text is not None)})
 
 
@@ -34,7 +34,7 @@ def type_in(session: Session, text: str) -> None:
 
 
 def write(session: Session, text: str | None) -> list[int]:
-    """Type a text and write on."""
+    """Type a text and continue it."""
     run(generation.written(generation.prepare)(session, box(session, text)))
     return ids(session)
 

@@ -1,4 +1,4 @@
-"""What the tests of the Shapes tab share: tiny configurations, a session, and the data of all its views."""
+"""Shared by the tests of the Shapes tab: tiny configurations, a session, and the data of all its views."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def new_session() -> Session:
 
 
 def drawn(session: Session) -> dict[str, Any]:
-    """The data of each view, as the browser gets it."""
+    """Return the data of each view as sent to the browser."""
     snapshot = session.snapshot()
     return json.loads(to_json({view.name.removeprefix("shape-"): view.draw(snapshot) for view in VIEWS}))

@@ -1,4 +1,4 @@
-"""The Activations tab without a browser: functions, the histogram of a layer, a swapped activation."""
+"""The Activations tab without a browser: functions, the histogram of a layer, an activation swap."""
 
 from __future__ import annotations
 

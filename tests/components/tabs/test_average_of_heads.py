@@ -1,4 +1,4 @@
-"""The average of a layer's heads in Write and in Why is that of transformers; Inside has its own test."""
+"""The average of a layer's heads in Write and Why? equals that of transformers. Inside has its own test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAYER, POSITION = 1, 7
 
 @pytest.fixture
 def shown(byte_tokenizer: Tokenizer) -> tuple[np.ndarray, Session]:
-    """The weights (T, T) of one layer, averaged over transformers' heads, and a session that shows the average."""
+    """Return one layer's weights (T, T), averaged over transformers' heads, and a session that shows the average."""
     reference, ours = make_twins(vocab_size=byte_tokenizer.n_vocab, n_positions=64, n_layer=3, n_head=3, n_embd=36)
     session = Session(document_of(ours, byte_tokenizer))
     choose_layer(session, str(LAYER))
@@ -33,7 +33,7 @@ def shown(byte_tokenizer: Tokenizer) -> tuple[np.ndarray, Session]:
     session.select(position=POSITION)
     with torch.inference_mode():
         heads = reference(torch.tensor([session.document.ids]), output_attentions=True).attentions[LAYER][0]
-    assert (heads[0] - heads[1]).abs().max() > 0.01  # so that no head is the average
+    assert (heads[0] - heads[1]).abs().max() > 0.01  # no single head may equal the average
     return np.mean([head.numpy() for head in heads], axis=0), session
 
 

@@ -1,4 +1,4 @@
-"""Every challenge can be solved on the bundled model, is not solved from the start, and asks nothing of the browser."""
+"""Every challenge is solvable on the bundled model, not solved at the start, and safe against invalid browser input."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from components.tabs.challenges.views import VIEWS, shows
 from gpt import Generation, get_model
 from tests.gpt.fake_models import tiny_model
 
-BACK, FIND = (4, 1), (6, 0)  # the heads that look one back, and find the last time
+BACK, FIND = (4, 1), (6, 0)  # the previous-token head and the induction head
 EVERY = [(layer, head) for layer in range(8) for head in range(6)]
 NEEDED = [(2, 0), (7, 2), (7, 5), (4, 1), (1, 1), (1, 0), (4, 3), (5, 1)]
-SPARE = [each for each in EVERY if each not in NEEDED]  # 40 of 48
+SPARE = [each for each in EVERY if each not in NEEDED]  # 40 of the 48 heads
 
 
 def token(index):
@@ -46,7 +46,7 @@ def feature(layer, number):
     return handlers.pick_feature, {"place": [layer, number]}
 
 
-EDITED = count(1)  # ms of the browser's clock
+EDITED = count(1)  # milliseconds of the browser's clock
 
 
 def text(written):
@@ -94,7 +94,7 @@ WRONG = {
     "dragon": [switch(1, 3)],
     "spare": [switch(*each) for each in SPARE[:-1]],
     "rain": [concept(2, 905, 1)],
-    "speak": [feature(5, 1553)],  # a dog
+    "speak": [feature(5, 1553)],  # the concept "dog"
     "twin": [token(3), switch(0, 1)],
 }
 
@@ -116,7 +116,7 @@ def analysed(session):
 
 
 def after(session, key, actions):
-    """The result of a challenge after some actions, each judged before the next."""
+    """Return the result of a challenge after some actions, each judged before the next."""
     assert handlers.open_challenge(session, key)
     result = analysed(session)
     for handler, sent in actions:
@@ -203,7 +203,7 @@ def test_the_verdict_says_the_model_s_own_numbers(session, language):
     copied = result.reading.ids[result.reading.circuit.source]
     said = drawn(session)["challenge-foot"]["verdict"]
     assert percent(result.reading.before[copied].item()) in said
-    assert percent(result.after[copied].item()) in said  # the head that finds is off
+    assert percent(result.after[copied].item()) in said  # the induction head is off
     assert drawn(session)["challenge-toggles"]["marked"] == [BACK, FIND]
 
 
@@ -218,7 +218,7 @@ def test_another_model_is_judged_by_its_own_numbers_and_a_note_says_so():
     assert not after(session, "sure", SOLUTIONS["sure"]).verdict.done
 
 
-def test_what_no_challenge_has_changes_nothing(session):
+def test_input_that_no_challenge_has_changes_nothing(session):
     for wrong in ({}, {"challenge": "none"}, {"challenge": 3}, {"again": True}):
         handlers.choose(session, wrong)
     assert session.state(ChallengesState).challenge == ""

@@ -1,4 +1,4 @@
-"""The tab Change it, in Why?: which edits are set, how they are described, and what a browser may send."""
+"""The Change it tab in Why?: which edits are set, how they are described, and invalid browser input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def document() -> Generation:
 
 @pytest.fixture
 def session(document: Generation) -> Session:
-    """A session whose text is measured."""
+    """A session with a measured text."""
     return analysed(Session(document.copy()))
 
 
@@ -81,7 +81,7 @@ def test_switches_replace_all_factors_and_leave_the_other_edits(session):
     editing.set_switches(session, {"edits": "a1=0.5", "n": 7})
     assert session.edits == Edits({}, {1: 0.5}, activation="relu", drop_positions=True)
     assert "layer 1 attention × 0.5" in said(session, "lead")
-    assert drawn(session, "switches")["answered"] == 7  # what a later click set stays, see the widget
+    assert drawn(session, "switches")["answered"] == 7  # later clicks keep their effect, see the widget
 
 
 def test_a_selection_is_that_of_every_tab_where_the_text_is_the_playgrounds(session):

@@ -1,4 +1,4 @@
-"""The tab Change it, in Why?: the effect of edits on a text, in numbers."""
+"""The Change it tab in Why?: the effect of edits on a text, in numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def document() -> Generation:
 
 @pytest.fixture
 def session(document: Generation) -> Session:
-    """A session whose text is measured."""
+    """A session with a measured text."""
     return analysed(Session(document.copy()))
 
 
@@ -70,7 +70,7 @@ def test_without_edits_there_are_no_bars_of_the_divergence(session):
     assert len(figure["data"][0]["x"]) > 0
 
 
-def test_a_read_text_stays_what_it_was_when_the_document_goes_on(document):
+def test_a_read_text_does_not_change_when_the_document_grows(document):
     own = document.copy()
     text = read_document(own, "source")
     before = text.states.clone()

@@ -1,4 +1,4 @@
-"""The tab Change it, in Why?: patches, their map and their link."""
+"""The Change it tab in Why?: patches, their map and their link."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def document() -> Generation:
 
 @pytest.fixture
 def session(document: Generation) -> Session:
-    """A session whose text is measured."""
+    """A session with a measured text."""
     return analysed(Session(document.copy()))
 
 
@@ -84,12 +84,12 @@ def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(session):
             finish(patching.choose_answer(name, session, [value]))
         return said(session, "trouble")
 
-    assert "they need the same number" in trouble("the cat", "the catalogue")
+    assert "they must have the same number" in trouble("the cat", "the catalogue")
     assert drawn(session, "map")["figure"] is None
     assert "Type both" in trouble("", "the")
     assert "the same." in trouble("the cat", "the cat")
     assert trouble("the cat", "the dog") == ""
-    assert "Logit difference" in said(session, "map")
+    assert "The logit difference" in said(session, "map")
     assert "must differ" in trouble("the cat", "the dog", answer=7, other=7)
     assert drawn(session, "map")["figure"] is None
     assert "is not a single token" in trouble("the cat", "the dog", answer="zebra")

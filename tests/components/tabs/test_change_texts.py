@@ -1,4 +1,4 @@
-"""The tab Change it, in Why?: both texts, and the program that writes them."""
+"""The Change it tab in Why?: both texts, and the program that generates them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def document() -> Generation:
 
 @pytest.fixture
 def session(document: Generation) -> Session:
-    """A session whose text is measured."""
+    """A session with a measured text."""
     return analysed(Session(document.copy()))
 
 
@@ -48,7 +48,7 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
         assert list(text.ids) == alone.ids
     index = pair.divergence_index
     left, right = (quoted(session.document.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
-    assert f"diverge: {left} in the original, {right} in the changed one." in said(session, "parted")
+    assert f"diverge: the original has {left}, the changed text {right}." in said(session, "parted")
     analysed(session)
     assert [len(drawn(session, side)["lines"]) for side in ("original", "edited")] == [
         len(text.ids) for text in (pair.original, pair.edited)
@@ -59,7 +59,7 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
     assert said(session, "stale") == ""
     editing.drop_positions(session, True)
     assert is_stale(analysed(session).snapshot())
-    assert "attention in all layers off" in said(session, "stale")  # the edits that it was written with
+    assert "attention in all layers off" in said(session, "stale")  # the edits that generated it
     editing.reset(session)
     assert session.state(ChangeState).written is None
     assert said(analysed(session), "own") == said(session, "parted") == ""
@@ -96,7 +96,7 @@ def test_both_texts_wait_for_one_place_and_give_it_back(session):
 
 
 def run_program(source: str, loaded: Any) -> tuple[dict[str, Any], str]:
-    """The program with this model in place of the named one."""
+    """Run the program with this model in place of the named one."""
     out, space = io.StringIO(), {}
     head, body = source.split("\nloaded = ", 1)
     exec(head, space)

@@ -1,4 +1,4 @@
-"""The Compare tab without a browser: what the two columns show, and what is refused."""
+"""The Compare tab without a browser: the contents of the two columns, and rejected inputs."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def with_another_vocabulary():
     return LoadedModel("other", GPT(config).eval(), PlainIds(12), torch.device("cpu"), "fp32")
 
 
-# the two columns
+# The two columns
 
 
-def test_what_is_said_of_the_parting_is_what_both_settings_make_of_the_same_logits():
+def test_the_sentence_on_the_first_difference_applies_both_settings_to_the_same_logits():
     pair = written()
     at = pair.comparison.divergence_index
     with speaking("en", exact=True):
@@ -128,7 +128,7 @@ def test_two_prompts_are_not_paired_and_their_predictions_are_compared_at_the_se
     assert pair.documents[1].ids == written(COLD, COLD, prompt=other).documents[0].ids
 
 
-# the handlers
+# The handlers
 
 
 @pytest.fixture

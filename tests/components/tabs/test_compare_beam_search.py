@@ -1,4 +1,4 @@
-"""The beam search of the Compare tab without a browser: what it shows, and what is refused."""
+"""The beam search of the Compare tab without a browser: its contents, and rejected inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Build tab: a program is checked, and what is wrong is shown."""
+"""The Build tab checks a program and shows its mistakes."""
 
 from __future__ import annotations
 

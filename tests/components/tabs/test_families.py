@@ -1,4 +1,4 @@
-"""Every tab on models of other families: each view of each tab draws, whatever the blocks of the model are."""
+"""Every view of every tab draws for models of other families, whatever their blocks contain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.thorough
 
 @pytest.fixture(scope="module")
 def renderer() -> Renderer:
-    """The views, controls and analyses of the whole page."""
+    """The renderer with all views, controls and analyses of the page."""
     built: list[Renderer] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Renderer, "build", lambda renderer, session: built.append(renderer))
@@ -50,7 +50,7 @@ def document(request: pytest.FixtureRequest) -> Generation:
 
 
 def drawn(renderer: Renderer, session: Session) -> dict[str, dict[str, object]]:
-    """The views of the open tab, once its analyses are done."""
+    """Return the views of the open tab once its analyses are done."""
     renderer.start(session)
     list(analyse(renderer, session))
     snapshot = session.snapshot()
@@ -59,7 +59,7 @@ def drawn(renderer: Renderer, session: Session) -> dict[str, dict[str, object]]:
 
 
 def session_of(document: Generation, tab: str, **edits: object) -> Session:
-    """A session with the last head of the last layer selected."""
+    """Create a session with the last head of the last layer selected."""
     config = document.loaded.model.config
     session = Session(document.copy(), selection=Selection(9, config.n_layer - 1, config.n_head - 1))
     session.tab, session.edits = tab, Edits(**edits)
@@ -99,7 +99,7 @@ def test_every_view_of_attention_draws(renderer: Renderer, document: Generation,
     assert drawn(renderer, session)["lines"]["text"]
 
 
-# Of the others each picture is the same for every model: test_lesson_pictures.py draws them.
+# The pictures of other lessons are the same for every model; test_lesson_pictures.py draws them.
 OF_THE_MODEL = {
     key
     for key, picture in (shape_pictures.PICTURES | model_pictures.PICTURES | text_pictures.PICTURES).items()

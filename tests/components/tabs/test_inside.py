@@ -1,4 +1,4 @@
-"""The Inside tab follows the text and the selection, computes only what is open, and keeps to its memory."""
+"""The Inside tab follows the text and the selection, computes only the open part, and respects its memory limit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_only_the_open_part_is_drawn_and_computed(document: Generation, part: st
         assert bool(inside.shown(name)) == (name == PARTS[part])
     assert (inside.state.overview is not None) == (part == "machine")
     assert (inside.state.position_trace is not None) == (part == "stream")
-    assert inside.analyse() == 0  # nothing more is missing
+    assert inside.analyse() == 0  # nothing is missing any more
 
 
 def test_nothing_is_computed_without_a_text(document: Generation) -> None:
@@ -47,7 +47,7 @@ def test_nothing_is_computed_without_a_text(document: Generation) -> None:
     assert inside.state.recording is None
     assert "no text" in inside.shown("inside-notice")["text"].lower()
     assert inside.shown("flow") == {"tokens": None, "text": ""}
-    inside.session.document = Generation(document.loaded, "cat")  # which nobody has read yet
+    inside.session.document = Generation(document.loaded, "cat")  # not read yet
     assert inside.analyse() == 0
 
 
@@ -84,7 +84,7 @@ def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(document:
     with inside.session.changing():
         document.append(7, after=3)
         document.read()
-    assert inside.shown(PARTS[part]) == {}  # as it is
+    assert inside.shown(PARTS[part]) == {}  # unchanged
     rounds = analysis.record(inside.session, 2**20)
     next(rounds)
     now = inside.state.recording
@@ -101,7 +101,7 @@ def test_no_picture_of_another_branch_is_drawn_while_it_is_overwritten(document:
         np.testing.assert_allclose(inside.state.recording.attn_weights(layer), expected, atol=1e-5)
 
 
-def test_what_is_overwritten_is_let_go_of_before(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overwritten_results_are_dropped_first(document: Generation, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, seen, plain = Inside(document), [], Recording.extended
 
     def look(self: Recording, ids: tuple[int, ...]) -> Recording:
@@ -222,10 +222,10 @@ def test_the_saved_file_holds_every_activation_of_the_text_or_of_its_end(
     trace = saved()
     torch.testing.assert_close(trace.layers[2].resid_post, expected.layers[2].resid_post)
     torch.testing.assert_close(trace.layers[0].attn_weights, expected.layers[0].attn_weights)
-    assert f"Positions 0 to {document.n_read - 1}" in inside.shown("trace-said")["text"]
+    assert f"positions 0 to {document.n_read - 1}" in inside.shown("trace-said")["text"]
     monkeypatch.setattr(trace_file, "MAX_TRACE_BYTES", 1)
     trace, last = saved(), document.n_read - 1
-    assert f"Positions {last} to {last}" in inside.shown("trace-said")["text"]
+    assert f"positions {last} to {last}" in inside.shown("trace-said")["text"]
     assert trace.layers[0].attn_weights.shape == (1, 3, 1, last + 1)
     inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the mat")
     assert inside.shown("trace-said")["text"] == ""
@@ -257,7 +257,7 @@ def test_the_overview_of_a_long_text_comes_in_portions(document: Generation, mon
     next(analysis.record(inside.session, 2**20))
     overview: HeadOverview = inside.state.overview
     assert 0 < len(overview.ids) < document.n_read
-    assert f"the rest of the {document.n_read} tokens is still being computed" in inside.shown("heads")["text"]
+    assert f"The rest of the {document.n_read} tokens is still being computed" in inside.shown("heads")["text"]
     inside.analyse()
     assert len(inside.state.overview.ids) == document.n_read
     assert "follows" not in inside.shown("heads")["text"]

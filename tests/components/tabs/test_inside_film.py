@@ -1,4 +1,4 @@
-"""The film: its numbers are those of the model, and its sentences are complete for every kind of model."""
+"""The film: its numbers are the model's, and its sentences are complete for every kind of model."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from components.i18n import LANGUAGES
 from components.labels import quoted, token_text
+from components.state.example import example
 from components.state.selection import NEWEST, Selection
 from components.state.session import Session
 from components.tabs.inside.beats import BEATS, NAMES, NUMBERED, beat_named
@@ -24,7 +25,7 @@ from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document
 from tests.conftest import make_twins
 
 LAYER, HEAD = 1, 2
-ZONES = {"front", "text", "line", "machine"}  # what the camera shows besides parts of the picture
+ZONES = {"front", "text", "line", "machine"}  # what the camera can show besides parts of the picture
 
 
 def filmed(inside: Inside, beat: str = "ending") -> dict[str, Any]:
@@ -52,12 +53,21 @@ def test_the_tokens_that_are_asked_are_the_followed_one_and_those_with_the_large
     assert f"{round(100 * float(row[largest]))}%" in says
 
 
-def test_the_guesses_are_those_of_the_lens_after_the_first_to_the_last_layer(inside: Inside) -> None:
+def test_the_guesses_equal_the_lens_from_the_first_to_the_last_layer(inside: Inside) -> None:
     guesses, document = filmed(inside)["guesses"], inside.session.document
     assert [guess["layer"] for guess in guesses] == [0, 1, 2]
     for guess in guesses:
         top = lens_top_tokens(document.loaded.model, trace_of(document), guess["layer"], "resid_post", 11, 1)
         assert guess["p"] == f"{round(100 * float(top.probability[0]))}%"
+
+
+@pytest.mark.parametrize("name", ["stories", "poems"])
+def test_at_the_text_that_opens_the_page_the_likeliest_token_is_drawn(name: str) -> None:
+    document = example(get_model(name))
+    draw = filmed(Inside(document, Selection(position=NEWEST)), "written")["draw"]
+    settings = SamplingParams(temperature=0.8)
+    likeliest = int(distribution(document.logits(len(document.ids) - 1), settings).final.argmax())
+    assert draw["written"] == token_text(document.tokenizer, likeliest)
 
 
 def test_the_draw_is_the_one_of_the_settings_and_the_token_it_names_is_written(inside: Inside) -> None:
@@ -83,7 +93,7 @@ def test_the_draw_is_the_one_of_the_settings_and_the_token_it_names_is_written(i
     assert len(session.document.ids) == n, "once"
 
 
-def test_a_text_that_goes_on_with_another_token_stays_as_it_is(inside: Inside) -> None:
+def test_a_text_with_another_next_token_is_not_changed(inside: Inside) -> None:
     film = filmed(inside)
     assert not film["draw"]["writes"]
     assert "stays as it is" in film["words"]["written"]["says"]

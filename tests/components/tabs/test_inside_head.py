@@ -1,4 +1,4 @@
-"""One head in stages and the attention between tokens, against transformers and a whole trace."""
+"""One head in stages and the attention between tokens, compared with transformers and a full trace."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def one_head(document: Generation, position: int = POSITION, **state: Any) -> In
 
 
 def attention(inside: Inside) -> np.ndarray:
-    """(pictures, queries, keys): the weights that the browser gets."""
+    """Return the weights as the browser receives them, (pictures, queries, keys)."""
     content = inside.shown("lines")
     queries, keys = content["queries"], content["keys"]
     causal = seen_cells(queries["start"], keys["start"], len(queries["tokens"]), len(keys["tokens"]))
@@ -49,7 +49,7 @@ def vectors(packed: dict[str, Any], width: int) -> np.ndarray:
 
 @pytest.fixture
 def twins(byte_tokenizer: Tokenizer) -> tuple[Any, Generation]:
-    """transformers' attentions and our document of the same text on the same weights."""
+    """Return transformers' attention weights and our document for the same text and weights."""
     reference, ours = make_twins(vocab_size=byte_tokenizer.n_vocab, n_positions=64, n_layer=3, n_head=3, n_embd=36)
     document = document_of(ours, byte_tokenizer)
     with torch.inference_mode():
@@ -153,9 +153,9 @@ def test_a_rollout_is_shown_while_it_goes_up_through_the_layers(
     monkeypatch.setattr(analysis, "ROLLOUT_SECONDS", 0)
     inside = one_head(twins[1])
     inside.session.change(type(inside.state), attention_view="rollout")
-    assert inside.shown("lines") == {}  # as it is
+    assert inside.shown("lines") == {}  # unchanged
     next(analysis.record(inside.session, 2**20))
-    assert "So far 1 of 3 layers" in inside.shown("lines")["text"]
+    assert "So far, 1 of 3 layers" in inside.shown("lines")["text"]
     assert inside.analyse() > 0
     assert "So far" not in inside.shown("lines")["text"]
     np.testing.assert_allclose(inside.state.rollout.flow, rollout(trace_of(twins[1])), atol=1e-6)
@@ -219,5 +219,5 @@ def test_a_program_without_a_mask_is_drawn_with_the_weights_of_later_tokens() ->
     assert content["ahead"]
     np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-5)
     np.testing.assert_allclose(np.exp(scaled - unpacked(content["sums"], "<f4", n, 1)), weights, atol=1e-4)
-    assert content["labels"]["masked.says"] == "No mask here: every token also sees later ones."
+    assert content["labels"]["masked.says"] == "There is no mask here: every token also sees later ones."
     assert "Here tokens also attend to later ones" in inside.shown("lines")["text"]

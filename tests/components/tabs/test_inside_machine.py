@@ -1,4 +1,4 @@
-"""The flow: every number is the model's own, measured against a whole trace."""
+"""The flow: every number is the model's own, compared with a full trace."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.components.tabs.inside_session import RANDOM_MODELS, Inside, document
 from tests.conftest import make_twins
 
 LOOK = Selection(position=11, layer=1, head=2)
-ALL = FLOW_ROWS[1]  # rows of the flow: the whole text
+ALL = FLOW_ROWS[1]  # rows of the flow that cover the whole text
 
 
 @pytest.fixture(params=RANDOM_MODELS)
@@ -39,7 +39,7 @@ def values_of(strip: dict[str, Any], rows: int) -> np.ndarray:
 
 
 def assert_strip(strip: dict[str, Any], vectors: np.ndarray) -> None:
-    """That it shows these vectors, as far as its colours go."""
+    """Assert that a strip shows these vectors, up to its colour resolution."""
     pooled, scale = pool_mean(vectors, min(BINS, vectors.shape[1])), float(strip["scale"])
     assert strip["width"] == vectors.shape[1]
     assert scale == pytest.approx(np.percentile(np.abs(pooled), flow.FULL_PERCENTILE), rel=0.006)
@@ -48,7 +48,7 @@ def assert_strip(strip: dict[str, Any], vectors: np.ndarray) -> None:
 
 
 def embedded(document: Generation) -> torch.Tensor:
-    """(T, n_embd): the embeddings of the text, by hand."""
+    """Compute the text's embeddings by hand, (T, n_embd)."""
     model = document.loaded.model
     x = model.wte.weight[torch.tensor(document.ids)] * model.config.embedding_scale
     return (x if model.wpe is None else x + model.wpe.weight[: len(x)]).detach()
@@ -72,7 +72,7 @@ def test_every_strip_is_the_pooled_vector_of_a_whole_trace(document: Generation)
     }
     if document.loaded.model.wpe is not None:
         vectors["pos"] = trace.position_embedding.reshape(-1, 36)
-    if not config.parallel:  # else nothing reads it
+    if not config.parallel:  # parallel models do not use it
         vectors["mid"] = layer.resid_mid[0]
     assert set(strips) == {*vectors, "ff"} | ({"gate", "up"} if config.gated else set())
     for name, vector in vectors.items():
@@ -212,7 +212,7 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
     for count, offered in (FLOW_ROWS, FLOW_ROWS[::-1]):
         content = inside.shown("flow")
         assert (len(content["tokens"]), content["offered_rows"]) == (count, offered)
-        assert f"Shown: positions {content['start']} to {len(document.ids) - 1}" in content["text"]
+        assert f"The picture shows positions {content['start']} to {len(document.ids) - 1}" in content["text"]
         np.testing.assert_allclose(content["row"], row[content["start"] :], rtol=1e-3, atol=1e-6)
         handlers.select_in_flow(inside.session, {"rows": offered})
     handlers.select_in_flow(inside.session, {"rows": 1000})
@@ -222,8 +222,8 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
 def test_one_line_says_what_is_selected(document: Generation) -> None:
     row = trace_of(document).layers[LOOK.layer].attn_weights[0, LOOK.head, LOOK.position].numpy()
     target = Inside(document, LOOK).shown("flow-lead")["text"]
-    assert target.startswith(f"Selected: {quoted(document.tokenizer, document.ids[11])}, layer 1")
-    assert f"layer 1, head 2; most attention on {quoted(document.tokenizer, document.ids[row.argmax()])}" in target
+    assert target.startswith(f"In layer 1, head 2, the selected token {quoted(document.tokenizer, document.ids[11])} ")
+    assert f"attends most to {quoted(document.tokenizer, document.ids[row.argmax()])}" in target
     assert percent(float(row.max())) in target
 
 

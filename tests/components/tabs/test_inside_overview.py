@@ -1,4 +1,4 @@
-"""The overview of all heads: every number is the model's own, measured against a whole trace."""
+"""The overview of all heads: every number is the model's own, compared with a full trace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def document(request: pytest.FixtureRequest, byte_tokenizer: Tokenizer) -> Gener
 
 
 def pictures(inside: Inside) -> np.ndarray:
-    """(n_layer, n_head, side, side): the overview as the browser puts it together."""
+    """Assemble the overview like the browser, (n_layer, n_head, side, side)."""
     content = inside.shown("heads")
     shape, side = (content["n_layer"], content["n_head"]), content["side"]
     made = np.zeros((*shape, side, side), np.uint8)
@@ -31,7 +31,7 @@ def pictures(inside: Inside) -> np.ndarray:
 
 
 def expected_pictures(document: Generation, side: int) -> np.ndarray:
-    """Every head's largest weights, from a whole trace."""
+    """Return the maximum weights of every head from a full trace."""
     weights = np.stack([layer.attn_weights[0].numpy() for layer in trace_of(document).layers])
     factor = -(-weights.shape[-1] // side)
     room = np.zeros((*weights.shape[:2], side * factor, side * factor), np.float32)
@@ -44,7 +44,7 @@ def test_an_overview_that_grew_with_the_text_is_that_of_a_whole_trace(document: 
     for count in (0, 1, 1, 30, 40, 1, 20, 6):
         inside.write(*(5 + number % 7 for number in range(count)))
         shown = pictures(inside)
-        assert np.abs(shown - expected_pictures(document, shown.shape[-1])).max() <= 1  # of rounding
+        assert np.abs(shown - expected_pictures(document, shown.shape[-1])).max() <= 1  # rounding
     assert len(document.ids) > 2 * BLOCK
     assert inside.state.overview.factor > 1
     shares = inside.state.overview.shares

@@ -1,4 +1,4 @@
-"""How vectors and weights become pixels."""
+"""Pooling of vectors and weights into pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The residual stream, the neurons and the embeddings: what is shown is what the model computed."""
+"""The residual stream, the neurons and the embeddings show what the model computed."""
 
 from __future__ import annotations
 
@@ -76,7 +76,8 @@ def test_another_layer_needs_no_other_pass_and_another_token_does(inside: Inside
     inside.select(position=4, layer=5)
     assert inside.state.position_trace is first
     inside.session.selection = Selection(3, 5)
-    assert inside.shown("neurons") == inside.shown("stream-tokens") == {}  # as they are: all are of one token
+    # Both stay unchanged, so that all views belong to the same token.
+    assert inside.shown("neurons") == inside.shown("stream-tokens") == {}
     inside.analyse()
     torch.testing.assert_close(
         inside.state.position_trace.trace.layers[2].resid_post[0, 0],

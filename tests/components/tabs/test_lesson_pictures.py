@@ -1,4 +1,4 @@
-"""The small pictures of the lessons: at the ends of their controls, of any model, against the model itself."""
+"""Lesson pictures at the limits of their controls and for any model, compared with the model itself."""
 
 import dataclasses
 import math

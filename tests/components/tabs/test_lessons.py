@@ -1,4 +1,4 @@
-"""The Lessons tab without a browser: what opens a lesson, its controls and its pictures."""
+"""The Lessons tab without a browser: how lessons open, their controls and pictures."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_before_a_lesson_is_open_the_widget_is_left_to_ask_for_one(session, load
 
 
 def test_a_lesson_opens_with_its_controls_as_they_begin_and_asking_for_it_again_leaves_them(session, loaded):
-    assert "Layer 0, head 0: “little”" in opened(session, "attention")["chart"]["text"]
+    assert "In layer 0, head 0, “little”" in opened(session, "attention")["chart"]["text"]
     handlers.move(loaded, "a", session, 3)
     handlers.type_text(session, "The dog ran to the")
-    assert "Layer 3, head 0: “the”" in opened(session, "attention")["chart"]["text"]
+    assert "In layer 3, head 0, “the”" in opened(session, "attention")["chart"]["text"]
     opened(session, "loss")
     assert session.state(LessonsState).a == 0
-    assert "Layer 0, head 0: “little”" in opened(session, "attention")["chart"]["text"]
+    assert "In layer 0, head 0, “little”" in opened(session, "attention")["chart"]["text"]
 
 
 def test_whatever_a_browser_sends_a_control_keeps_a_value_that_it_can_have(session, loaded):
@@ -93,7 +93,7 @@ def test_while_the_tiny_model_learns_the_page_says_so(session, loaded):
     training_pictures._run.cache_clear()
     handlers.open_lesson(loaded, session, "training")
     assert "Training a tiny model" in shown(session)["says"]["text"]
-    assert drawn(session)["says"]["text"].startswith("After 0 updates it writes:")
+    assert drawn(session)["says"]["text"].startswith("After 0 updates the model writes:")
     opened(session, "greedy")
     handlers.open_lesson(loaded, session, "training")
     assert shown(session)["says"]["text"] == "", "it is learned once"

@@ -1,4 +1,4 @@
-"""The questions of lessons: what is right, what gets a hint, which goals are reached."""
+"""Lesson questions: correct answers, mistakes that get a hint, and goals that are reached."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_number_may_be_typed_as_people_write_it(text):
         None,
     ],
 )
-def test_what_is_no_number_is_none(text):
+def test_text_that_is_not_a_number_is_none(text):
     assert parse_number(text) is None
 
 
@@ -157,7 +157,7 @@ def test_the_right_answer_is_right_and_no_mistake_is(session, loaded, lesson):
                 assert question.reply(repr(number), loaded, values).text == f"wrong.{n}"
 
 
-def test_whatever_a_browser_sends_as_an_answer_is_right_only_if_it_is(session, loaded):
+def test_only_a_right_answer_counts_whatever_the_browser_sends(session, loaded):
     def verdicts():
         return [each["verdict"] for each in shown(session)["body"]["questions"]]
 

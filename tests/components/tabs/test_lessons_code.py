@@ -1,4 +1,4 @@
-"""The code of the lessons runs exactly as it is printed, and gives what the model's own code gives."""
+"""The lessons' code runs exactly as printed and gives the same results as the model's own code."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IDS = torch.tensor([[3, 1, 4, 1, 5, 9], [2, 7, 1, 8, 2, 8]])
 
 
 def code(lesson: str) -> SimpleNamespace:
-    """What the printed code of a lesson defines when it runs on its own."""
+    """Run the printed code of a lesson on its own and return what it defines."""
     names: dict[str, object] = {}
     exec(compile(printed(f"{MINIMAL}.{lesson}").text, lesson, "exec", dont_inherit=True), names)
     return SimpleNamespace(**names)

@@ -1,4 +1,4 @@
-"""The course: every lesson is whole, and its code is the code of the project."""
+"""The course: every lesson is complete, and its code is the project's code."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def session():
 
 
 class OtherTabs:
-    """What was asked of other tabs."""
+    """Records the calls to other tabs."""
 
     def __init__(self):
         self.shapes, self.scored, self.beats = [], [], []

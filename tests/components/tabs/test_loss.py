@@ -1,4 +1,4 @@
-"""The Loss tab without a browser: scoring a text, what is said of it, and what is refused."""
+"""The Loss tab without a browser: scoring a text, the sentences about it, and rejected inputs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def measured(session, text):
 
 def test_a_perplexity_above_the_vocabulary_is_no_choice_among_more_tokens_than_there_are(session):
     text = measured(session, "zq zq Ω≠∂ girl,,,!! 7a7 the the upon")["says"]["text"]
-    assert "was confident in other tokens: picking at random from all 4,096" in text
+    assert "was confident in the wrong tokens: picking at random from all 4,096" in text
     assert "choosing at random" not in text
 
 
@@ -106,7 +106,7 @@ def test_the_three_numbers_agree_and_the_most_surprising_token_is_selected(sessi
     assert losses[selected - 1].surprisal == max(loss.surprisal for loss in losses)
     assert shown["strip"]["shade"] == shade_value([0.0, *(loss.surprisal for loss in losses)])
     assert "as unsure as if it had to pick one of" in shown["says"]["text"]
-    assert "They fit into the context of 256" in shown["says"]["text"]
+    assert "The text fits into the context of 256" in shown["says"]["text"]
     assert shown["status"]["text"] == ""
 
 
@@ -123,7 +123,7 @@ def test_a_selected_token_says_its_probability_and_only_tokens_of_the_text_can_b
 
 def test_a_text_longer_than_the_context_is_read_in_windows_of_the_chosen_stride(session):
     says = measured(session, "The dog ran. " * 100)["says"]["text"]
-    assert "windows, each starting 128 tokens later" in says
+    assert "windows, each starting 128 tokens after the one before" in says
     assert "from at least 128 tokens" in says
     assert [handlers.stride_of(parts, 256) for parts in (1, 2, 8)] == [255, 128, 32]
 
@@ -158,7 +158,7 @@ def test_what_cannot_be_measured_is_said_in_place_and_the_last_result_stays(sess
 
 
 def test_half_a_surrogate_pair_is_read_as_the_replacement_character_and_said(session):
-    assert "were replaced by U+FFFD" in measured(session, "a \ud83d b")["says"]["text"]
+    assert "were replaced with U+FFFD" in measured(session, "a \ud83d b")["says"]["text"]
 
 
 def test_a_run_that_was_stopped_changes_nothing_and_an_older_one_never_ends_a_newer(session):

@@ -39,7 +39,7 @@ def session(loaded: LoadedModel) -> Session:
 
 
 def chat(loaded: LoadedModel, *contents: str) -> list[int]:
-    """The ids of a chat of these messages, by turns."""
+    """Return the ids of a chat in which these messages alternate."""
     roles = ("user", "assistant") * len(contents)
     messages = [{"role": role, "content": text} for role, text in zip(roles, contents, strict=False)]
     return loaded.tokenizer.encode_chat(messages)
@@ -51,12 +51,12 @@ def shown(session: Session) -> str:
 
 
 def answer(session: Session, text: str) -> None:
-    """Write the beginning of an answer for the model."""
+    """Write the beginning of an answer in the model's place."""
     session.document.append(*session.loaded.tokenizer.encode_continuation(text))
 
 
 def end_turn(session: Session) -> None:
-    """Let the answer end."""
+    """End the model's answer."""
     session.document.append(min(session.loaded.tokenizer.eot_ids - {session.loaded.tokenizer.eot_id}))
     session.document.read()
 
@@ -185,7 +185,7 @@ def test_a_model_without_a_template_makes_no_chat() -> None:
 def test_the_switch_is_built_only_for_a_model_with_a_template(built_page: gr.Blocks) -> None:
     (switch,) = (block for block in built_page.blocks.values() if getattr(block, "elem_id", None) == "chat")
     assert isinstance(switch, gr.Checkbox)
-    assert switch.visible is False  # the bundled model has none
+    assert switch.visible is False  # the bundled model has no chat template
 
 
 def test_a_message_after_an_answer_of_llama_2_repeats_neither_its_end_nor_the_space_before(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Write with a model that a cluster runs."""
+"""Write with a model that runs on a cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> tuple[LoadedModel, FakeCluster]:
 
 @pytest.fixture
 def session(model: tuple[LoadedModel, FakeCluster]) -> Session:
-    """A session that is about to write."""
+    """A session that is about to generate."""
     document = Generation(model[0], "Once upon a time")
     document.read()
     session = new_session(document)

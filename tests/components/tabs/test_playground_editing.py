@@ -1,4 +1,4 @@
-"""Changing a text: nothing that was written is lost."""
+"""Edits of a text lose nothing that was written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def session(written: Generation) -> Session:
 def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Session) -> None:
     first = ids(session)
     dog, cat = write(session, "The dog"), write(session, "The cat")
-    editing.undo(session)  # what was generated
+    editing.undo(session)  # the generated tokens
     assert ids(session) == cat[:-3]
     editing.undo(session)
     assert (ids(session), session.prompt, session.next_prompt) == (dog, "The dog", "The dog")
@@ -36,7 +36,7 @@ def test_undo_goes_back_to_the_text_before_and_redo_forward_again(session: Sessi
     editing.undo(session)
     assert ids(session) == dog[:-3]
     editing.undo(session)
-    editing.undo(session)  # nothing is left to take back
+    editing.undo(session)  # there is nothing left to undo
     assert ids(session) == first
     assert not session.can_undo
     for expected in (dog[:-3], dog, cat[:-3], cat):
@@ -53,7 +53,7 @@ def test_a_bar_under_the_example_can_be_chosen_with_the_first_click(session: Ses
     assert ids(session) == [*written.ids, 5]
 
 
-def test_what_was_cleared_comes_back(session: Session) -> None:
+def test_undo_restores_a_cleared_text(session: Session) -> None:
     first = ids(session)
     generation.clear(session)
     assert ids(session) == start_ids(session.document.tokenizer)

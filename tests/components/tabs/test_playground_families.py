@@ -1,4 +1,4 @@
-"""The box of Write with the vocabulary of each family: what begins a text, spaces, composed characters."""
+"""The box of Write with each family's vocabulary: start tokens, spaces, composed characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writing a text, picking a model and selecting: only the newest run writes."""
+"""Generating, picking a model and selecting: only the newest run generates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def session(written: Generation) -> Session:
 
 @pytest.fixture
 def letters(tmp_path: Path) -> Iterator[str]:
-    """A model that knows a few letters."""
+    """Add a model whose vocabulary has only a few letters."""
     save_model(tmp_path, GPT(GPTConfig(7, 16, n_layer=1, n_head=1, n_embd=8)), Characters(list(" adnort")))
     name = add_model(tmp_path)
     yield name
@@ -54,7 +54,7 @@ def test_a_run_writes_as_many_tokens_as_asked_for_and_says_how_it_ended(session:
 
 
 @pytest.mark.parametrize("change", [generation.stop, generation.clear, editing.undo])
-def test_what_was_made_ready_and_stopped_is_not_written(
+def test_a_prepared_generation_that_was_stopped_does_not_run(
     session: Session, monkeypatch: pytest.MonkeyPatch, change: Callable[[Session], None]
 ) -> None:
     monkeypatch.setattr("components.state.document_lock.MAX_STREAM_WAIT_SECONDS", 3600)
@@ -63,7 +63,7 @@ def test_what_was_made_ready_and_stopped_is_not_written(
     change(session)
     assert not session.lock.streaming
     before = None if session.document is None else ids(session)
-    assert run(generation.generate(session)) == 0  # the event may be on its way
+    assert run(generation.generate(session)) == 0  # the event may already be on its way
     assert session.pending is None
     assert before == (None if session.document is None else ids(session))
 
@@ -114,7 +114,7 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
     monkeypatch.setattr(GPT, "hidden_states", refuse)
     selection.unfold_pipeline(session, True)
     selection.set_values(("top_k",), session, 3)
-    assert "4,093 of 4,096 tokens removed" in drawn(session, "bars")["text"]
+    assert "removed 4,093 of 4,096 tokens" in drawn(session, "bars")["text"]
     assert "3 of 4,096 tokens can be drawn" in drawn(session, "pipeline-lines")["text"]
     selection.set_values(("top_k",), session, 0)
     assert drawn(session, "bars") == before
@@ -150,7 +150,7 @@ def raise_overflow() -> None:
     distribution(torch.full((4,), torch.nan), SamplingParams())
 
 
-# picking a model
+# Picking a model
 
 
 def test_a_list_that_is_left_again_changes_nothing(session: Session) -> None:
@@ -200,7 +200,7 @@ def test_an_example_is_taken_as_far_as_the_model_on_the_screen_can_spell_it() ->
         assert (session.prompt == text) == whole
 
 
-# selection
+# Selection
 
 
 @pytest.mark.parametrize("sent", [{}, {"index": "4"}, {"index": -1}, {"index": 10**9}, {"y": 1.5}, {"index": True}])
@@ -238,12 +238,12 @@ def test_the_preset_is_that_of_the_sliders(session: Session) -> None:
     assert selection.preset_of(session.settings) is None
 
 
-# who writes among many
+# Many visitors generating at once
 
 
 @pytest.fixture
 def crowd(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Twenty others write, and updates cost so much that between the first and the last none is due."""
+    """Twenty other visitors generate, and updates cost so much that only the first and the last are due."""
     monkeypatch.setattr(throughput, "UPDATE_COST_SECONDS", 60.0)
     with ExitStack() as stack:
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Words that are hidden from the model, and attention switched off: what the bars and the sentences of Write say."""
+"""Words hidden from the model, and attention switched off: the bars and sentences of Write."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_first_text_stops_before_a_word_that_one_other_word_decides(session:
     document = session.document
     assert document.tokenizer.decode(document.ids) == TEXT
     said = drawn(session, "reason")["text"]
-    assert re.fullmatch("“raining” is the main reason: hide it and “outside” drops from 9[01]% to [89]%.", said)
+    assert re.fullmatch("“raining” is the main reason: if you hide it, “outside” drops from 9[01]% to [89]%.", said)
     strongest = max(drawn(session, "box")["arcs"], key=lambda arc: arc[1])
     assert strongest[0] == WORD[0]
 
@@ -69,9 +69,8 @@ def test_the_bars_without_a_hidden_word_are_those_of_a_text_that_lacks_it(sessio
     was = {token: old for token, old, *_ in drawn(session, "bars")["bars"]}
     assert was["outside"] == pytest.approx(before["outside"], abs=1e-3)
     said = drawn(session, "reason")["text"]
-    assert said.startswith(
-        f"Without “raining”, “outside” drops from {percent(was['outside'])} to {percent(after['outside'])}. Now “with”"
-    )
+    drops = f"drops from {percent(was['outside'])} to {percent(after['outside'])}"
+    assert said.startswith(f"Without “raining”, “outside” {drops}. The top token is now “with”")
     assert drawn(session, "box")["ghost"] == " with"
     hiding.hide_words(session, {"hidden": []})
     assert shares(session) == before
@@ -97,26 +96,28 @@ def test_the_button_hides_the_word_of_the_sentence_and_shows_it_again(session: S
     hiding.hide_main(session)
     assert drawn(session, "box")["hidden"] == []
     hiding.hide_main(session)
-    write(session, None)  # the model writes with all words
+    write(session, None)  # the model generates with all words
     assert session.state(HiddenState).positions == frozenset()
 
 
 @pytest.mark.parametrize("sent", [{}, {"hidden": "2"}, {"hidden": [True, "x", -3, 10**9]}, {"hidden": list(range(13))}])
-def test_what_cannot_be_hidden_is_not(session: Session, sent: dict) -> None:
+def test_positions_that_cannot_be_hidden_are_ignored(session: Session, sent: dict) -> None:
     hiding.hide_words(session, sent)
     assert drawn(session, "box")["hidden"] == []
 
 
 def test_without_attention_every_word_sees_only_itself(session: Session) -> None:
+    assert drawn(session, "box")["arcs"]
     hiding.switch_attention(session)
     run(reason.measure(session))
+    assert drawn(session, "box")["arcs"] == []
     ids, loaded = session.document.ids, session.document.loaded
     alone = expected(session, ids[-1:], Edits(attn_scale=dict.fromkeys(range(loaded.model.config.n_layer), 0.0)))
     off = shares(session, "bars-off")
     assert max(off, key=off.__getitem__) == "ers"
     assert decoded(loaded, alone.argmax()) in off
     goes_on = drawn(session, "goes-on")
-    assert goes_on["text"].startswith("It would go on: “")
+    assert goes_on["text"].startswith("The model would continue: “")
     assert goes_on["text"] != goes_on["off"]
     hiding.switch_attention(session)
     assert drawn(session, "goes-on")["text"] == ""
@@ -134,7 +135,7 @@ def test_the_untrained_model_names_no_reason_and_what_stands_in_the_text_has_a_b
     assert bars["chosen"] < VISIBLE_BARS
 
 
-def test_words_are_what_a_person_sees_as_one() -> None:
+def test_words_are_found_in_latin_and_chinese_text() -> None:
     tokenizer = get_model().tokenizer
 
     def words(text: str) -> list[str]:

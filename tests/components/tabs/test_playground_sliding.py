@@ -1,4 +1,4 @@
-"""Going on past a full context in Write: what falls off is shown, and comes back with Undo."""
+"""Generating past a full context in Write: dropped tokens are shown, and Undo restores them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PROMPT = "a rat on a road"
 
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Session]:
-    """A text that fills the 16 tokens of its model."""
+    """A text that fills the 16-token context of its model."""
     model = GPT(GPTConfig(7, 16, n_layer=1, n_head=1, n_embd=8), generator=torch.Generator().manual_seed(2))
     save_model(tmp_path, model, Characters(list(" adnort")))
     name = add_model(tmp_path)

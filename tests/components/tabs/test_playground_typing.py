@@ -1,4 +1,4 @@
-"""Typing: what a person types becomes the text, with all that was predicted for it."""
+"""Typing: typed text becomes the document, and its prediction is updated."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def session(written: Generation) -> Session:
 
 
 def shown(session: Session) -> str:
-    """The text of the box."""
+    """Return the text of the box."""
     data = drawn(session, "box")
     lines = "".join(json.loads(line)[0] for line in data["lines"])
     return lines if data["unwritten"] is None else data["unwritten"]
@@ -69,7 +69,7 @@ def test_a_part_of_a_character_is_not_offered_as_text(session: Session) -> None:
 
 def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session: Session) -> None:
     run(reason.measure(session))
-    assert drawn(session, "spoken")["text"] == ""  # the example, which nobody has touched
+    assert drawn(session, "spoken")["text"] == ""  # the example, not touched by the visitor
     type_in(session, STORY)
     turn = session.lock.begin()
     assert reason.wanted(session.snapshot()) is None
@@ -79,16 +79,16 @@ def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session:
     assert reason.wanted(session.snapshot()) is None
     said, bars = drawn(session, "reason")["text"], drawn(session, "bars")["bars"]
     word, before = re.fullmatch(
-        r"“(\w+)” is the main reason: hide it and “Lily” drops from (\d+%) to .*\.", said
+        r"“(\w+)” is the main reason: if you hide it, “Lily” drops from (\d+%) to .*\.", said
     ).groups()
     assert word in STORY
-    assert before == percent(bars[0][2])  # as the bar says
+    assert before == percent(bars[0][2])  # same as the bar
     assert re.fullmatch(r"After “named”: “Lily” .*, .*, .*\. ", drawn(session, "spoken")["text"].removesuffix(said))
     turn = session.lock.begin()
     assert drawn(session, "spoken")["text"] == ""
     session.lock.end(turn)
     session.select(position=2)
-    assert "attends most to" in drawn(session, "reason")["text"]
+    assert "The strongest attention in layer" in drawn(session, "reason")["text"]
     run(reason.measure(session))
     assert "“time”" in drawn(session, "reason")["text"]
 
@@ -152,7 +152,7 @@ def test_writing_on_continues_the_text_and_again_begins_at_the_prompt_and_keeps_
     assert len(ids(session)) == 6
 
 
-def test_what_arrives_after_a_newer_text_or_twice_changes_nothing(session: Session) -> None:
+def test_an_outdated_or_repeated_text_changes_nothing(session: Session) -> None:
     older = box(session, "The cat")
     session.edited += 1
     newer = box(session, "The dog")
@@ -168,7 +168,7 @@ def test_what_arrives_after_a_newer_text_or_twice_changes_nothing(session: Sessi
 def test_the_box_shows_a_text_that_has_replaced_what_was_typed(session: Session, replace: Any) -> None:
     type_in(session, "The dog")
     run(replace(session) or ())
-    assert drawn(session, "box")["edited"] == session.edited  # else the page keeps what was typed
+    assert drawn(session, "box")["edited"] == session.edited  # otherwise the page keeps what was typed
 
 
 def test_typing_waits_its_turn_and_gives_way_to_newer_text(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +200,7 @@ def test_a_text_that_is_too_long_is_counted_and_the_pictures_stay_old_until_it_f
 def test_an_emptied_box_has_no_text_and_one_letter_has_one_token(session: Session) -> None:
     type_in(session, "")
     assert shown(session) == ""
-    assert len(drawn(session, "bars")["bars"]) > 5  # what the model would begin with
+    assert len(drawn(session, "bars")["bars"]) > 5  # the model's predictions for a beginning
     run(reason.measure(session))
     assert "no earlier word" in drawn(session, "reason")["text"]
     type_in(session, "O")
@@ -219,7 +219,7 @@ def test_an_earlier_token_shows_what_was_chosen_there(session: Session) -> None:
     assert drawn(session, "box")["selected"] == 1
 
 
-# which tokens stay
+# Which tokens stay
 
 
 def test_a_word_that_goes_on_is_encoded_as_a_whole() -> None:

@@ -1,4 +1,4 @@
-"""What is shown of a text with branches equals what is shown of the same text written without any."""
+"""A text with branches looks the same as the same text generated without any."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEEDS = range(3)
 
 
 def wandered(seed: int, actions: int = 25) -> Generation:
-    """A document after many random actions."""
+    """Create a document by many random actions."""
     chance, document = random.Random(seed), Generation(tiny_model(block_size=48), "the cat sat")
     document.read()
     for _ in range(actions):
@@ -127,7 +127,7 @@ def test_every_branch_has_one_line_that_starts_where_it_parts(seed: int) -> None
         assert lane["reached"] == on_path or lane["reached"] < lane["start"]
     for parent in range(len(lanes)):
         forks = [lane["start"] for lane in lanes if lane["parent"] == parent]
-        assert forks == sorted(forks, reverse=True)  # so that no line crosses another
+        assert forks == sorted(forks, reverse=True)  # so that no lines cross
 
 
 def test_one_text_has_no_branches_to_show_until_one_goes_back() -> None:
@@ -152,7 +152,7 @@ def test_the_number_falls_on_the_piece_of_the_token_that_was_drawn(params: Sampl
         assert start <= value["number"] < end
         final = distribution(
             document.logits(position - 1), params, previous_ids=document.ids[:position]
-        ).final  # the piece is as broad as the token was likely
+        ).final  # the width of a piece is the token's probability
         assert end - start == pytest.approx(final[document.ids[position]].item(), abs=1e-6)
 
 

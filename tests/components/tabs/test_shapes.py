@@ -1,4 +1,4 @@
-"""The Shapes tab without a browser: what its controls say."""
+"""The Shapes tab without a browser: the sentences of its controls."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_preset_shows_its_numbers_and_moving_a_control_makes_it_one_s_own(sess
     handlers.choose_preset(session, UNTIED)
     shown = drawn(session)
     assert shown["headline"]["text"] == "163,009,536 parameters"
-    assert "tied 124,412,160" in shown["parts"]["text"]
+    assert "124,412,160 with a tied head" in shown["parts"]["text"]
     assert shown["sizes"]["rows"][1][1] == "621.83 MiB"
     assert ["h.N.attn.c_attn.weight", "[2304, 768]", "× 12", "21,233,664"] in shown["weights"]["rows"]
     assert sum(int(row[3].replace(",", "")) for row in shown["weights"]["rows"][1:]) == 163_009_536
@@ -55,7 +55,7 @@ def test_a_preset_shows_its_numbers_and_moving_a_control_makes_it_one_s_own(sess
     handlers.set_value("dropout", session, 0.2)
     handlers.set_value("n_layer", session, 13)
     assert choice_of(session).shape.config.dropout == 0.2
-    assert drawn(session)["headline"]["text"] == "131,527,680 parameters"  # one block more: 7,087,872
+    assert drawn(session)["headline"]["text"] == "131,527,680 parameters"  # one more block: 7,087,872
 
 
 def test_a_preset_that_is_said_again_leaves_what_was_moved_and_an_unknown_one_all(session):

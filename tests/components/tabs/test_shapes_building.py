@@ -1,4 +1,4 @@
-"""The Shapes tab without a browser: building a shape, and what is said of it."""
+"""The Shapes tab without a browser: building a shape, and the sentences about it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_both_models_go_on_with_the_prompt_in_turn_and_its_shapes_are_shown(sess
     assert shown["status"]["text"].endswith("40 tokens")
     assert "random weights drawn in" in shown["status"]["text"]
     assert shown["trained-name"]["text"] == "Trained: Stories"
-    assert f"From [1, {n_prompt}] token ids to [1, {n_prompt}, 5000]" in shown["stages"]["text"]
+    assert f"turns [1, {n_prompt}] token ids into [1, {n_prompt}, 5000]" in shown["stages"]["text"]
     assert not is_building(session.snapshot())
 
 
@@ -195,7 +195,7 @@ def test_building_waits_for_its_turn(session):
     assert admission.n_admitted == 0
 
 
-# the example
+# The example
 
 
 def example_shown(session, analysis):
@@ -216,7 +216,7 @@ def test_the_page_s_example_stands_beside_random_weights_until_something_is_buil
     assert len(shown["trained"]["lines"]) == len(written.ids)
     assert "Trained: Stories" in shown["trained-name"]["text"]
     other = Session(written.copy(), PROMPT)
-    assert example_shown(other, analysis)["random"]["doc"] == shown["random"]["doc"]  # made once for all visitors
+    assert example_shown(other, analysis)["random"]["doc"] == shown["random"]["doc"]  # computed once for all visitors
     handlers.set_shape(other, SMALL)
     mine = built(other)
     assert not mine["status"]["text"].startswith("Sample")

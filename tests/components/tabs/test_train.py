@@ -1,4 +1,4 @@
-"""The Train tab without a browser: what may be asked for, the runs of a visitor, and what becomes of them."""
+"""The Train tab without a browser: accepted inputs, and the life of a visitor's runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def start(queue: RunQueue, session: Session) -> LiveRun:
 
 
 def finish(queue: RunQueue, session: Session) -> LiveRun:
-    """A run of this visitor, from its start to its end."""
+    """Run a visitor's training from start to end."""
     run = start(queue, session)
     assert run.wait(120)
     return run
@@ -67,7 +67,7 @@ def opened(queue: RunQueue, session: Session) -> str:
 
 
 def open_model(session: Session) -> None:
-    """The model in every tab; nothing is written with it."""
+    """Open the model in every tab without generating."""
     list(handlers.open_model(lambda session: iter(()), session))
 
 
@@ -114,7 +114,7 @@ def test_snapshots_of_the_newest_run_alone_are_in_memory_and_counted(queue: RunQ
     session = visitors[0]
     opened(queue, session)
     first = session.state(TrainState).run
-    assert session.state(TrainState).n_bytes > 2 * first.n_parameters  # before the step and after it
+    assert session.state(TrainState).n_bytes > 2 * first.n_parameters  # before and after the step
     second = finish(queue, session)
     assert (first.progress.evaluations, first.state) == ((), "finished")
     assert session.state(TrainState).n_bytes == sum(each.n_bytes for each in second.progress.evaluations)
@@ -154,7 +154,7 @@ def test_pause_and_cancel_are_those_of_the_run(
     handlers.pause(session)
     assert run.state == "training"
     handlers.change_rate(session, 3.0)
-    handlers.change_rate(session, 7.0)  # is not offered
+    handlers.change_rate(session, 7.0)  # not one of the choices
     assert session.state(TrainState).factor == 3.0
     handlers.cancel(session)
     assert run.state == "cancelled"

@@ -1,4 +1,4 @@
-"""The film of a training: everything that is shown belongs to one step, and a chosen head stays chosen."""
+"""The film of a training: everything shown belongs to one step, and a chosen head stays chosen."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ANALYSIS = analysis(RECORDED, ExamplePass)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Snapshots of a tiny model with random weights, and made-up figures."""
+    """Snapshots of a tiny random model, with made-up figures."""
     folder = tmp_path_factory.mktemp("snapshots")
     config = GPTConfig(257, 128, n_layer=2, n_head=2, n_embd=16)
     for step in STEPS:
@@ -115,12 +115,12 @@ def test_everything_moves_with_the_step_and_the_head_stays(session: Session) -> 
         shown = drawn(session)
         assert (shown["player"]["moment"], shown["player"]["moments"]) == (moment, 3)
         assert marked_step(shown["curve"]["figure"]) == max(step, ZERO_AT)
-        assert f"Step {step}: {5 - step / 100:.2f} nats" in shown["curve"]["text"]
+        assert f"At step {step}, the loss is {5 - step / 100:.2f} nats" in shown["curve"]["text"]
         assert f"layer 1, head 0 puts {percent(INDUCTION[step])}" in shown["curve"]["text"]
         assert "between step 10 and step 100" in shown["curve"]["note"]
         assert shown["sample"]["text"] == f"Once at step {step}"
         assert f"At step {step} the framed head, layer 1, head 0" in shown["heads"]["text"]
-        assert shown["heatmap"]["text"].startswith(f"Step {step}, layer 1, head 0")
+        assert shown["heatmap"]["text"].startswith(f"At step {step}, layer 1, head 0")
         assert shown["heatmap"]["figure"]["data"][0]["zmax"] == 1
         flow = shown["flow"]
         assert (flow["layer"], flow["head"]) == (1, 0)
@@ -140,7 +140,7 @@ def test_a_click_in_the_whole_model_keeps_a_token_a_layer_or_a_head(session: Ses
     handlers.choose_head(RECORDED, session, {"layer": 1, "head": 0})
     handlers.select_in_machine(RECORDED, session, {"position": 5})
     handlers.select_in_machine(RECORDED, session, {"head": 1})
-    handlers.select_in_machine(RECORDED, session, {"layer": 2})  # there is none
+    handlers.select_in_machine(RECORDED, session, {"layer": 2})  # no such layer
     state = session.state(LearnedState)
     assert (state.position, state.layer, state.head) == (5, 1, 1)
     assert drawn(session)["flow"]["selected"] == 5
@@ -149,7 +149,7 @@ def test_a_click_in_the_whole_model_keeps_a_token_a_layer_or_a_head(session: Ses
 def test_a_step_clicked_in_the_curve_is_the_last_evaluated_until_then(session: Session) -> None:
     for x, step in ((ZERO_AT, 0), (9.9, 0), (10.0, 10), (99.0, 10), (100.0, 100)):
         handlers.choose_step(RECORDED, ExamplePass, session, {"x": x})
-        assert f"Step {step}: " in drawn(session)["curve"]["text"]
+        assert f"At step {step}, " in drawn(session)["curve"]["text"]
 
 
 def test_the_moment_when_copying_appears_is_one_click_away(session: Session) -> None:

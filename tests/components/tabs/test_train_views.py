@@ -1,4 +1,4 @@
-"""What the Train tab draws: the numbers in the pictures are those of the run."""
+"""The Train tab's pictures show the numbers of the run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run() -> LiveRun:
 
 
 def at(run: LiveRun, step: int | None = None, **chosen: int) -> Shown:
-    """The run at a step, the newest unless told."""
+    """Return the run at a step, by default the newest."""
     return shown_at(TrainState(step=step, **chosen), run, run.progress)
 
 
@@ -82,9 +82,9 @@ def test_shares_have_a_panel_where_there_are_any() -> None:
 
 
 def test_the_pinned_head_is_the_one_that_attends_to_what_comes_next_at_the_end(run: LiveRun) -> None:
-    ids, first = [5, 6, 7, 0, 7, 6, 5], 3  # 0 asks for the rest backwards
+    ids, first = [5, 6, 7, 0, 7, 6, 5], 3  # 0 asks for the reversed letters
     weights = np.zeros((2, 3, 7, 7), np.float16)
-    weights[:, :, range(7), range(7)] = 1  # all attend to themselves
+    weights[:, :, range(7), range(7)] = 1  # every token attends to itself
     before = look_of(weights.copy())
     for row, column in ((3, 2), (4, 1), (5, 0)):
         weights[1, 2, row] = 0
@@ -93,7 +93,7 @@ def test_the_pinned_head_is_the_one_that_attends_to_what_comes_next_at_the_end(r
     example = SimpleNamespace(dataset=SimpleNamespace(example=ids, query=first), progress=progress)
     assert shares_of_next(before, example).max() == 0
     assert shares_of_next(progress.evaluations[1], example)[1, 2] == 1
-    larger = at(example, layer=3, head=0)  # chosen in a larger model before
+    larger = at(example, layer=3, head=0)  # chosen earlier, in a larger model
     for shown, head in ((at(example, 0), (1, 2)), (at(example, layer=0, head=1), (0, 1)), (larger, (1, 2))):
         assert (shown.layer, shown.head) == head
 
@@ -105,10 +105,8 @@ def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
     assert run.dataset.test_examples[0].prompt[row] == ">"
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
     text = views.heatmap(at(run, 0, layer=1, head=0), "en")["text"]
-    assert (
-        f"layer 1, head 0: when predicting “{run.dataset.test_examples[0].answer[0]}”, it attends most to “{best}”"
-        in text
-    )
+    assert f"layer 1, head 0 attends most to “{best}”" in text
+    assert f"when it predicts “{run.dataset.test_examples[0].answer[0]}”" in text
 
 
 def test_samples_say_what_is_right(run: LiveRun) -> None:
@@ -147,7 +145,8 @@ def test_the_recorded_sizes_are_those_of_their_models() -> None:
         assert [point.tokens for point in curve.points] == [point.tokens for point in found.curves[0].points]
     bundled = found.curves[-1]
     assert (bundled.points[-1].tokens, bundled.parameters) == (20_480_000, 4_394_880)
-    assert bundled.points[-1].bits_per_byte == pytest.approx(0.6481, abs=2e-4)  # as its card says of the first part
+    # The model card states the same loss for the first part.
+    assert bundled.points[-1].bits_per_byte == pytest.approx(0.6481, abs=2e-4)
 
 
 def test_the_scaling_pictures_say_what_was_measured() -> None:

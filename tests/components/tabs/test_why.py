@@ -1,4 +1,4 @@
-"""Causes for one visitor: every panel is about the selected position and the token asked about."""
+"""Causes for one visitor: every panel belongs to the selected position and the explained token."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_panel_is_about_the_selected_position(session):
     here = session.document.tokenizer.decode(session.document.ids[-1:]).strip()
     assert f"After “{here}”" in drawn["why-lead"]["text"]
     assert re.search(
-        r"^“.+”.* is the main reason: hide it and “.+” drops from \d+% to .*\. Among the heads, layer \d, head \d",
+        r"^“.+”.* is the main reason: if you hide it, “.+” drops from \d+% to .*\. Among the heads, layer \d, head \d",
         drawn["why-because"]["text"],
     )
     session.select(position=4)
@@ -64,7 +64,7 @@ def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(
     known = predictions.predict(snapshot.text, snapshot.position)
     p = known.probabilities(snapshot.settings.sampling())[known.token].item()
     assert percent(p) in drawn["why-because"]["text"]
-    assert "The app leaves out each word once" in drawn["why-because"]["text"]
+    assert "the app leaves out each word once" in drawn["why-because"]["text"]
     assert drawn["why-flow"]["is_pending"]
     assert "is_pending" not in answered(session)["why-flow"]
 
@@ -72,7 +72,7 @@ def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(
 def test_the_sentence_the_ribbons_and_the_evidence_name_the_same_word_and_numbers(session):
     drawn = answered(session)
     word, before, after = re.match(
-        r"“(.+)”.* is the main reason: hide it and .*? drops from (\d+%) to (.+?)\.", drawn["why-because"]["text"]
+        r"“(.+)”.* is the main reason: if you hide it, .*? drops from (\d+%) to (.+?)\.", drawn["why-because"]["text"]
     ).groups()
     flow = drawn["why-flow"]
     _, name, without = min(flow["tokens"], key=lambda token: token[2])
@@ -96,7 +96,7 @@ def test_what_is_switched_off_in_the_flow_is_measured_at_once(session):
     assert all(sum(row) <= 1.001 for row in flow["weights"])
     layer, head, without = flow["heads"][0]
     drawn = switched(session, part="heads", place=[layer, head])
-    assert drawn["after"] == pytest.approx(without, abs=1e-3)  # as the answer says
+    assert drawn["after"] == pytest.approx(without, abs=1e-3)  # same as the answer
     assert re.search(rf"^Without layer {layer}, head {head}, “.*” goes from .* to ", drawn["says"])
     position = flow["tokens"][0][0]
     drawn = switched(session, part="reads", place=[layer, head, position])
@@ -152,7 +152,7 @@ def test_watched_tokens_stay_at_another_position_and_leave_with_their_vocabulary
     answered(session)
     assert session.state(WhyState).shown.paths.tokens == (session.document.ids[5], 7, girl)
     before = session.state(WhyState).watched
-    handlers.watch(session, [7, " girl", "no token has this"])  # as the page sends what the server has set
+    handlers.watch(session, [7, " girl", "no token has this"])  # the page also sends back what the server has set
     assert session.state(WhyState).watched is before
     other = replace(session.document.loaded, tokenizer=copy.copy(session.document.tokenizer))
     session.document = Generation(other, "Lily saw")

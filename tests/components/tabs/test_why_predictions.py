@@ -1,4 +1,4 @@
-"""What Causes computes: the same numbers as whole analyses, in windows that are small."""
+"""Computations of Causes: small windows give the same numbers as whole analyses."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_text_of_one_token_has_nothing_to_hide_and_says_so(document):
 def test_a_text_too_long_for_the_gradient_is_refused_with_both_numbers(document, last, monkeypatch):
     reading, asked = traced(document, last), predicted(document, last)
     assert len(predictions.gradient(reading, asked).values) == document.n_read
-    monkeypatch.setattr(predictions, "MAX_GRADIENT_BYTES", 8 * 4 * 8 * (12 * 192 + 3 * 768))  # of eight tokens
+    monkeypatch.setattr(predictions, "MAX_GRADIENT_BYTES", 8 * 4 * 8 * (12 * 192 + 3 * 768))  # eight tokens
     assert predictions.gradient(reading, asked) is None
     said = tokens.no_influence(reading, asked, "gradient", "en")
     assert "at most 8 tokens" in said

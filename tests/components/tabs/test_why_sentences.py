@@ -1,4 +1,4 @@
-"""What Causes says: its sentences have the numbers of its figures."""
+"""Sentences of Causes contain the numbers of its figures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from components.causes import Fall, Falls, main_word
 from components.i18n import has_text
 from components.state.selection import Selection
 from components.tabs.why import handlers, predictions
@@ -27,6 +28,15 @@ def document():
 @pytest.fixture
 def last(document):
     return document.n_read - 1
+
+
+@pytest.mark.parametrize(
+    ("p", "without", "is_main"),
+    [(0.91, 0.09, True), (0.91, 0.88, True), (0.05, 0.04, False), (0.015, 0.002, True), (0.912, 0.911, False)],
+)
+def test_a_word_is_the_main_reason_where_hiding_it_makes_a_difference_to_the_reader(p, without, is_main):
+    word = Fall((1,), without)
+    assert main_word(Falls(p, (word,), (), (word,))) == (word if is_main else None)
 
 
 def test_the_shade_is_each_token_s_share_of_the_influence_whichever_way_it_goes():
@@ -70,7 +80,7 @@ def test_a_role_without_a_place_to_be_measured_at_is_said_and_not_drawn():
     roles, n = predictions.roles_of_text(traced(document, 0))
     assert parts.roles_map(roles, n, "induction", Selection(), "en")["figure"] is None
     assert "cannot be measured on any token" in parts.role_sentence(roles, "induction", "en")
-    assert (parts.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith("Strongest")
+    assert (parts.roles_map(roles, n, "previous_token", Selection(), "en"))["text"].startswith("The strongest heads")
 
 
 def test_every_view_speaks_both_languages(document, last):
@@ -100,11 +110,11 @@ def test_influences_that_are_all_small_are_not_written_as_zero(document):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_what_reads_as_zero_is_named_neither_for_nor_against(document, sign):
+def test_parts_that_round_to_zero_are_named_neither_for_nor_against(document, sign):
     reading, asked = traced(document, 5), predicted(document, 5)
     influence = predictions.Influence(sign * np.array([1.5, 0.2, -0.004]))
     said = (tokens.influence_bars(reading, asked, influence, "en"))["text"]
-    assert ("Most for" in said, "Most against" in said) == (sign > 0, sign < 0)
+    assert ("Most in favour of" in said, "Most against" in said) == (sign > 0, sign < 0)
 
 
 def test_every_word_of_the_tab_is_there_and_every_choice_has_one():

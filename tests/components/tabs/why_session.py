@@ -1,4 +1,4 @@
-"""What the tests of Causes share: a text, and the model's predictions in it."""
+"""Shared by the tests of Causes: a text, and the model's predictions in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dictionary whose features are known: feature i is active where the i-th number of the stream is positive."""
+"""A dictionary with known features: feature i is active where element i of the residual stream is positive."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from gpt.analysis.concepts import NONE, WINDOW, Concepts, Dictionary, NamedConce
 
 
 def axis_dictionary(n_embd: int = 16, active: int = 3) -> Dictionary:
-    """One feature for each of the n_embd numbers. Feature 0 is strongest on the tokens 97 and 98, with 2 as its natural
-    strength; it has one snippet of the text, from its third token on."""
+    """Create one feature for each of the n_embd elements.
+
+    Feature 0 is strongest on the tokens 97 and 98 and has a natural strength of 2. It has one snippet, which starts at
+    the third token of its text.
+    """
     axes, filled = torch.eye(n_embd), torch.full((n_embd, 2), NONE, dtype=torch.int32)
     tokens, promotes, starts, peaks = filled.clone(), filled.clone(), filled.clone(), torch.zeros(n_embd, 2)
     tokens[0], promotes[0] = torch.tensor([97, 98]), torch.tensor([99, 100])
@@ -23,5 +26,5 @@ def axis_dictionary(n_embd: int = 16, active: int = 3) -> Dictionary:
 
 
 def axis_concepts(layer: int = 0, named: tuple[NamedConcept, ...] = ()) -> Concepts:
-    """The concepts of a model with that dictionary after one layer."""
+    """Create the concepts of a model with that dictionary after one layer."""
     return Concepts({layer: axis_dictionary()}, torch.arange(90, 120, dtype=torch.int32), named)

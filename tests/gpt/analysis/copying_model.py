@@ -19,12 +19,12 @@ from gpt.model import GPT
 
 V, P, HS = 8, 16, 24
 TOKEN, POSITION, PREVIOUS, ANSWER = slice(0, 8), slice(8, 24), slice(24, 32), slice(32, 40)
-SHARP = 1000.0  # factor on the scores: the softmax of the largest is exactly 1
+SHARP = 1000.0  # scale of the scores: the softmax of the largest is exactly 1
 
 
 @torch.no_grad()
 def copying_model(dtype: torch.dtype = torch.float32) -> GPT:
-    """Two layers of two heads, feed-forward parts of zeros, an untied head."""
+    """Two layers of two heads, with feed-forward parts of zeros and an untied head."""
     config = GPTConfig(vocab_size=V, block_size=P, n_layer=2, n_head=2, n_embd=2 * HS, n_ff=1, tie_weights=False)
     model = GPT(config).eval()
     for name, parameter in model.named_parameters():
@@ -36,12 +36,12 @@ def copying_model(dtype: torch.dtype = torch.float32) -> GPT:
     first, second = (block.attn for block in model.h)
 
     queries, keys, values = heads(first)
-    queries[0][:P, POSITION] = SHARP * torch.eye(P).roll(-1, dims=0)  # the position before
+    queries[0][:P, POSITION] = SHARP * torch.eye(P).roll(-1, dims=0)  # the previous position
     queries[0][P - 1, POSITION] = 0  # the first token has no previous one
     keys[0][:P, POSITION] = torch.eye(P)
     values[0][:V, TOKEN] = torch.eye(V)
     first.c_proj.weight[PREVIOUS, :V] = torch.eye(V)
-    first.c_attn.bias[HS] = SHARP  # head 1: position 0 for every query
+    first.c_attn.bias[HS] = SHARP  # head 1: every query attends to position 0
     keys[1][:P, POSITION] = torch.eye(P)
 
     queries, keys, values = heads(second)
@@ -59,5 +59,5 @@ def copying_model(dtype: torch.dtype = torch.float32) -> GPT:
 
 
 def heads(attn: torch.nn.Module) -> tuple[list[torch.Tensor], ...]:
-    """Views into c_attn: queries, keys and values of the two heads, each (HS, C)."""
+    """Return views into c_attn: queries, keys and values of the two heads, each (HS, C)."""
     return tuple([part[:HS], part[HS:]] for part in attn.c_attn.weight.chunk(3))

@@ -1,4 +1,4 @@
-"""Contributions sum to the logit, and each is what its component adds."""
+"""Contributions sum to the logit, and each equals what its component adds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
 def largest(parts: Attribution) -> float:
-    """The size of the largest part."""
+    """Return the size of the largest part."""
     single = (parts.embedding, parts.position, parts.norm_bias)
     return max(*map(abs, single), *(each.abs().max().item() for each in (parts.heads, parts.attn_bias, parts.mlp)))
 
@@ -59,7 +59,7 @@ def test_parts_sum_to_the_logit_within_a_ten_thousandth_of_the_largest_part(shap
 
 
 def at_constant_scale(norm: LayerNorm | RMSNorm, whole: torch.Tensor) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The decrease of norm(whole) without a part of it, if the scale stayed."""
+    """Return the decrease of norm(whole) if a part were missing but the scale unchanged."""
     mean_square = whole.square().mean() if isinstance(norm, RMSNorm) else whole.var(unbiased=False)
     mean = 0.0 if isinstance(norm, RMSNorm) else 1.0
 
@@ -122,7 +122,7 @@ def test_only_the_copying_head_contributes_to_the_answer():
         Edits(head_scale={(1, 0): 0.0, (2, 2): -1.5}),
         Edits(attn_scale={0: 0.5, 1: 0.0}, mlp_scale={1: 0.0}, head_scale={(0, 1): 3.0}),
         Edits(activation="relu", drop_positions=True),
-        Edits(patches=(Patch("resid_mid", 1, 2, torch.ones(24)),)),  # another position than the attributed one
+        Edits(patches=(Patch("resid_mid", 1, 2, torch.ones(24)),)),  # a position other than the attributed one
     ],
 )
 @torch.inference_mode()

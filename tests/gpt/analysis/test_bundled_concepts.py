@@ -1,4 +1,4 @@
-"""The concepts that are bundled with the models: names, evidence, and what they do when they are turned up."""
+"""The concepts bundled with the models: names, evidence, and the effect of turning them up."""
 
 import pytest
 

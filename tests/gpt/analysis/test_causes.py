@@ -1,4 +1,4 @@
-"""The strongest causes of a prediction, against passes that really lack the token or the head."""
+"""The strongest causes of a prediction, compared with passes that lack the token or the head."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def probability(model: GPT, ids: list[int]) -> float:
 
 
 def without_head(layer: int, head: int) -> GPT:
-    """A copy whose head adds nothing: its columns of c_proj are zero."""
+    """Return a copy whose head adds nothing: its columns of c_proj are zero."""
     model = copy.deepcopy(MODEL.model)
     size = model.config.head_size
     with torch.no_grad():
@@ -51,7 +51,7 @@ def test_edits_hold_in_every_pass_and_one_token_alone_has_no_other() -> None:
     config = MODEL.model.config
     off = Edits(head_scale={(layer, head): 0.0 for layer in range(config.n_layer) for head in range(config.n_head)})
     found = measure_causes(MODEL.model, IDS, TOKEN, [], off)
-    for cause in found.heads:  # all are off already
+    for cause in found.heads:  # all of them are off already
         assert p_of(cause.logits) == pytest.approx(p_of(found.logits), rel=1e-4)
     assert measure_causes(MODEL.model, IDS[:1], TOKEN, []).words == ()
     with pytest.raises(ValueError, match="at least 2"):
@@ -73,7 +73,7 @@ def test_a_prediction_without_tokens_and_heads_is_that_of_passes_that_lack_them(
 
 @pytest.mark.parametrize("edits", [None, Edits(head_scale={(2, 1): 0.5}, attn_scale={2: 1.5})])
 def test_without_all_its_reads_a_head_adds_nothing_at_the_last_position(edits: Edits | None) -> None:
-    """In the last layer nothing else depends on a head: there that is the same as switching it off."""
+    """Nothing else in the last layer depends on a head, so there this equals switching it off."""
     last = MODEL.model.config.n_layer - 1
     every = range(len(IDS))
     silent = predicted(reads=[(last, 2, i) for i in every], edits=edits)
@@ -82,7 +82,7 @@ def test_without_all_its_reads_a_head_adds_nothing_at_the_last_position(edits: E
     lower = [(2, 1, i) for i in every]
     assert predicted(reads=lower, heads=[(2, 1)], edits=edits) == pytest.approx(
         predicted(heads=[(2, 1)], edits=edits), rel=1e-4
-    )  # it has nothing left to take away
+    )  # there is nothing left to remove
     together = predicted(reads=[*lower, *((last, 2, i) for i in every)], edits=edits)
     assert together == pytest.approx(predicted(reads=lower, heads=[(last, 2)], edits=edits), rel=1e-3)
 

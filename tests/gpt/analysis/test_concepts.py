@@ -49,7 +49,7 @@ def test_a_concept_that_is_turned_up_is_added_at_every_position_with_and_without
 
 
 def stepwise(model, idx, edits):
-    """The logits of a text that is read token by token."""
+    """Return the logits of a text read token by token."""
     cache = model.new_cache(1)
     return torch.stack([model(idx[:, i : i + 1], cache=cache, edits=edits)[0, -1] for i in range(idx.shape[1])])
 
@@ -58,7 +58,8 @@ def stepwise(model, idx, edits):
 def test_a_concept_that_is_turned_down_keeps_a_share_of_its_activity_and_changes_nothing_elsewhere(strength, left):
     loaded, idx, plain, steered = tiny_model(), torch.tensor([[97, 98, 99, 100, 101, 102]]), Trace(), Trace()
     axes = axis_dictionary(active=6)
-    concepts = Concepts({0: replace(axes, encoder=axes.encoder / 2)}, torch.zeros(1))  # a step changes activity by half
+    # Each step changes the activity by half.
+    concepts = Concepts({0: replace(axes, encoder=axes.encoder / 2)}, torch.zeros(1))
     loaded.model(idx, trace=plain)
     before = trace_activity(concepts, plain, 0)
     feature = int(((before > 0).sum(0) % 5).argmax())  # active at some positions
@@ -125,12 +126,12 @@ def test_the_graph_of_a_logit_sums_to_it_and_its_edges_to_its_nodes():
     graph = concept_graph(loaded.model, concepts, ids, token, [(0,), (1, 2), (3,)], lambda *place: place)
     logit = loaded.model(torch.tensor([ids]))[0, -1, token].item()
     assert graph.logit == pytest.approx(logit, abs=1e-4)
-    # The later dictionary is of the last layer, so that the final norm and the head alone follow it.
+    # The later dictionary belongs to the last layer, so that only the final norm and the head follow it.
     trace = Trace()
     loaded.model(torch.tensor([ids]), trace=trace)
     x, weight = trace.layers[1].resid_post[0], loaded.model.lm_head.weight[token]
     parts = loaded.model.ln_f.contribution(torch.eye(16) * x[-1], loaded.model.ln_f.scale(x[-1])) @ weight
-    positive = x[-1] > 0  # the others are negative, which is the error
+    positive = x[-1] > 0  # the rest is negative, and is the error
     expected = sorted((part.item() for part in parts[positive] if part > 0), reverse=True)[:3]
     assert [node.adds for node in graph.late] == pytest.approx(expected, abs=1e-4)
     assert graph.error == pytest.approx(parts[~positive].sum().item(), abs=1e-4)

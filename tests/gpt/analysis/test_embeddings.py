@@ -1,4 +1,4 @@
-"""Nearest tokens and similarity of positions, by hand."""
+"""Nearest tokens and similarity of positions, computed by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.model import GPT
 
 @pytest.fixture
 def model() -> GPT:
-    """Embeddings in a plane: tokens at 0, 90, 10, 180 and 30 degrees, of different norms; positions likewise."""
+    """Embeddings in a plane, for tokens and positions: at 0, 90, 10, 180 and 30 degrees, with different norms."""
     model = GPT(GPTConfig(vocab_size=5, block_size=3, n_layer=1, n_head=1, n_embd=2))
     angle = torch.deg2rad(torch.tensor([0.0, 90, 10, 180, 30]))
     norms = torch.tensor([[1.0], [2], [9], [1], [3]])

@@ -1,4 +1,4 @@
-"""Views of attention weights, and the roles of heads in a model with weights set by hand."""
+"""Views of attention weights, and the roles of heads in a model with hand-set weights."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def ids() -> list[int]:
 
 
 def trace_of(*layers: torch.Tensor) -> Trace:
-    """A trace of attention weights only, each (nh, T, T)."""
+    """Return a trace that contains only attention weights, each (nh, T, T)."""
     states = torch.zeros(1, layers[0].shape[-1], 1)
     return Trace(layers=[LayerTrace(attn_weights=weights[None]) for weights in layers], final_norm=states)
 
@@ -66,7 +66,7 @@ def test_value_weighted_is_the_norm_of_what_c_proj_receives_from_one_token(model
     hs, shared = config.head_size, config.n_head // config.kv_heads
     lengths = value_weighted(model, trace, 1)
     for head, query, key in ((0, 5, 2), (1, 11, 0), (2, 3, 3)):
-        joined = torch.zeros(hs * config.n_head)  # input of c_proj if this head attended to this token only
+        joined = torch.zeros(hs * config.n_head)  # input of c_proj if this head attended only to this token
         value = layer.attn_weights[0, head, query, key] * layer.attn_v[0, head // shared, key]
         joined[hs * head : hs * head + hs] = value
         sent = c_proj(joined) - c_proj(torch.zeros_like(joined))
@@ -76,8 +76,8 @@ def test_value_weighted_is_the_norm_of_what_c_proj_receives_from_one_token(model
 def test_value_weighted_is_zero_for_a_value_of_zero():
     model = copying_model()
     trace = trace_text(model, [1, 2, 3, 1])
-    assert (trace.layers[0].attn_weights[0, 1, :, 0] == 1).all()  # head 1 attends to the first token only
-    assert (value_weighted(model, trace, 0)[1] == 0).all()  # whose value vector is 0
+    assert (trace.layers[0].attn_weights[0, 1, :, 0] == 1).all()  # head 1 attends only to the first token
+    assert (value_weighted(model, trace, 0)[1] == 0).all()  # its value vector is 0
     assert value_weighted(model, trace, 0)[0, 3, 2] > 1
 
 

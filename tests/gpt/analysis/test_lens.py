@@ -1,4 +1,4 @@
-"""The logit lens equals the model at the last layer, and transformers' hidden states through its head elsewhere."""
+"""The logit lens equals the model at the last layer, and transformers' head on its hidden states in other layers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def test_every_point_is_transformers_state_through_its_final_norm_and_head(twins
     states = reference(torch.tensor([ids]), output_hidden_states=True).hidden_states
     lens, norm = logit_lens(ours, trace_text(ours, ids), chosen=5), reference.transformer.ln_f
     for layer in range(3):
-        end = states[layer + 1][0] if layer == 2 else norm(states[layer + 1][0])  # has ln_f already
+        # The last state already has ln_f applied.
+        end = states[layer + 1][0] if layer == 2 else norm(states[layer + 1][0])
         for stage, state in enumerate((norm(middle[layer]), end)):
             p = reference.lm_head(state).softmax(dim=-1)
             assert torch.equal(lens.token[layer, stage], p.argmax(dim=-1))

@@ -18,8 +18,9 @@ CLEAN, CORRUPTED = [3, 1, 4, 1, 5, 9, 2, 6], [3, 1, 8, 1, 5, 9, 2, 6]  # they di
 @pytest.mark.parametrize(
     ("name", "answer"),
     [
-        ("resid_pre", [[1, 0, 0, 0], [0, 1, 0, 0]]),  # at the position of "a", then at that of "b"
-        ("attn_out", [[0, 1, 0, 0], [0, 0, 0, 1]]),  # previous-token head at "b", then induction head at the last token
+        ("resid_pre", [[1, 0, 0, 0], [0, 1, 0, 0]]),  # at the position of "a", then of "b"
+        # The previous-token head at "b", then the induction head at the last token.
+        ("attn_out", [[0, 1, 0, 0], [0, 0, 0, 1]]),
         ("resid_mid", [[0, 1, 0, 0], [0, 0, 0, 1]]),
         ("mlp_out", [[0, 0, 0, 0], [0, 0, 0, 0]]),  # this model has no feed-forward part
     ],
@@ -36,7 +37,8 @@ def test_patching_a_copying_model_recovers_the_answer_along_its_circuit(name, an
 @torch.inference_mode()
 def test_a_sweep_is_one_pass_with_one_patch_for_each_cell(model, name, monkeypatch):
     model.double()
-    monkeypatch.setattr(patching, "MAX_BATCH_TOKENS", 4 * 8)  # six positions from the difference on: four, then two
+    # Six positions from the first difference on: batches of four and two.
+    monkeypatch.setattr(patching, "MAX_BATCH_TOKENS", 4 * 8)
     done: list[tuple[int, int]] = []
     sweep = patch_sweep(model, CLEAN, CORRUPTED, 7, 9, name=name, progress=lambda *counts: done.append(counts))
     assert done == [(count, 6) for count in range(1, 7)]

@@ -1,4 +1,4 @@
-"""Log-probabilities in chunks, and the Kullback-Leibler divergence of two predictions."""
+"""Log-probabilities computed in chunks, and the Kullback-Leibler divergence of two predictions."""
 
 from __future__ import annotations
 

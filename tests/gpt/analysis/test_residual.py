@@ -1,4 +1,4 @@
-"""Norms and shares along the residual stream, and neurons that sum to their layer."""
+"""Norms and shares along the residual stream, and neurons whose contributions sum to their layer's output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_shares_sum_to_one_and_are_zero_for_a_skipped_part(model):
 
 def test_shares_of_orthogonal_parts_are_those_of_their_squared_norms():
     stream = stream_norms(trace_text(copying_model(), [1, 2, 3, 1]))
-    assert_close(stream.resid_pre[0], torch.full((4,), 2**0.5))  # 1 for the token and 1 for its position
+    assert_close(stream.resid_pre[0], torch.full((4,), 2**0.5))  # 1 for the token plus 1 for its position
     written = stream.attn_out[0].square()  # the code of the previous token
     assert (written > 1).all()
     assert_close(stream.resid_mid[0].square(), 2 + written)
@@ -60,7 +60,8 @@ def test_all_neurons_and_the_biases_sum_to_the_attribution_of_their_layer(model)
         neurons = strongest_neurons(model, trace, layer, 5, k=width, n_tokens=61)
         of_token = neurons.up_logit[neurons.up == 33]
         assert of_token.shape == (width,)
-        added = neurons.post[:, None] * block.mlp.c_proj.weight.T[neurons.index]  # to the feed-forward part's output
+        # Contribution to the feed-forward part's output.
+        added = neurons.post[:, None] * block.mlp.c_proj.weight.T[neurons.index]
         biases = trace.layers[layer].mlp_out[0, 5] - added.sum(dim=0)
         if (norm := block.ln_2_post) is not None:
             total = block.mlp.c_proj(trace.layers[layer].mlp_post[0, 5])

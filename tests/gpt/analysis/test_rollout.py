@@ -1,4 +1,4 @@
-"""Attention rollout: against the paper's formula on transformers' attentions, and by hand."""
+"""Attention rollout: the paper's formula on transformers' attention weights, and a case by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_rollout_of_two_previous_token_layers_is_on_the_token_two_before():
     layers = [LayerTrace(attn_weights=before[None, None])] * 2
     flow = rollout(Trace(layers=layers, final_norm=torch.zeros(1, 4, 1)))
     assert_close(flow[3], torch.tensor([0, 0.25, 0.5, 0.25]))
-    assert_close(flow[1], torch.tensor([0.75, 0.25, 0, 0]))  # the first token attends to itself only
+    assert_close(flow[1], torch.tensor([0.75, 0.25, 0, 0]))  # the first token attends only to itself
     assert_close(flow[0], torch.tensor([1.0, 0, 0, 0]))
 
 

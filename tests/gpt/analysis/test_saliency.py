@@ -1,4 +1,4 @@
-"""Input x gradient and leave-one-out, against transformers and finite differences."""
+"""Input x gradient and leave-one-out, compared with transformers and finite differences."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_input_x_gradient_is_that_of_transformers(twins):
 
 def test_input_x_gradient_is_the_finite_difference_of_scaling_an_embedding(model):
     model.double()
-    with torch.inference_mode():  # gradients are computed nevertheless
+    with torch.inference_mode():  # gradients are computed anyway
         found = input_x_gradient(model, IDS, 7)
     start = trace_text(model, IDS)
 
@@ -70,6 +70,6 @@ def test_the_prediction_of_a_copying_model_depends_on_the_copied_tokens():
     a, b, c = 1, 2, 3
     (found,) = leave_one_out(copying_model(), [a, b, c, a], b, range(4))
     first, answer, unneeded, _ = found.tolist()
-    assert first > 0.5  # without the first "a" no induction
+    assert first > 0.5  # without the first "a" there is no induction
     assert answer > 5  # "a c a" predicts "c"
     assert unneeded == pytest.approx(0, abs=1e-4)  # "a b a" still predicts "b"

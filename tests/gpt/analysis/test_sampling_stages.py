@@ -1,4 +1,4 @@
-"""Sampling stages, the draw in the cumulative distribution, and the search of the vocabulary."""
+"""Sampling stages, the draw from the cumulative distribution, and the vocabulary search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws of all analyses: continued passes, dtypes, one unpacking of the head, and refused arguments."""
+"""Behaviour shared by all analyses: continued passes, dtypes, unpacking the head once, and rejected arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The course: its solution passes, each known mistake is named, and the command line speaks both languages."""
+"""The course: its solution passes, each known mistake is named, and the command line supports both languages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def checker() -> Checker:
 
 @pytest.fixture(scope="module")
 def verdicts(checker: Checker) -> list[Verdict]:
-    """The verdict on each of MISTAKES, which run in this process."""
+    """Return the verdict on each of MISTAKES, which run in this process."""
     found = []
     for step, mistake in MISTAKES:
         test = checker.shows_at(step, mistake)
@@ -80,7 +80,7 @@ def test_the_solution_passes_every_test(checker: Checker, tmp_path: Path) -> Non
 
 
 def with_few_layers(checker: Checker) -> Checker:
-    """A checker whose 300 tokens are written by one layer, in CI by all: each is a pass over the whole text."""
+    """Use one layer (in CI, all) for the checker's 300 tokens, each of which is a pass over the whole text."""
     loaded, few, writing = checker.reference.loaded, Reference(), STEPS["11"].tests[-1]
     assert writing.is_long
     n_layer = loaded.model.config.n_layer if os.environ.get("CI") else 1

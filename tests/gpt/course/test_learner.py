@@ -1,4 +1,4 @@
-"""A learner's GPT among the models: the same numbers as the bundled one, and its own where it is broken."""
+"""A learner's GPT as a model: it computes the same numbers as the bundled model, or its own where it is broken."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def reference() -> Reference:
 
 @pytest.fixture(scope="module")
 def mine(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
-    """The solution, opened."""
+    """Open the solution as a model."""
     program = tmp_path_factory.mktemp("course") / PROGRAM
     program.write_text(solution(), encoding="utf-8")
     return open_program("my-gpt", program, reference)
@@ -33,7 +33,7 @@ def mine(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> Load
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
-    """A process for the programs of several models, which importing torch makes slow to start."""
+    """Share one process between the programs of several models, since importing torch makes a new one slow to start."""
     with closing(LearnerProcess(tmp_path_factory.mktemp("shared"))) as process:
         yield SimpleNamespace(ask=process.ask, close=lambda: None)
 
@@ -79,7 +79,7 @@ def test_heads_and_parts_can_be_switched_off(mine: LoadedModel, reference: Refer
 
 
 def test_what_it_cannot_do_is_said(mine: LoadedModel, reference: Reference) -> None:
-    with pytest.raises(GPTError, match="nothing else can be changed"):
+    with pytest.raises(GPTError, match="but change nothing else"):
         mine.model(reference.idx[:1], edits=Edits(activation="relu"))
 
 

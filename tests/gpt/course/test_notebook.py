@@ -1,4 +1,4 @@
-"""The course as a notebook: the committed files are those of the steps, and their cells run."""
+"""The course as a notebook: the committed files match the steps, and their cells run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parents[3] / "docs" / "course"
 
 
 def without_long_tests(key: str) -> Step:
-    """A step without the tests that take longer than the default limit allows."""
+    """Return a step without the tests that exceed the default time limit."""
     step = find_step(key)
     return replace(step, tests=tuple(test for test in step.tests if not test.is_long))
 

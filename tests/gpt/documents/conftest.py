@@ -1,4 +1,4 @@
-"""Fixtures of the tests of documents."""
+"""Fixtures for the tests of documents."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from tests.gpt.family_configs import FAMILIES
 
 @pytest.fixture(params=FAMILIES)
 def family(request: pytest.FixtureRequest) -> LoadedModel:
-    """A model of each family with a context of 24 tokens."""
+    """One model of each family, with a context of 24 tokens."""
     return family_model(request.param)

@@ -1,4 +1,4 @@
-"""A cluster without Ray: replicas in this process, which can die, behind a border that pickles."""
+"""A cluster without Ray: replicas in this process that can die, behind a boundary that pickles."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from gpt.models.loading import LoadedModel
 
 
 def across(value: Any) -> Any:
-    """What arrives at the other process. No tensor may cross."""
+    """Return the value as received by the other process. No tensor may cross."""
     data = pickle.dumps(value)
     assert b"torch" not in data, "a tensor would cross the border"
     return pickle.loads(data)
 
 
 class FakeCluster:
-    """lives: number of replies of each replica, one after the other, before it dies. is_there: whether it answers.
+    """A cluster whose replicas die on schedule.
 
-    requests: those that were sent. interval: of `replies`.
+    Attributes:
+        lives: Number of replies that each successive replica sends before it dies.
+        is_there: Whether the cluster answers.
+        requests: Requests sent so far.
+        interval: Passed to `replies`.
     """
 
     def __init__(self, model: LoadedModel, lives: list[int] | None = None, interval: float = 0.0) -> None:
@@ -64,6 +68,6 @@ class FakeStream:
 
 
 def deployed(model: LoadedModel, **options: Any) -> tuple[LoadedModel, FakeCluster]:
-    """The model as a web process has it, with a fake cluster that runs it."""
+    """Return the model as a web process sees it, run by a fake cluster."""
     cluster = FakeCluster(model, **options)
     return replace(model, deployed=cluster), cluster

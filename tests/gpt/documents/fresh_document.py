@@ -1,4 +1,4 @@
-"""Comparison of a document with a new one, and sampling settings."""
+"""Sampling settings, and the comparison of a document with a new one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def all_logits(document: Generation) -> torch.Tensor:
 
 
 def assert_equals_fresh(document: Generation) -> None:
-    """Logits and attention of every position are those of a new document with the same text."""
+    """Assert that every position has the logits and attention of a new document with the same text."""
     fresh = Generation(document.loaded, document.ids[: document.block_size])
     torch.testing.assert_close(all_logits(document), all_logits(fresh), atol=1e-5, rtol=0)
     for layer in range(document.loaded.model.config.n_layer):

@@ -1,4 +1,4 @@
-"""Generation in another process, with replicas in this one."""
+"""Generation through a process boundary, with replicas in this process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EDITS = Edits(head_scale={(0, 1): 0.0}, patches=(Patch("mlp_out", 1, 3, torch.ar
 
 
 def exact(steps: Iterable[Step]) -> list[Step]:
-    """Steps without the numbers that depend on how many tokens are read in one pass."""
+    """Return steps without the numbers that depend on how many tokens are read in one pass."""
     return [replace(step, probability=0.0, entropy=0.0) for step in steps]
 
 
@@ -53,7 +53,8 @@ def test_a_remote_text_equals_a_local_one_in_steps_and_activations(here, edits, 
     assert (document.ids, document.n_read) == (alone.ids, alone.n_read)
     torch.testing.assert_close(document.states(), alone.states(), atol=1e-5, rtol=0)
     torch.testing.assert_close(document.attn_weights(1), alone.attn_weights(1), atol=1e-5, rtol=0)
-    assert [request.n_known for request in cluster.requests] == [0, len(PROMPT) + 9]  # nothing crosses twice
+    # Nothing crosses the boundary twice.
+    assert [request.n_known for request in cluster.requests] == [0, len(PROMPT) + 9]
     document.undo()
     assert document.ids == alone.ids[:-4]
 

@@ -16,7 +16,7 @@ from tests.gpt.fake_models import bigram_model, tiny_model
 
 
 class Ids(PlainIds):
-    """Plain ids with 0 as end-of-text."""
+    """Plain ids, with 0 as end-of-text."""
 
     eot_id = 0
     eot_ids = special_ids = frozenset({0})
@@ -26,7 +26,7 @@ def twins(seed):
     torch.manual_seed(seed)
     shape = {"vocab_size": 12, "n_positions": 24, "n_embd": 24, "n_layer": 2, "n_head": 2}
     reference, ours = make_twins(**shape, tie_word_embeddings=False)
-    with torch.no_grad():  # sharper predictions: some texts end early
+    with torch.no_grad():  # sharper predictions, so that some texts end early
         reference.lm_head.weight *= 4
         ours.lm_head.weight *= 4
     return reference, LoadedModel("tiny", ours, Ids(12), torch.device("cpu"), "fp32")
@@ -65,7 +65,7 @@ def test_the_beams_and_their_scores_are_those_of_transformers():
             assert [beam.score for beam in search.finished] == pytest.approx(scores, abs=1e-4)
             ended[sequences[0][-1] == 0, len(sequences[0]) == new] += 1
     assert ended[True, False] >= 2  # the best text ended before the limit
-    assert ended[False, True] >= 2  # the limit ended it
+    assert ended[False, True] >= 2  # the best text was ended by the limit
 
 
 def test_beam_search_finds_a_better_text_than_greedy():
@@ -109,7 +109,7 @@ def test_the_total_of_a_beam_is_the_log_probability_of_its_tokens(family):
     document.read()
     nats = sum(math.log(token.probability) for token in document.statistics(len(before)).tokens)
     assert best.score == pytest.approx(nats / len(best.ids), abs=1e-4)
-    document.undo()  # a beam is one action
+    document.undo()  # a beam counts as one action
     assert document.ids == before
 
 

@@ -1,4 +1,4 @@
-"""Two documents generated side by side, and the divergence of their predictions."""
+"""Two documents generated in lockstep, and the divergence of their predictions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def test_two_documents_of_one_model_take_their_steps_concurrently(monkeypatch):
 
 def test_steps_are_none_after_the_shorter_document_and_errors_and_close_are_passed_on():
     model = forced_model([97, 97, 259] + [97] * 21)
-    for long in (Generation(model, "abcd"), Generation(forced_model([97] * 24), "ab")):  # of this model, of another
+    # Of this model and of another one.
+    for long in (Generation(model, "abcd"), Generation(forced_model([97] * 24), "ab")):
         both = list(paired_steps(Generation(model, "ab"), long, GREEDY, GREEDY, 4))
         assert [a and a.finish_reason for a, _ in both] == [None, "end_of_text", None, None]
         assert [a is None for a, _ in both] == [False, False, True, True]

@@ -1,4 +1,4 @@
-"""Editing a document: actions, undo and redo, branches, origins."""
+"""Edits of a document: actions, undo and redo, branches, origins."""
 
 from __future__ import annotations
 

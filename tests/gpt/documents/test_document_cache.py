@@ -1,4 +1,4 @@
-"""Activations of branches: computed once, kept within the limit of bytes, exact after any sequence of actions."""
+"""Activations of branches: computed once, kept within the byte limit, exact after any sequence of actions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpt import Generation, SamplingParams
 from tests.gpt.documents.fresh_document import GREEDY, WARM, assert_equals_fresh
 from tests.gpt.fake_models import forced_model, tiny_model
 
-NODE_BYTES = (3 * 2 * 16 + 16) * 4  # keys, values and queries of two layers and a final-norm state; float32
+NODE_BYTES = (3 * 2 * 16 + 16) * 4  # float32 keys, values and queries of two layers, and a final-norm state
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_n_bytes_counts_the_longest_text_and_the_branches(nodes):
     document.read()
     assert document.n_bytes == 4 * NODE_BYTES
     document.append_text("xyz", after=1)
-    assert document.n_bytes == (4 + min(2, nodes)) * NODE_BYTES  # memory of the four positions is not returned
+    assert document.n_bytes == (4 + min(2, nodes)) * NODE_BYTES  # the memory of four positions is kept
     document.read()
     assert document.n_bytes == (5 + min(2, nodes)) * NODE_BYTES
     document.switch(3)
@@ -163,7 +163,7 @@ def test_branches_of_a_text_whose_activations_are_taken_are_left_behind():
     loaded = tiny_model()
     other, document = Generation(loaded, [1, 2, 3, 4, 5, 6]), Generation(loaded, [1, 2, 3, 7, 8, 9])
     other.read()
-    other.append(99, after=2)  # nodes 3 to 5 are a branch now
+    other.append(99, after=2)  # nodes 3 to 5 are now a branch
     document.take_activations(other)
     assert document.n_read == 3
     document.append(10, after=2)

@@ -1,4 +1,4 @@
-"""Edits as text: round trip, and refusal of invalid texts."""
+"""Edits as text: round trips, and rejected texts."""
 
 from __future__ import annotations
 

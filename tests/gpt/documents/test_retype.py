@@ -1,4 +1,4 @@
-"""Text that is typed over, again and again while a person types: one action, and nothing of its past is left."""
+"""Text retyped many times while the visitor types: it is a single action, and no trace of earlier versions remains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.gpt.fake_models import tiny_model
 
 @pytest.fixture
 def written():
-    """A prompt of 4 tokens, 5 sampled ones after it, and one undone choice."""
+    """A prompt of 4 tokens, followed by 5 sampled ones, and one undone choice."""
     document = Generation(tiny_model(), "the cat")
     list(document.steps(WARM, 5))
     document.append(99)

@@ -1,4 +1,4 @@
-"""A document as a file: round trip, and refusal of invalid files."""
+"""A document as a file: round trips, and rejected files."""
 
 from __future__ import annotations
 

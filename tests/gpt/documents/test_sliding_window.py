@@ -22,7 +22,7 @@ def ids_of(steps) -> list[int]:
 
 @pytest.fixture
 def loaded():
-    """A context of 24 tokens, and end-of-text is never predicted."""
+    """A model with a context of 24 tokens that never predicts end-of-text."""
     loaded = never_ending(tiny_model())
     with torch.no_grad():
         loaded.model.ln_f.bias += 0.1 * torch.randn(16, generator=torch.Generator().manual_seed(1))
@@ -30,7 +30,7 @@ def loaded():
 
 
 def never_ending(loaded):
-    """The model, which never predicts end-of-text."""
+    """Make the model never predict end-of-text."""
     with torch.no_grad():
         loaded.model.lm_head.weight[EOT] = 0
     return loaded
@@ -133,7 +133,7 @@ def test_a_batch_gives_each_prompt_its_own_continuation(loaded):
     params = SamplingParams(temperature=1.2, seed=2)
     alone = [ids_of(generate(loaded, prompt, params, 18)) for prompt in prompts]
     assert generate_batch(loaded, prompts, params, 18) == alone
-    assert len({len(ids) for ids in alone}) > 1  # the context of the longest is full before
+    assert len({len(ids) for ids in alone}) > 1  # the longest text fills its context first
     assert generate_batch(loaded, [], params, 3) == []
 
 

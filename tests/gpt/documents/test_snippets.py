@@ -1,4 +1,4 @@
-"""The program that reproduces a document, executed and compared."""
+"""The program that reproduces a document, executed and compared with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NASTY = "a \"quoted\" \\ 'thing'\n# line two\u2028🦊 {x}"
 
 
 def run(snippet, of="document"):
-    """Run a program in this process with the tiny model instead of a named one; returns its variables."""
+    """Run a program in this process, with the tiny model in place of a named one, and return its variables."""
     names = {name: getattr(gpt, name) for name in gpt.__all__}
     program = snippet.split("\n", 1)[1]  # without the import
     names |= {"get_model": lambda name: tiny_model(), "load_model": lambda name: tiny_model(), "print": lambda _: None}

@@ -1,4 +1,4 @@
-"""Activation functions against their formulas."""
+"""Activation functions, compared with their formulas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_silu_has_its_value_slope_and_lowest_point() -> None:
     assert curve.y.tolist() == pytest.approx([v * s for v, s in zip(x.tolist(), sigma, strict=True)])
     slopes = [s * (1 + v * (1 - s)) for v, s in zip(x.tolist(), sigma, strict=True)]
     assert curve.slope.tolist() == pytest.approx(slopes)
-    lowest = lowest_point("silu")  # there 1 + x (1 - sigmoid(x)) = 0, so the value is 1 + x
+    lowest = lowest_point("silu")  # where 1 + x (1 - sigmoid(x)) = 0, so the value is 1 + x
     assert activation_curve("silu", torch.tensor(lowest)).y.item() == pytest.approx(1 + lowest, abs=1e-6)
 
 

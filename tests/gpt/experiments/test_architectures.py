@@ -1,4 +1,4 @@
-"""What the changes between GPT-2 and Llama do, on random models of both shapes."""
+"""Effects of the changes from GPT-2 to Llama, on random models of both architectures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IDS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
 def random_model(recipe: Recipe) -> GPT:
-    """A model with larger weights than the initial ones, so that its parts do something."""
+    """Return a model with larger than initial weights, so that its parts have an effect."""
     model = GPT(recipe.model_config(300)).eval()
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
@@ -100,4 +100,4 @@ def test_every_model_is_timed_in_every_round(monkeypatch: pytest.MonkeyPatch) ->
     clock = iter([0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 9])
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     models = [random_model(GPT2), random_model(LLAMA)]
-    assert token_seconds(models, IDS, n_tokens=2, rounds=3) == [1.5, 2.0]  # 1, 3, 5 and 2, 4, 9 for two tokens
+    assert token_seconds(models, IDS, n_tokens=2, rounds=3) == [1.5, 2.0]  # half the medians of 1, 3, 5 and of 2, 4, 9

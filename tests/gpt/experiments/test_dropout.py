@@ -1,4 +1,4 @@
-"""Dropout on a text, in both modes."""
+"""Dropout on a text in both modes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_what_is_not_dropped_is_divided_by_1_minus_p(model: GPT, p: float) -> No
         before, after = (torch.cat([getattr(part, name) for part in parts]) for name in ("before", "after"))
         kept = after != 0
         assert_close(after[kept], before[kept] / (1 - p))
-        n = int((before != 0).sum())  # attention weights outside a window are 0 without dropout
+        n = int((before != 0).sum())  # outside a window, attention weights are 0 even without dropout
         share = sum(part.n_dropped for part in parts) / n
         assert share == pytest.approx(p, abs=4 * (p * (1 - p) / n) ** 0.5), parts[0].part
 

@@ -1,4 +1,4 @@
-"""Untrained models: their predictions and the norms of their residual stream."""
+"""Untrained models: their predictions, and the norms of their residual stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ def test_an_untrained_model_has_the_loss_of_the_uniform_distribution() -> None:
     assert first.uniform_loss == math.log(500)
     assert first.loss == pytest.approx(first.uniform_loss, abs=0.05)
     assert first.logits.shape == (500,)
-    assert first.logits_std == pytest.approx(0.02 * math.sqrt(64), rel=0.3)  # normed states times rows of N(0, 0.02)
+    # Normalised states times rows drawn from N(0, 0.02).
+    assert first.logits_std == pytest.approx(0.02 * math.sqrt(64), rel=0.3)
 
 
 def test_large_initial_weights_have_a_higher_loss_than_the_uniform_distribution() -> None:
@@ -36,7 +37,7 @@ def test_the_scaling_keeps_the_residual_stream_from_growing() -> None:
     assert len(norms.scaled) == len(norms.unscaled) == 13
     assert norms.scaled[0] == norms.unscaled[0] == pytest.approx(0.02 * math.sqrt(2 * 64), rel=0.05)
     grown = [math.sqrt(row[-1] ** 2 - row[0] ** 2) for row in (norms.scaled, norms.unscaled)]
-    assert grown[1] / grown[0] == pytest.approx(math.sqrt(2 * 12), rel=0.25)  # each branch is that much longer
+    assert grown[1] / grown[0] == pytest.approx(math.sqrt(2 * 12), rel=0.25)  # each branch is longer by this factor
 
 
 def test_norms_of_a_running_model_are_those_of_its_trace(model: GPT) -> None:

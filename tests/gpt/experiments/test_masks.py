@@ -1,4 +1,4 @@
-"""The effect of the masks of attention."""
+"""The effect of the attention masks."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def test_without_the_mask_a_window_hides_earlier_tokens_only() -> None:
     before, after = torch.tensor([TEXT]), torch.tensor([[60, *TEXT[1:-1], 60]])
     with torch.inference_mode():
         change = (unmasked_logits(model, after) - unmasked_logits(model, before))[0].abs().amax(dim=-1)
-    assert (change > 1e-4).all()  # each sees the last token
+    assert (change > 1e-4).all()  # every position sees the last token
     after[0, -1] = TEXT[-1]
     with torch.inference_mode():
         change = (unmasked_logits(model, after) - unmasked_logits(model, before))[0].abs().amax(dim=-1)
     assert (change[:2] > 1e-4).all()
-    assert (change[2:] < 1e-5).all()  # the first is outside their windows
+    assert (change[2:] < 1e-5).all()  # the first token is outside their windows
 
 
 def test_without_the_mask_only_the_last_prediction_of_one_layer_is_unchanged() -> None:
-    """With one layer the last position attends to the same values in either case."""
+    """With one layer, the last position attends to the same values in both cases."""
     torch.manual_seed(3)
     model = GPT(GPTConfig(vocab_size=61, block_size=16, n_layer=1, n_head=3, n_embd=24)).eval()
     idx = torch.tensor([TEXT])

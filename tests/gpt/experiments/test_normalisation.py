@@ -1,4 +1,4 @@
-"""Layer normalisation: the numbers that the curriculum printed, and torch's own."""
+"""Layer normalisation, compared with the numbers printed in the curriculum and with torch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_curriculums_rows_and_their_moments() -> None:
     assert_close(done.before, torch.tensor(rows), **ROUNDED)
     assert_close(done.mean, torch.tensor([0.1324, 0.2170]), **ROUNDED)
     assert_close(done.unbiased_variance, torch.tensor([0.0231, 0.0398]), **ROUNDED)
-    assert_close(done.variance, done.unbiased_variance * 5 / 6)  # six numbers a row
+    assert_close(done.variance, done.unbiased_variance * 5 / 6)  # six numbers per row
     assert_close(LayerNorm(6)(done.before), done.after)
 
 
@@ -119,7 +119,7 @@ def test_the_straight_path_is_free_with_pre_norm_and_narrows_with_post_norm() ->
     assert pre.straight_gradients == pytest.approx([1.0] * 17, rel=1e-4)
     assert post.straight_gradients[0] < 0.01
     assert sorted(post.straight_gradients) == list(post.straight_gradients)
-    assert post.lengths[1:] == pytest.approx([8.0] * 16, rel=1e-3)  # the square root of 64 numbers of variance 1
+    assert post.lengths[1:] == pytest.approx([8.0] * 16, rel=1e-3)  # the square root of 64 numbers with variance 1
     assert pre.lengths[-1] > 2 * pre.lengths[0]
 
 

@@ -1,4 +1,4 @@
-"""The textbook experiment, end to end."""
+"""The textbook experiment from start to end."""
 
 from __future__ import annotations
 

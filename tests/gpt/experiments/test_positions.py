@@ -1,4 +1,4 @@
-"""Positions beyond those that were trained."""
+"""Positions beyond those seen in training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpt.experiments.positions import Extrapolation, rotary_closeness, sinusoida
 
 
 def extrapolation(position: Position, **options: int) -> Extrapolation:
-    """The losses after all updates."""
+    """Return the losses after all updates."""
     *_, last = train_extrapolation(position, tests=1, **options)
     return last
 
@@ -63,7 +63,7 @@ def test_invalid_arguments_of_the_extrapolation_are_refused(position: str, lengt
 
 
 def test_rotary_closeness_depends_on_the_distance_alone() -> None:
-    """q at m and k at n give cos((m - n) speed), summed over the pairs, as complex numbers do."""
+    """For q at m and k at n it is the sum of cos((m - n) speed) over the pairs, as complex numbers give."""
     closeness = rotary_closeness(8, torch.arange(5))
     speeds = [10000 ** (-2 * i / 8) for i in range(4)]
     by_hand = [sum(math.cos(d * speed) for speed in speeds) / 4 for d in range(5)]

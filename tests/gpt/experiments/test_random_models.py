@@ -1,4 +1,4 @@
-"""Models with random weights: the skeleton, the shapes of a pass, vocabularies of any size, the budget."""
+"""Models with random weights: the skeleton, the shapes of a pass, vocabularies of any size, the memory budget."""
 
 from __future__ import annotations
 

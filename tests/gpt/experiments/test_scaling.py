@@ -1,4 +1,4 @@
-"""The results that the scaling command writes."""
+"""The results written by the scaling command."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_command_writes_what_is_read_back(
     assert [point.tokens for point in llama.points] == [64, 128, 192]
     assert llama.points[-1].loss != curve.points[-1].loss
     assert [point.tokens for point in curve.points] == [64, 128, 192]
-    assert f"{curve.points[-1].bits_per_byte:.4f} bits a byte" in capsys.readouterr().out
+    assert f"{curve.points[-1].bits_per_byte:.4f} bits per byte" in capsys.readouterr().out
     assert json.loads(out.read_text())["curves"][0]["parameters"] == curve.parameters
 
 

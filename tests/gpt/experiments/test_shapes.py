@@ -1,4 +1,4 @@
-"""Sizes from a configuration alone, against the models themselves and against printed numbers."""
+"""Sizes computed from a configuration, compared with actual models and with published numbers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_counts_are_those_of_the_model_and_of_each_of_its_parts(config: GPTConfi
     model = on_meta(config)
     assert count_parameters(config) == sum(parameter.numel() for parameter in model.parameters())
     counted = dict.fromkeys(parameter_parts(config), 0)
-    for name, parameter in model.named_parameters():  # a tied head is named once, as wte
+    for name, parameter in model.named_parameters():  # a tied head is listed once, as wte
         kinds = {"wte": "token_embedding", "wpe": "position_embedding", "lm_head": "head"}
         inside = {"attn": "attention", "mlp": "feed_forward"}
         first, *rest = name.split(".")
@@ -114,7 +114,7 @@ def test_operations_are_those_that_torch_counts_for_one_token_with_a_cache(confi
         if position:
             model(torch.zeros(1, position, dtype=torch.long), cache=cache)
         with FlopCounterMode(display=False) as counter:
-            model(torch.zeros(1, 1, dtype=torch.long), cache=cache, trace=Trace())  # torch counts eager attention
+            model(torch.zeros(1, 1, dtype=torch.long), cache=cache, trace=Trace())  # torch can count eager attention
     assert flops_per_token(config, position).total == counter.get_total_flops()
 
 

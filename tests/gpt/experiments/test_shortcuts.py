@@ -1,4 +1,4 @@
-"""Shortcut connections: the numbers that the curriculum printed, and gradients that vanish without them."""
+"""Shortcut connections: the numbers printed in the curriculum, and gradients that vanish without shortcuts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cost of a token with and without cache and in both kernels, against torch's counter."""
+"""The cost of a token with and without cache and with both kernels, compared with torch's counter."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_multiplications_are_those_that_torch_counts(model: GPT, cached: bool) -
     with FlopCounterMode(display=False) as counter:
         timed_token(model, idx, cache, "eager")
     cost = next_token_cost(model.config, len(IDS), cached=cached)
-    assert 2 * cost.multiplications == counter.get_total_flops()  # an addition for each
+    assert 2 * cost.multiplications == counter.get_total_flops()  # one addition per multiplication
 
 
 def test_with_a_cache_the_count_is_that_of_the_shape() -> None:
@@ -86,7 +86,8 @@ def test_passes_of_a_generation_are_those_of_transformers(
     forward = reference.transformer.forward
 
     def counted(input_ids: torch.Tensor, **others: Any) -> Any:
-        cache = others.get("cache", others.get("past_key_values"))  # its name since transformers 5.24, and before
+        # The name since transformers 5.24, and the older one.
+        cache = others.get("cache", others.get("past_key_values"))
         n_cached = 0 if cache is None else cache.get_seq_length()
         filled = cache.layers if n_cached else []
         found.append((input_ids.shape[1], n_cached, sum(layer.keys.nbytes + layer.values.nbytes for layer in filled)))
@@ -106,7 +107,7 @@ def test_multiplications_of_prefill_and_decode_are_those_that_torch_counts(model
     prefill, decode = generation_passes(model.config, len(IDS) - 1, len(IDS), cached=True)
     for expected, new in ((prefill, idx[:, :-1]), (decode, idx[:, -1:])):
         with FlopCounterMode(display=False) as counter:
-            model.lm_head(model.hidden_states(new, cache=cache, trace=Trace())[:, -1])  # eager, which it counts
+            model.lm_head(model.hidden_states(new, cache=cache, trace=Trace())[:, -1])  # eager, so that torch counts it
         assert 2 * expected.multiplications == counter.get_total_flops()
 
 
@@ -164,7 +165,7 @@ def test_each_part_has_the_time_of_its_modules(model: GPT, monkeypatch: pytest.M
         assert times.feed_forward == (100.5, 200.5, 300.5)
         assert times.head == 1000.125
         assert times.total == sum((5, 60.75, 601.5, 1000.125))
-    assert n_heads == [(1, 24)] * 3  # the last token alone, once without being counted
+    assert n_heads == [(1, 24)] * 3  # only the last token, in one warm-up pass and two timed ones
 
 
 def test_an_empty_text_and_one_beyond_the_context_are_refused(model: GPT) -> None:

@@ -1,4 +1,4 @@
-"""The loss of a text: against transformers, against its guide for long texts, and by hand."""
+"""The loss of a text, compared with transformers, with its guide for long texts, and by hand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def wrapped(model: GPT, tokenizer: Tokenizer) -> LoadedModel:
 def pair(
     twins: Callable[..., tuple[torch.nn.Module, GPT]], byte_tokenizer: Tokenizer
 ) -> tuple[torch.nn.Module, LoadedModel]:
-    """A random transformers model and ours with the same weights."""
+    """Return a random transformers model, and ours with the same weights."""
     reference, ours = twins(vocab_size=261, n_positions=BLOCK, n_layer=2, n_head=2, n_embd=16)
     return reference, wrapped(ours, byte_tokenizer)
 
@@ -54,7 +54,7 @@ def test_a_longer_text_has_the_loss_of_the_guide_s_sliding_window(
     reference, ours = pair
     ids = torch.tensor([some_ids(length)])
     step, end, nats, windows = stride or BLOCK // 2, 0, [], 0
-    for begin in range(0, length, step):  # the loop of the guide, with every token's loss on its own
+    for begin in range(0, length, step):  # the guide's loop, with every token's loss listed separately
         previous, end, windows = end, min(begin + BLOCK, length), windows + 1
         labels = ids[:, begin:end].clone()
         labels[:, : previous - begin] = -100

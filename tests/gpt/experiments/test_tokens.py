@@ -1,4 +1,4 @@
-"""Byte-pair encoding step by step, against tiktoken."""
+"""Byte-pair encoding step by step, compared with tiktoken."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TEXTS = [*SAMPLES.values(), "Every effort moves you", "  two  spaces\n\n", "naï
 
 
 def test_merges_of_a_word_by_hand(byte_tokenizer: Tokenizer) -> None:
-    """The vocabulary joins " t" (256), " th" (257), " the" (258), and the first half of an emoji (259)."""
+    """The vocabulary merges " t" (256), " th" (257), " the" (258), and the first half of an emoji (259)."""
     steps = merge_steps(byte_tokenizer, " them")
     assert steps == [
         MergeStep((b" ", b"t", b"h", b"e", b"m"), 0, b" t", 256),
@@ -49,7 +49,7 @@ def test_each_merge_makes_the_token_of_its_rank(gpt2: Tokenizer) -> None:
 
 def test_several_words_are_refused(gpt2: Tokenizer) -> None:
     for text, count in (("two words", 2), ("", 0)):
-        with pytest.raises(ValueError, match=f"is cut into {count} words"):
+        with pytest.raises(ValueError, match=f"is split into {count} words"):
             merge_steps(gpt2, text)
 
 

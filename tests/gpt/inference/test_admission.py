@@ -72,7 +72,7 @@ def test_after_a_turn_of_tokens_those_who_wait_go_first():
     with queue.enter() as long:
         assert list(long) == []
         for _ in range(2 * TURN_TOKENS):
-            assert list(long.after_token()) == []  # nobody waits
+            assert list(long.after_token()) == []  # nobody is waiting
         with queue.enter() as short:
             turn = [next(long.after_token(), None) for _ in range(TURN_TOKENS)]
             assert turn == [None] * (TURN_TOKENS - 1) + [1]

@@ -39,7 +39,7 @@ def model(request, packed):
     config = GPTConfig(**{"vocab_size": 40, "block_size": 12, "n_layer": 2, "n_head": 2, "n_embd": 32, **request.param})
     model = GPT(config).eval()
     for parameter in model.parameters():
-        parameter.data += 0.1 * torch.randn_like(parameter)  # also norms and biases
+        parameter.data += 0.1 * torch.randn_like(parameter)  # including norms and biases
     if packed:
         pack(model, "fp32")
     return model
@@ -72,8 +72,11 @@ def test_texts_of_different_lengths_read_together_equal_the_model_on_each(model)
 
 @torch.inference_mode()
 def test_each_text_has_its_own_steering(model):
-    """A vector in two texts, one that depends on the stream in a third, both in a fourth, and in a fifth the same one
-    without that dependence, which is equal to it; prompts and single tokens."""
+    """Steer five texts differently, on prompts and on single tokens.
+
+    Two have a constant vector, a third has one that depends on the stream, a fourth has both. The fifth has the third's
+    vector without the dependence, which gives the same result.
+    """
     width = model.config.n_embd
     plain = Steering(0, torch.randn(width, generator=torch.Generator().manual_seed(1)))
     removed = Steering(
@@ -113,7 +116,7 @@ def test_a_prompt_read_in_chunks_equals_the_model(model):
 
 @torch.inference_mode()
 def test_texts_that_join_pause_leave_and_go_back_keep_their_content(model, monkeypatch):
-    """Random rounds on one DecodeCache with blocks of 4, 8 and 12 positions; before each, a text may go back."""
+    """Run random rounds on one DecodeCache with blocks of 4, 8 and 12 positions. Before each, a text may go back."""
     monkeypatch.setattr(decode_cache, "SHORT_TEXT", 4)
     monkeypatch.setattr(decode_cache, "FILL_POSITIONS", 3)
     random, shared = Random(3), DecodeCache()
@@ -165,7 +168,7 @@ def test_a_text_that_does_not_fit_is_refused_and_no_cache_changes(model):
 @pytest.mark.parametrize("packing", ["fp32", "half"])
 @torch.inference_mode()
 def test_steps_of_a_text_among_others_equal_those_alone(packing):
-    """With matrices below and above SMALL_WEIGHT."""
+    """Cover matrices below and above SMALL_WEIGHT."""
     config = GPTConfig(vocab_size=900, block_size=40, n_layer=1, n_head=8, n_embd=1024)
     model = GPT(config, generator=torch.Generator().manual_seed(0)).eval()
     pack(model, packing)

@@ -1,4 +1,4 @@
-"""Messages to the driver of a cluster, without a cluster."""
+"""Messages to the driver of a cluster, tested without a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPEC = ModelSpec("stories", "stories", "fp32")
 
 
 class WhileWriting:
-    """A connection that calls `then` in the middle of the first message, as the garbage collector may."""
+    """A connection that calls `then` in the middle of the first message, like a garbage collector might."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection, self.then = connection, lambda: None
@@ -28,7 +28,7 @@ class WhileWriting:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
-    """A cluster that is there, and whose driver is a pipe: `cluster.theirs` is its other end."""
+    """A reachable cluster whose driver is a pipe: `cluster.theirs` is its other end."""
     cluster = Cluster(ClusterOptions("local"))
     ours, cluster.theirs = Pipe()  # type: ignore[attr-defined]
     cluster._connection = WhileWriting(ours)  # type: ignore[assignment]
@@ -37,7 +37,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 def received(cluster: Any) -> list[tuple[Any, ...]]:
-    """The messages that arrived."""
+    """Return the messages that have arrived."""
     messages = []
     while cluster.theirs.poll():
         messages.append(cluster.theirs.recv())

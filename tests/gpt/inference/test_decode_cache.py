@@ -1,4 +1,4 @@
-"""The memory of the copies of keys and values from which several texts attend in one kernel."""
+"""Memory of the copied keys and values with which several texts attend in one kernel."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ POSITION_BYTES = 2 * CONFIG.n_layer * CONFIG.n_embd * 4  # keys and values
 
 
 def resident_bytes() -> int:
-    """Bytes of this process in memory, without those that were freed."""
+    """Return this process's resident memory in bytes, after returning freed memory to the system."""
     return_free_memory()
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
 def text_of(model: GPT, length: int) -> KVCache:
-    """The cache of a text of this length."""
+    """Return the cache of a text of this length."""
     cache = KVCache(model.config)
-    cache.kv.zero_()  # in memory as a whole, so that reading on takes none
+    cache.kv.zero_()  # commits all of its memory, so that reading on takes none
     batched_hidden_states(model, [[1] * length], [cache], DecodeCache())
     return cache
 
 
 def read_next(model: GPT, texts: Sequence[KVCache], shared: DecodeCache) -> None:
-    """Read one token of each text in one pass."""
+    """Read one token of each text in a single pass."""
     batched_hidden_states(model, [[2]] * len(texts), texts, shared)
 
 
@@ -80,7 +80,7 @@ def test_memory_of_texts_that_ended_is_returned_and_the_others_go_on(model: GPT)
     read_next(model, texts[:2], shared)
     assert shared.n_bytes == 2 * 320 * POSITION_BYTES
     shared.trim()
-    assert shared.n_bytes == 2 * 320 * POSITION_BYTES  # these two were needed
+    assert shared.n_bytes == 2 * 320 * POSITION_BYTES  # both of these were needed
     shared.trim()
     assert shared.n_bytes == 0
 

@@ -23,7 +23,7 @@ def loaded() -> LoadedModel:
 
 @pytest.fixture
 def passes(monkeypatch) -> list[list[int]]:
-    """The number of tokens of each text in every forward pass."""
+    """Record the number of tokens of each text in every forward pass."""
     made: list[list[int]] = []
     batched = engine_module.batched_hidden_states
 
@@ -36,7 +36,7 @@ def passes(monkeypatch) -> list[list[int]]:
 
 
 def tiny_model_in(packing: str) -> LoadedModel:
-    """A new tiny model, packed or not."""
+    """Return a new tiny model, packed or not."""
     loaded = tiny_model(block_size=96)
     if packing == "int8" and not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines):
         pytest.skip("this CPU has no int8 kernels")
@@ -50,7 +50,7 @@ def request(ids: list[int], cache: KVCache) -> ReadRequest:
 
 
 def orders(seed: int, count: int = 16) -> list[tuple[list[int], SamplingParams, int]]:
-    """(prompt, settings, tokens): random, some of them greedy."""
+    """Return random (prompt, settings, tokens) triples, some of them greedy."""
     random = Random(seed)
     made = []
     for number in range(count):
@@ -69,7 +69,7 @@ def test_a_text_generated_in_a_batch_has_the_tokens_of_one_generated_alone(packi
         return [(step.token_id, step.rank) for step in generate(loaded, prompt, params, count)]
 
     alone = [write(order) for order in orders(1)]
-    with ThreadPoolExecutor(6) as pool:  # the seventh joins when the first has ended, and so on
+    with ThreadPoolExecutor(6) as pool:  # the seventh joins when the first one ends, and so on
         assert list(pool.map(write, orders(1))) == alone
 
 
@@ -170,7 +170,7 @@ def test_a_steered_text_shares_a_pass_and_one_with_other_edits_has_its_own(loade
 
 
 def test_a_round_waits_for_each_text_once_and_not_for_its_last_request(loaded):
-    """A text that has asked again before its round ends is one text, not two."""
+    """A text that makes its next request before its round ends counts once."""
     engine, cache, threads = Engine(loaded.model), KVCache(loaded.model.config), iter(range(100, 200))
 
     def join(on_read) -> ReadRequest:

@@ -1,4 +1,4 @@
-"""KeyboardInterrupt at every point of a read: the text stays consistent and other callers continue."""
+"""A KeyboardInterrupt at any point of a read leaves the text consistent, and other callers continue."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ FILES = ("/engine.py", "/batched_decode.py", "/cache.py", "/model.py", "/reading
 
 
 class Interrupted:
-    """KeyboardInterrupt at the n-th line that the calling thread runs in the files of a step.
+    """Raises KeyboardInterrupt at the n-th line that the calling thread runs in the files of a step.
 
-    leaving: count the lines of `Engine._leave` too, which cleans up.
+    With `leaving`, the lines of `Engine._leave`, which cleans up, count as well.
     """
 
     def __init__(self, line: int, *, leaving: bool = False) -> None:
@@ -47,7 +47,7 @@ class Interrupted:
         if not frame.f_code.co_filename.endswith(FILES) or (frame.f_code.co_name == "_leave" and not self.leaving):
             return None
         line = linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip()
-        if event == "line" and not line.startswith("with "):  # whose exit is not interrupted
+        if event == "line" and not line.startswith("with "):  # the exit of a `with` block is not interrupted
             self.left -= 1
             if self.left == 0:
                 sys.settrace(None)
@@ -56,7 +56,7 @@ class Interrupted:
 
 
 def lines_of(run: Callable[[], object]) -> int:
-    """How many lines a call runs in the files of a step."""
+    """Count the lines that a call runs in the files of a step."""
     counter = Interrupted(10**9)
     with counter:
         run()
@@ -150,7 +150,7 @@ def test_an_interrupted_waiting_caller_withdraws_its_request(monkeypatch):
         signal.pthread_kill(main, signal.SIGINT)
         with engine._changed:
             while not engine._changed.wait_for(lambda: len(engine._requests) == 1, 2):
-                signal.pthread_kill(main, signal.SIGINT)  # one that arrives just before a blocking call does not end it
+                signal.pthread_kill(main, signal.SIGINT)  # a signal just before a blocking call does not interrupt it
         hold.set()
 
     with ThreadPoolExecutor(2) as pool:

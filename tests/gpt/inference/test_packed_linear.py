@@ -18,7 +18,7 @@ from gpt.inference.packed_linear import (
 )
 from gpt.model import ForwardContext
 
-SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out); the last is no small weight
+SHAPES = [(1, 1), (7, 3), (64, 192), (192, 50), (1024, 520)]  # (in, out); only the last weight is not small
 needs_int8 = pytest.mark.skipif(
     not {"x86", "fbgemm"} & set(torch.backends.quantized.supported_engines), reason="this CPU has no int8 kernels"
 )
@@ -29,7 +29,7 @@ STEP = {"fp32": 1e-7, "half": 2**-8, "int8": 1 / 127 if has_vnni() else 1 / 63} 
 
 @pytest.fixture
 def packing(request, monkeypatch):
-    """A packing, of 16 bits with each of the products that a CPU may have for them."""
+    """A packing; for 16 bits, with each of the products that a CPU may offer."""
     name, _, kernel = request.param.partition(" by ")
     if kernel:
         monkeypatch.setattr(packed_linear, "has_bfloat16", lambda: False)
@@ -60,13 +60,13 @@ def test_packed_layers_are_tested_on_both_sides_of_small_weight():
 @pytest.mark.parametrize("packing", PACKINGS, indirect=True)
 @torch.inference_mode()
 def test_a_packed_product_is_the_product_within_its_precision(linear, packing, bias, rows):
-    x = torch.randn(rows, linear.in_features) * torch.logspace(-3, 3, rows)[:, None]  # rows of very different size
+    x = torch.randn(rows, linear.in_features) * torch.logspace(-3, 3, rows)[:, None]  # rows of very different magnitude
     if not bias:
         linear.bias = None
     b = None if linear.bias is None else linear.bias.double()
     exact = nn.functional.linear(x.double(), linear.weight.double(), b)
     y = pack_linear(linear, packing)(x)
-    bound = x.abs().double() @ linear.weight.abs().double().T + exact.abs()  # of the rounding of each factor
+    bound = x.abs().double() @ linear.weight.abs().double().T + exact.abs()  # bounds the rounding of each factor
     assert y.dtype is torch.float32
     assert ((y - exact).abs() <= 3 * STEP[packing] * bound.amax(dim=1, keepdim=True) + 1e-6).all()
 
@@ -205,16 +205,16 @@ def test_a_matrix_is_freed_as_it_is_packed(packing, monkeypatch):
         seen.append(weakref.ref(linear.weight.untyped_storage()))
         return pack_linear(linear, *options)
 
-    monkeypatch.setattr(packed_linear, "SMALL_WEIGHT", 0)  # else small weights are kept unpacked as well
+    monkeypatch.setattr(packed_linear, "SMALL_WEIGHT", 0)  # otherwise small weights would also be kept unpacked
     monkeypatch.setattr(packed_linear, "pack_linear", watched)
     pack(model, packing)
     assert len(left) == 13
-    assert max(left) <= 1  # the previous layer
+    assert max(left) <= 1  # only the previous layer
 
 
 @pytest.fixture
 def without_operators(monkeypatch):
-    """A version of torch whose private operators have other names or arguments."""
+    """Simulate a torch version whose private operators have other names or arguments."""
 
     def changed(*arguments: object) -> None:
         raise TypeError("unexpected argument")

@@ -50,16 +50,16 @@ def test_openmp_threads_end_after_large_work():
     known: set[str] = set()
 
     def n_new(*, ended: bool) -> int:
-        until = time.monotonic() + 10  # the system lists a thread for a moment after its end
+        until = time.monotonic() + 10  # the system still lists a thread shortly after its end
         while (n := len({task.name for task in TASKS.iterdir()} - known)) and ended and time.monotonic() < until:
             time.sleep(0.01)
         return n
 
     def work():
         known.update(task.name for task in TASKS.iterdir())
-        assert torch.get_num_threads() >= 1  # torch sets the number of a new thread first
+        assert torch.get_num_threads() >= 1  # makes torch initialise this thread's number of threads
         with _openmp().limit(limits=3):
-            for _ in range(2):  # they are created again when needed
+            for _ in range(2):  # new ones are created when needed
                 with threads_for(SMALL_WORK):
                     torch.zeros(10**6).exp()
                     seen.append(n_new(ended=False))

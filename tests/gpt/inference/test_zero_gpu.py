@@ -1,4 +1,4 @@
-"""ZeroGPU, with a fake `spaces` module that pickles arguments and results."""
+"""ZeroGPU with a fake `spaces` module that pickles arguments and results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpt.models.loading import LoadedModel, best_device
 
 
 def gpu(task: Callable[..., Any]) -> Callable[..., Any]:
-    """A fake spaces.GPU."""
+    """Fake spaces.GPU."""
 
     def call(*args: object, **kwargs: object) -> object:
         args, kwargs = pickle.loads(pickle.dumps((args, kwargs)))
@@ -100,7 +100,7 @@ def test_zero_gpu_generation_equals_local_generation_in_tokens_logits_and_attent
     list(alone.local_steps(params, 3)), list(document.steps(params, 3))
     assert document.ids == alone.ids
     assert alone.n_read == len(document.ids) - 1
-    assert document.n_read == alone.n_read + (place == "zero-gpu")  # the GPU has read the last token, too
+    assert document.n_read == alone.n_read + (place == "zero-gpu")  # the GPU has also read the last token
     alone.read(), document.read()
     for position in range(document.n_read):
         torch.testing.assert_close(document.logits(position), alone.logits(position))

@@ -1,4 +1,4 @@
-"""Waiting for other threads in tests of the engine."""
+"""Synchronisation with other threads in tests of the engine."""
 
 from gpt.inference.engine import Engine
 

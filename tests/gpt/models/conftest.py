@@ -1,4 +1,4 @@
-"""Fixtures of the tests of models."""
+"""Fixtures for the tests of models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.gpt.models.registries import CONFIG
 
 @pytest.fixture
 def folders(tmp_path: Path) -> list[Path]:
-    """Four models of the same size."""
+    """The folders of four models of equal size."""
     for name in "abcd":
         save_model(tmp_path / name, GPT(CONFIG), PlainIds(50))
     return [tmp_path / name for name in "abcd"]
@@ -57,5 +57,5 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, byte_tokenizer: Toke
 
 @pytest.fixture
 def rendered_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chat templates are rendered in this process, which takes a hundredth of the time of another one."""
+    """Render chat templates in this process, which is 100 times faster than in another one."""
     monkeypatch.setattr(chat_template, "ask", lambda request: render(json.loads(request), chat_template.MAX_TEXT_CHARS))

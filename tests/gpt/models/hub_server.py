@@ -1,4 +1,4 @@
-"""A small server with the part of the hub's API that its client needs."""
+"""A small server with the part of the hub's API that the client needs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ REPO, COMMIT = "someone/tiny", "a" * 40
 
 
 class Hub(ThreadingHTTPServer):
-    """One repository. cut: after how many bytes of the weights each connection breaks; None never.
+    """A hub with one repository.
 
-    recovers: whether it answers again after that. ranges: whether it can send a part of a file.
+    Attributes:
+        cut: Number of bytes of the weights after which each connection breaks; None for never.
+        recovers: Whether it answers again afterwards.
+        ranges: Whether it can send part of a file.
     """
 
     daemon_threads = True
@@ -23,9 +26,9 @@ class Hub(ThreadingHTTPServer):
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.files, self.cut, self.down, self.recovers, self.ranges = files, None, False, False, True
-        self.in_git = False  # whether the weights are stored as a git blob, whose etag is its SHA-1
-        self.gated = False  # whether it answers that the licence must be agreed to
-        self.gets: list[tuple[str, int]] = []  # file and first byte of each request for content
+        self.in_git = False  # whether the weights are stored as a git blob, whose ETag is its SHA-1
+        self.gated = False  # whether it demands that the licence be accepted
+        self.gets: list[tuple[str, int]] = []  # file and first byte of each content request
 
     @property
     def url(self) -> str:

@@ -1,4 +1,4 @@
-"""The config.json of published models, without entries that say nothing about the architecture."""
+"""The config.json files of published models, without entries irrelevant to the architecture."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def smollm2(n_layer: int, n_head: int, n_kv_head: int, n_embd: int, n_ff: int) -
     }
 
 
-# With the number of parameters that each is said to have; a tied head counts once.
+# With the published number of parameters of each; a tied head counts once.
 CONFIGS: dict[str, tuple[dict[str, Any], int]] = {
     "pythia-14m": (pythia(6, 4, 128), 14_067_712),
     "pythia-31m": (pythia(6, 8, 256), 30_494_720),

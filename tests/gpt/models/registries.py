@@ -1,4 +1,4 @@
-"""Registries with memory for a few tiny models."""
+"""Registries with memory for only a few tiny models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 
 
 def registry_for(folders: list[Path], n_models: float) -> tuple[Registry, list[str]]:
-    """A registry with memory for so many of these models, and their names."""
+    """Return a registry with memory for this many models, and the models' names."""
     size = memory_of(open_checkpoint(folders[0]), "fp32", CPU)
     registry = Registry(memory=int(n_models * size), device=CPU)
     return registry, [registry.add(folder) for folder in folders]

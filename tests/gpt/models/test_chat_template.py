@@ -1,4 +1,6 @@
-"""Chats as transformers renders and encodes them; hostile templates, and messages that look like control tokens."""
+"""Chats match transformers' rendering and encoding. Hostile templates and messages that imitate control tokens are
+safe.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,7 @@ NAMES = {
 
 
 def vocabulary(folder: Path, family: str, template: Any = None) -> Any:
-    """The vocabulary of a family with a chat template, and the one of transformers."""
+    """Return a family's vocabulary with a chat template, and the one of transformers."""
     write_family(folder, family, chat_template=template or TEMPLATES[family])
     return find_vocabulary(folder, N_VOCAB), AutoTokenizer.from_pretrained(folder)
 
@@ -184,7 +186,7 @@ def test_a_further_turn_gives_the_ids_of_the_whole_chat(
 
 
 def test_control_tokens_that_take_the_whitespace_around_them_do_so_beside_a_typed_name(tmp_path: Path) -> None:
-    """As Phi-3's: "rstrip" in tokenizer.json."""
+    """For example Phi-3's, which have "rstrip" in tokenizer.json."""
     theirs = write_family(tmp_path, "llama2")
     theirs.add_special_tokens([AddedToken("<|end|>", rstrip=True, lstrip=True), AddedToken("<|user|>", rstrip=True)])
     theirs.save(str(tmp_path / "tokenizer.json"))

@@ -57,7 +57,7 @@ def test_a_config_from_before_the_biases_of_each_part_is_read(tmp_path: Path, by
     save_model(tmp_path, model, byte_tokenizer, dtype=torch.float32)
     file = tmp_path / "config.json"
     new = json.loads(file.read_text())
-    old = {name: new[name] for name in OLD_OPTIONS} | {"qkv_bias": True}  # said nothing where bias was False
+    old = {name: new[name] for name in OLD_OPTIONS} | {"qkv_bias": True}  # it was omitted if bias was False
     file.write_text(json.dumps(old))
     assert load_model(tmp_path, device="cpu").model.config == model.config
 

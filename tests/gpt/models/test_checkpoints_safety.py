@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged or contradict themselves are refused with a ValueError."""
+"""Damaged or contradictory checkpoints are rejected with a ValueError."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path, byte_tokenizer: Tokenizer) -> Path:
 def test_a_header_of_too_many_tensors_is_not_parsed(tmp_path: Path) -> None:
     header = b"{" + b" " * MAX_HEADER_BYTES + b"}"
     (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
-    with pytest.raises(ValueError, match="has a header of 2,000,002 bytes, and at most 2,000,000 are read"):
+    with pytest.raises(ValueError, match="has a header of 2,000,002 bytes, more than the limit of 2,000,000"):
         open_checkpoint(tmp_path)
 
 
@@ -47,7 +47,7 @@ def test_a_link_to_a_device_is_no_vocabulary(tmp_path: Path, name: str) -> None:
 
 def test_a_link_to_a_device_holds_no_weights(tmp_path: Path) -> None:
     (tmp_path / "a.pt").symlink_to("/dev/zero")
-    with pytest.raises(ValueError, match="no weights"):
+    with pytest.raises(ValueError, match="no weight file"):
         open_checkpoint(tmp_path)
 
 
@@ -162,7 +162,7 @@ def test_vocabulary_of_another_model_is_refused(folder: Path) -> None:
 def test_missing_and_ambiguous_weights_are_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no model, file or folder"):
         load_model(tmp_path / "nowhere")
-    with pytest.raises(ValueError, match="no weights here"):
+    with pytest.raises(ValueError, match="no weight file here"):
         load_model(tmp_path)
     (tmp_path / "a.pt").touch()
     (tmp_path / "b.pt").touch()

@@ -1,4 +1,4 @@
-"""Models that a cluster runs, as the web process has them."""
+"""Models that run on a cluster, as seen by the web process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IDS = torch.tensor([[5, 3, 9]])
 
 
 class FakeCluster:
-    """Keeps what is deployed."""
+    """Records what is deployed."""
 
     options = SimpleNamespace(max_replicas=3)
 

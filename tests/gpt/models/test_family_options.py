@@ -1,4 +1,4 @@
-"""The options of every family, from config.json as versions 4 and 5 of transformers write it."""
+"""Options of every family, in config.json files written by versions 4 and 5 of transformers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.parity.family_models import CASES, LINEAR, LLAMA3, OPTIONS, SIZES, re
 
 
 def as_version_4(config: dict[str, Any]) -> dict[str, Any]:
-    """A config.json of version 5 as version 4 wrote it."""
+    """Convert a config.json of version 5 to the format of version 4."""
     old = {name: value for name, value in config.items() if name not in ("rope_parameters", "layer_types")}
     rope = dict(config["rope_parameters"])
     if "sliding_attention" in rope:
@@ -40,12 +40,12 @@ def as_version_4(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def states_layer_types(family: str, name: str) -> bool:
-    """Whether a case differs from the rule of its family, which `as_version_4` leaves out."""
+    """Return whether a case deviates from its family's rule, which `as_version_4` omits."""
     return family != "gemma3_text" and "layer_types" in OPTIONS[family][name]
 
 
 def is_rotary(case: tuple[str, str]) -> bool:
-    """Whether the configuration of one of CASES has rope_parameters."""
+    """Return whether the configuration of one of CASES has rope_parameters."""
     return hasattr(reference_config(*case), "rope_parameters") and not states_layer_types(*case)
 
 
@@ -92,7 +92,7 @@ def count(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-# Sizes by the names of every family.
+# Sizes under the names used by each family.
 TINY = {
     **SIZES,
     "num_layers": 3,
@@ -161,7 +161,7 @@ SMOLLM3 = {**SIZES, "model_type": "smollm3"}
         ({**LLAMA, "rope_scaling": {**LLAMA3, "original_max_position_embeddings": "8k"}}, "original_max_position_emb"),
         ({**LLAMA, "intermediate_size": True}, "intermediate_size must be a whole number"),
         ({**CONFIGS["Qwen3-0.6B"][0], "use_sliding_window": "yes"}, "use_sliding_window must be true or false"),
-        # Options of single families
+        # Options of individual families
         ({**GPT2, "scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx=True changes"),
         ({**TINY, "model_type": "gpt_neo", "attention_types": "all"}, "attention_types='all'"),
         ({**TINY, "model_type": "gpt_neo", "attention_types": [[["local"], 10**12]]}, "attention_types="),

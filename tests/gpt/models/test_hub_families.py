@@ -1,4 +1,4 @@
-"""Models of other families on the hub: which files are fetched, and what is refused before any weights are."""
+"""Models of other families on the hub: which files are downloaded, and what is rejected before any weights are."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER_FILES = {"README.md", "pytorch_model.bin", "tokenizer.model", "modeling_ll
 
 @pytest.fixture
 def llama(served: Hub, tmp_path: Path, byte_tokenizer: Tokenizer) -> LlamaForCausalLM:
-    """A small Llama in three files on the hub, with its tokenizer; its weights are random."""
+    """A small random Llama in three files on the hub, with its tokenizer."""
     folder = tmp_path / "llama"
     sizes = {"vocab_size": byte_tokenizer.n_vocab, "hidden_size": 32, "intermediate_size": 48}
     config = LlamaConfig(**sizes, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)
@@ -84,7 +84,7 @@ def test_a_vocabulary_that_cannot_be_read_is_refused_before_the_weights_are_fetc
     served: Hub, llama: LlamaForCausalLM
 ) -> None:
     served.files["tokenizer.json"] = json.dumps({"model": {"type": "Unigram"}}).encode()
-    with pytest.raises(ValueError, match=r"tokenizer\.json is not a BPE"):
+    with pytest.raises(ValueError, match=r"tokenizer\.json is neither byte-level BPE"):
         load_model(REPO)
     assert not [name for name, _ in served.gets if name.endswith(".safetensors")]
 

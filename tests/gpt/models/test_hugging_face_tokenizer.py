@@ -1,4 +1,4 @@
-"""tokenizer.json of every family: ids and text as the `tokenizers` library gives them, bytes of each token."""
+"""tokenizer.json of every family: ids and text match the `tokenizers` library, and the bytes of each token."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.models.checkpoints.vocabularies import find_vocabulary
 from gpt.tokenizer import TextDecoder, plain_text, prompt_ids, prompt_text, start_ids
 from tests.gpt.models.tokenizer_families import FAMILIES, NORMALISE, SPACE, texts, trained, write_family
 
-N_VOCAB = 1024  # of the model: more than any vocabulary here
+N_VOCAB = 1024  # vocabulary size of the model, larger than any vocabulary here
 
 
 @pytest.fixture(params=FAMILIES)
@@ -39,7 +39,7 @@ def test_ids_and_text_of_1000_strings_are_the_librarys(tmp_path: Path, family: s
 
 
 def test_bytes_of_the_tokens_are_those_of_the_text(family: str, ours: HuggingFaceTokenizer) -> None:
-    """Mistral puts no second space before a text that begins with one."""
+    """Mistral adds no second space to a text that begins with one."""
     for text in texts():
         seen = normalize("NFC", text) if family in NORMALISE else text
         data = b"".join(map(ours.token_bytes, ours.encode(text)))

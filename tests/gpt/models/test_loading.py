@@ -33,7 +33,8 @@ def test_a_block_is_packed_and_its_weights_are_freed_before_the_next_is_read(
 ) -> None:
     model = tiny(n_layer=4)
     save_model(tmp_path, model, PlainIds(N_VOCAB), dtype=torch.float32)
-    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 0)  # else small weights are kept unpacked as well
+    # Otherwise small weights would also be kept unpacked.
+    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 0)
     read: list[tuple[str, weakref.ref[torch.UntypedStorage]]] = []
     left, weight_of = [], Checkpoint._weight
 
@@ -122,7 +123,7 @@ def test_sizes_are_written_in_their_largest_unit(n_bytes: int, text: str) -> Non
 def test_packed_parameters_have_their_true_number_and_values_and_are_neither_changed_nor_trained(
     tmp_path: Path, precision: Precision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 300)  # some weights are kept unpacked as well
+    monkeypatch.setattr("gpt.inference.packed_linear.SMALL_WEIGHT", 300)  # some weights are also kept unpacked
     original = tiny(tie_weights=False)
     save_model(tmp_path, original, PlainIds(N_VOCAB), dtype=torch.float32)
     model, idx = load_model(tmp_path, device="cpu", precision=precision).model, torch.arange(16)[None]

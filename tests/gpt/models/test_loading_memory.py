@@ -1,4 +1,4 @@
-"""The memory that loading takes at its peak, measured in a new process."""
+"""The peak memory of loading, measured in a new process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpt.models.loading import Precision
 
 pytestmark = pytest.mark.thorough
 
-SHARDS, SLACK = 3, 80 * 2**20  # bytes of libraries, threads and the allocator
+SHARDS, SLACK = 3, 80 * 2**20  # bytes for libraries, threads and the allocator
 CHILD = """
 import os
 import sys
@@ -55,7 +55,7 @@ for precision in sys.argv[2:]:  # each in a process that has imported torch alre
 
 @pytest.fixture(scope="module")
 def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama of 190 MB in bfloat16, in several files: grouped keys, gates, a tied head on a large vocabulary."""
+    """A 190 MB Llama in bfloat16, in several files: grouped keys, gates, a tied head on a large vocabulary."""
     folder = tmp_path_factory.mktemp("sharded")
     sizes = {"vocab_size": 49152, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 3}
     heads = {"num_attention_heads": 16, "num_key_value_heads": 4, "tie_word_embeddings": True}

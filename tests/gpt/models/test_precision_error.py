@@ -22,7 +22,7 @@ def test_the_same_model_has_no_error_and_one_of_16_bits_a_small_one():
 
 @pytest.fixture
 def reduced():
-    """The shared models in bfloat16."""
+    """Load the shared models in bfloat16."""
     configure(precision="bf16")
     yield
     configure()
@@ -45,7 +45,7 @@ def test_a_model_whose_float32_copy_does_not_fit_is_refused(reduced, monkeypatch
 def test_the_divergence_is_that_of_two_known_distributions():
     exact = load_model("untrained", device="cpu", trainable=True)
     with torch.no_grad():
-        exact.model.ln_f.weight.zero_()  # every token equally likely
+        exact.model.ln_f.weight.zero_()  # makes every token equally likely
     other = load_model("untrained", device="cpu")
     ids = torch.tensor([exact.tokenizer.encode("the dog")])
     with torch.no_grad():

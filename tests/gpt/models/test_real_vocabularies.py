@@ -1,4 +1,4 @@
-"""Vocabularies and chat templates of published models against `tokenizers` and transformers; needs ../shared/real."""
+"""Vocabularies and chat templates of published models match `tokenizers` and transformers. Needs ../shared/real."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(not REAL.is_dir(), reason="../shared/real is not there"),
 ]
 
-# Rows of the models' embeddings, of Gemma 3 and SmolLM2 without the tokens that were added beyond them.
+# Rows of the models' embeddings; for Gemma 3 and SmolLM2 without the tokens added beyond them.
 ROWS = {
     "gemma3": 262144,
     "gpt2": 50257,
@@ -83,7 +83,7 @@ def theirs(name: str) -> Tokenizer:
 
 
 def check_equal(ours: HuggingFaceTokenizer, theirs: Tokenizer) -> None:
-    """Ids, text and bytes of many strings."""
+    """Assert that ids, text and bytes of many strings are equal."""
     theirs.encode_special_tokens = True
     for text in [*texts(100), *MORE_TEXTS]:
         ids = theirs.encode(text, add_special_tokens=False).ids
@@ -128,7 +128,7 @@ Messages = list[dict[str, str]]
 
 
 def messages(*contents: str, system: str | None = None) -> Messages:
-    """A chat of these messages by turns."""
+    """Return a chat in which these messages alternate."""
     roles = ("user", "assistant") * len(contents)
     turns = [{"role": role, "content": content} for role, content in zip(roles, contents, strict=False)]
     return ([{"role": "system", "content": system}] if system else []) + turns
@@ -143,14 +143,14 @@ CHATS = [
 
 
 def templates() -> Iterator[tuple[str, str]]:
-    """The chat templates by name; those of a collection are meant to be read without their line breaks."""
+    """Return the chat templates by name. The collection's templates are meant to be read without their line breaks."""
     for file in sorted((REAL / "templates").glob("*.jinja")):
         source = file.read_text()
         yield file.stem, source if "{%-" in source else source.replace("    ", "").replace("\n", "")
 
 
 def rendered(source: str, chat: Sequence[Mapping[str, str]], tokens: Mapping[str, str]) -> str:
-    """The text of a chat by transformers."""
+    """Return the text of a chat as rendered by transformers."""
     return render_jinja_template([list(chat)], chat_template=source, add_generation_prompt=True, **tokens)[0][0]
 
 
@@ -172,14 +172,14 @@ def test_a_template_writes_what_transformers_writes_or_refuses_what_it_refuses(t
 def test_a_chat_has_the_librarys_ids_and_its_turns_add_up(
     monkeypatch: pytest.MonkeyPatch, ours: HuggingFaceTokenizer, theirs: Tokenizer
 ) -> None:
-    """They can't where a template separates turns by characters that merge with those around them."""
+    """They cannot add up if a template separates turns by characters that merge with their neighbours."""
     monkeypatch.setattr(ChatTemplate, "render", lambda self, chat: rendered(self.source, chat, self.tokens))
     tokens = {"bos_token": "", "eos_token": "", **ours.settings.tokens}
     own = [("own", ours.settings.chat.source)] if ours.settings.chat else []
     theirs.encode_special_tokens = False
     n_added_up = 0
     for title, source in [*templates(), *own]:
-        if title == "custom-2":  # writes no content
+        if title == "custom-2":  # does not write the content
             continue
         monkeypatch.setattr(ours, "settings", replace(ours.settings, chat=ChatTemplate(source, tokens)))
         monkeypatch.setattr(ours, "_frames", {})

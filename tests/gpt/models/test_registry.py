@@ -1,4 +1,4 @@
-"""The shared models: their names, copies and uploads."""
+"""Shared models: names, copies and uploads."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_uploaded_files_become_a_listed_model_and_are_deleted_with_it(
     save_model(tmp_path / "m", GPT(GPTConfig(261, 8, 1, 2, 8)), byte_tokenizer)
     registry = Registry(memory=10**9, device=CPU)
     files = []
-    for number, file in enumerate((tmp_path / "m").iterdir()):  # each in a folder of its own, as browsers' arrive
+    for number, file in enumerate((tmp_path / "m").iterdir()):  # each in its own folder, like uploads from a browser
         (tmp_path / str(number)).mkdir()
         files.append(tmp_path / str(number) / file.name)
         files[-1].symlink_to(Path("..") / "m" / file.name)
@@ -125,7 +125,7 @@ def test_of_the_models_that_may_not_be_downloaded_those_here_are_listed(monkeypa
     assert registry.names() == [DEFAULT_MODEL, POEMS_MODEL, LLAMA_MODEL, "untrained", "distilgpt2", "gpt2-medium"]
     with pytest.raises(ValueError, match="there is no model 'gpt2-xl'"):
         registry.get("gpt2-xl")
-    assert registry.add("gpt2-xl") == "gpt2-xl"  # by the host
+    assert registry.add("gpt2-xl") == "gpt2-xl"  # added by the host
     assert "gpt2-xl" in registry.names()
 
 

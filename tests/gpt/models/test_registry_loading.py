@@ -1,4 +1,4 @@
-"""Loads of shared models: once each, in a thread of its own, again after a failure."""
+"""Shared models load once each, in a separate thread, and again after a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.gpt.models.registries import registry_for
 
 
 class Gate:
-    """Stands in for open_checkpoint. Loads of one path wait for `may_load`; `opened` lists the paths of all loads."""
+    """Replaces open_checkpoint. Loads of one path wait for `may_load`; `opened` lists the paths of all loads."""
 
     def __init__(self, closed: Path) -> None:
         self.closed, self.opened = closed, []
@@ -30,7 +30,7 @@ class Gate:
 
 @pytest.fixture
 def gate(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> Gate:
-    """Loads of the first folder wait."""
+    """Make loads of the first folder wait."""
     gate = Gate(folders[0])
     monkeypatch.setattr(sources, "open_checkpoint", gate)
     return gate

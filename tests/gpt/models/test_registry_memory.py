@@ -1,4 +1,4 @@
-"""The memory of shared models: a budget, and which model is evicted."""
+"""The memory of shared models: a budget, and the order of eviction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.gpt.models.registries import CONFIG, CPU, registry_for
 def test_least_recently_requested_model_is_evicted(folders: list[Path]) -> None:
     registry, names = registry_for(folders, 3)
     first = [id(registry.get(name).model) for name in names[:3]]
-    registry.get(names[0])  # b is the least recently requested now
+    registry.get(names[0])  # b is now the least recently requested
     registry.get(names[3])
     assert id(registry.get(names[0]).model) == first[0]
     assert id(registry.get(names[2]).model) == first[2]
@@ -82,7 +82,7 @@ def test_budget_counts_the_keys_and_values_of_texts_that_generate_together(folde
     def read_together() -> None:
         batched_hidden_states(held.model, [[1], [2]], caches, held.engine._decode_cache)
 
-    registry.memory = registry._used_bytes() + 2 * row - 1  # one row alone is no use
+    registry.memory = registry._used_bytes() + 2 * row - 1  # a single row is of no use
     read_together()
     assert held.engine.copied_bytes == 0
     registry.memory += 1
@@ -91,7 +91,7 @@ def test_budget_counts_the_keys_and_values_of_texts_that_generate_together(folde
     registry.memory = 2 * registry._sizes[held.model] + row
     with pytest.raises(ValueError, match="other models are in use"):
         registry.get(names[1])
-    registry.trim()  # they were needed until now
+    registry.trim()  # in use until now
     registry.trim()
     assert registry.get(names[1]).name == names[1]
 

@@ -1,4 +1,4 @@
-"""What stays in memory, as Linux states it in /proc."""
+"""Resident memory, as reported by Linux in /proc."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ended.wait()
 
 
 def resident_bytes(kind: str) -> int:
-    """Bytes of this process in memory; kind: "RssFile" for those of mapped files, "VmRSS" for all."""
+    """Return this process's resident memory in bytes: "RssFile" for mapped files, "VmRSS" for everything."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(f"{kind}:"))
 
@@ -77,7 +77,7 @@ def test_released_pages_are_those_of_files_and_are_read_again(tmp_path: Path) ->
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="no glibc, whose allocator keeps freed memory")
 def test_memory_that_was_freed_is_returned() -> None:
     blocks = [bytes(100_000) for _ in range(2_000)]
-    full, last = resident_bytes("VmRSS"), blocks[-1]  # above it, nothing is free
+    full, last = resident_bytes("VmRSS"), blocks[-1]  # no free memory lies above it
     del blocks
     return_free_memory()
     assert resident_bytes("VmRSS") < full - 100_000_000

@@ -1,4 +1,4 @@
-"""A tokenizer.json that is damaged, hostile, or does not fit its model is refused by a sentence, without long work."""
+"""A damaged, hostile or unsuitable tokenizer.json is rejected with a sentence, without long computations."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ O200K_PATTERN = "|".join(
         r"\s+(?!\S)",
         r"\s+",
     ]
-)  # of gpt-oss, by tiktoken
+)  # gpt-oss's, according to tiktoken
 
 
 def changed(family: str, place: tuple[str, ...], value: object) -> dict[str, Any]:
-    """The tokenizer.json of a family with another value at a place."""
+    """Return a family's tokenizer.json with one value changed."""
     whole = part = json.loads(trained(family).to_str())
     for key in place[:-1]:
         part = part[key]
@@ -45,12 +45,12 @@ def nested(depth: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model",), None, "not a BPE of bytes"),
-        (("model", "type"), "Unigram", "not a BPE of bytes"),
-        (("model", "type"), ["BPE"], "not a BPE of bytes"),
-        (("model", "byte_fallback"), False, "not a BPE of bytes"),
-        (("model", "end_of_word_suffix"), "</w>", "not a BPE of bytes"),
-        (("decoder",), None, "not a BPE of bytes"),
+        (("model",), None, "neither byte-level BPE"),
+        (("model", "type"), "Unigram", "neither byte-level BPE"),
+        (("model", "type"), ["BPE"], "neither byte-level BPE"),
+        (("model", "byte_fallback"), False, "neither byte-level BPE"),
+        (("model", "end_of_word_suffix"), "</w>", "neither byte-level BPE"),
+        (("decoder",), None, "neither byte-level BPE"),
         (("model", "vocab"), {}, "give each token an id"),
         (("model", "vocab"), [["a", 0.1]], "must contain tokens and merges"),
         (("model", "vocab"), {"a": 0, "b": 0}, "give each token an id"),
@@ -111,7 +111,7 @@ def test_settings_of_other_types_are_as_none(tmp_path: Path) -> None:
 
 
 def test_added_tokens_beyond_the_models_are_left_out(tmp_path: Path) -> None:
-    """Gemma 3's tokenizer.json has one more than the text model; many fine-tunes have a [PAD] that is never used."""
+    """Gemma 3's tokenizer.json has one more than the text model, and many fine-tunes have an unused [PAD]."""
     theirs = write_family(tmp_path, "gemma")
     theirs.add_special_tokens(["<image_soft_token>"])
     theirs.save(str(tmp_path / "tokenizer.json"))

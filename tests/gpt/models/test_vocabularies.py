@@ -1,4 +1,4 @@
-"""Vocabularies beside weights: byte-level BPE in the files of Hugging Face, characters, plain ids."""
+"""Vocabularies stored with weights: byte-level BPE in Hugging Face's files, characters, plain ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = ["Hello, I am", "the tree thought", "  two  spaces\n\n\ttab", "wÃ¶rld ä½
 
 
 def trained(vocab_size: int = 300, special_tokens: tuple[str, ...] = ()) -> ByteLevelBPETokenizer:
-    """A vocabulary trained by the library that writes tokenizer.json."""
+    """Train a vocabulary with the library that writes tokenizer.json."""
     theirs = ByteLevelBPETokenizer()
     theirs.train_from_iterator(["the tree thought of the three"] * 3, vocab_size, special_tokens=list(special_tokens))
     return theirs
@@ -53,7 +53,7 @@ def test_each_character_is_a_token() -> None:
 @pytest.mark.parametrize("words", [["a", 5], [["a"], "b"], [None, "b"], ["a", "a"], ["a", "bc"]])
 def test_a_list_of_anything_but_different_characters_is_refused(tmp_path: Path, words: list[object]) -> None:
     (tmp_path / "characters.json").write_text(json.dumps(words))
-    with pytest.raises(ValueError, match="must list each of them once"):
+    with pytest.raises(ValueError, match="must list each character or word exactly once"):
         find_vocabulary(tmp_path, 2)
 
 
@@ -99,8 +99,8 @@ def test_a_checkpoint_of_gpt2s_size_without_a_vocabulary_reads_as_text(tmp_path:
 def test_the_bundled_gpt2_vocabulary_is_the_released_one(tmp_path: Path, gpt2: Tokenizer) -> None:
     write_gpt2_files(gpt2, tmp_path)
     merges, vocab = ((tmp_path / name).read_bytes() for name in ("merges.txt", "vocab.json"))
-    vocab = json.dumps(json.loads(vocab)).encode()  # non-ASCII letters are escaped in the released file
-    # Published by tiktoken (tiktoken_ext/openai_public.py) for vocab.bpe and encoder.json.
+    vocab = json.dumps(json.loads(vocab)).encode()  # the released file escapes non-ASCII letters
+    # Published in tiktoken (tiktoken_ext/openai_public.py) for vocab.bpe and encoder.json.
     assert sha256(merges).hexdigest() == "1ce1664773c50f3e0cc8842619a93edc4624525b728b188a9e0be33b7726adc5"
     assert sha256(vocab).hexdigest() == "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
     assert gpt2.encoding._pat_str == r50k_pat_str
@@ -136,7 +136,7 @@ def test_tokenizer_json_encodes_like_its_library(tmp_path: Path, more: list[str]
 @pytest.mark.parametrize(
     ("place", "value", "said"),
     [
-        (("model", "type"), "Unigram", "not a BPE of bytes"),
+        (("model", "type"), "Unigram", "neither byte-level BPE"),
         (("pre_tokenizer", "type"), "Whitespace", "not implemented: Whitespace"),
         (("pre_tokenizer",), [1], "must contain tokens and merges"),
         (("normalizer",), {"type": "Lowercase"}, "not implemented: Lowercase"),
@@ -198,5 +198,5 @@ def test_pair_of_files_that_is_not_a_vocabulary_is_refused(
 @pytest.mark.parametrize("name", ["vocab.json", "merges.txt", "tokenizer.model", "vocab.txt"])
 def test_a_vocabulary_that_cannot_be_read_is_not_replaced_by_gpt2s(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("{}")
-    with pytest.raises(ValueError, match=rf"{name} alone cannot be read here: put the model's tokenizer\.json beside"):
+    with pytest.raises(ValueError, match=rf"{name} alone cannot be read here: put the model's tokenizer\.json next to"):
         find_vocabulary(tmp_path, 50257)

@@ -1,4 +1,4 @@
-"""Vocabularies as people have them: missing bytes, added words, settings beside, pairs of files of each family."""
+"""Vocabulary files in the wild: missing bytes, added words, separate settings, and file pairs of each family."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEVER_IN_UTF8 = [0xC0, 0xC1, *range(0xF5, 0x100)]
 
 
 def without(tokenizer: Tokenizer, names: list[str]) -> Tokenizer:
-    """A tokenizer whose vocabulary lacks these tokens and what is merged from them, with new ids."""
+    """Return a tokenizer without these tokens and what is merged from them, with new ids."""
     content = json.loads(tokenizer.to_str())
     model, added = content["model"], content["added_tokens"]
     kept = [token for token in model["vocab"] if not any(name in token for name in names)]
@@ -47,21 +47,21 @@ def letter(byte: int) -> str:
 
 
 def gpt2_like() -> Tokenizer:
-    """A tokenizer.json of GPT-2's kind: everything that tiktoken could read."""
+    """Return a tokenizer.json of GPT-2's kind, with everything that tiktoken can read."""
     tokenizer = byte_level(None)
     tokenizer.add_special_tokens(["<|endoftext|>"])
     return tokenizer
 
 
 def prefixed() -> Tokenizer:
-    """A vocabulary that puts a space before a text."""
+    """Return a vocabulary that prepends a space to a text."""
     tokenizer = gpt2_like()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     return tokenizer
 
 
 def check_equal(ours: Vocabulary, theirs: Tokenizer) -> None:
-    """Ids and text of many strings."""
+    """Assert that ids and text of many strings are equal."""
     theirs.encode_special_tokens = True
     for text in texts():
         ids = theirs.encode(text, add_special_tokens=False).ids
@@ -165,7 +165,7 @@ def test_an_unused_token_beyond_the_models_rows_is_left_out(tmp_path: Path) -> N
 
 
 def test_added_tokens_keep_their_ids_after_a_gap(tmp_path: Path) -> None:
-    """The library would give them the next free ids."""
+    """The library would assign the next free ids."""
     content = json.loads(gpt2_like().to_str())
     form = content["added_tokens"][0]
     content["added_tokens"] += [form | {"id": 900, "content": "<gap>"}, form | {"id": 905, "content": "<more>"}]
@@ -176,7 +176,7 @@ def test_added_tokens_keep_their_ids_after_a_gap(tmp_path: Path) -> None:
     assert {900, 905} <= found.special_ids
 
 
-# A space before a text, by the pre-tokenizer
+# A space prepended by the pre-tokenizer
 
 
 def test_a_byte_level_vocabulary_puts_a_space_only_before_a_text(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_byte_level_vocabulary_puts_a_space_only_before_a_text(tmp_path: Path)
 
 
 def write_pair(folder: Path, tokenizer: Tokenizer, **settings: Any) -> Path:
-    """Write the two files of a vocabulary, and tokenizer_config.json if there are settings."""
+    """Write the two files of a vocabulary, and tokenizer_config.json if settings are given."""
     content = json.loads(tokenizer.to_str())
     tokens = {token["content"]: token["id"] for token in content["added_tokens"]}
     (folder / "vocab.json").write_text(json.dumps(content["model"]["vocab"] | tokens))
@@ -243,7 +243,7 @@ def test_opt_begins_each_text_with_its_end_token(tmp_path: Path) -> None:
 def test_merges_without_digits_come_from_digits_that_were_split_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SmolLM and StarCoder 2 name GPT-2's class, but split digits off."""
+    """SmolLM and StarCoder 2 declare GPT-2's tokenizer class but split off digits."""
     monkeypatch.setattr(bpe_files, "MANY_MERGES", 100)
     write_pair(tmp_path, trained("smollm2"), tokenizer_class="GPT2Tokenizer")
     check_equal(find_vocabulary(tmp_path, N_VOCAB), trained("smollm2"))
@@ -311,7 +311,7 @@ def test_damaged_settings_are_named(tmp_path: Path, file: str) -> None:
 
 
 def hard_one(folder: Path) -> HuggingFaceTokenizer:
-    """A vocabulary with everything at once: two files, missing bytes, added tokens after a gap, a prefix, ends."""
+    """Return a vocabulary with everything: two files, missing bytes, added tokens after a gap, a prefix, ends."""
     lacking = [letter(byte) for byte in (*NEVER_IN_UTF8, 0xE4)]
     write_pair(folder, without(gpt2_like(), lacking))
     form = {"lstrip": False, "rstrip": True, "special": True}
@@ -375,7 +375,7 @@ def test_a_padded_vocabulary_of_gpt2_is_saved_in_one_file(tmp_path: Path) -> Non
 
 
 def test_a_vocabulary_with_bytes_as_fallback_keeps_an_unknown_token(tmp_path: Path) -> None:
-    """Without a byte the library writes "<unk>", of which a text may consist."""
+    """If a byte is missing, the library writes "<unk>", which can make up a whole text."""
     theirs = without(sentence_piece(["<unk>", "<s>"], prepend=""), ["<0xF0>"])
     theirs.save(str(tmp_path / "tokenizer.json"))
     assert theirs.token_to_id("<unk>") in find_vocabulary(tmp_path, N_VOCAB).encode("a \U0001f9ff b")

@@ -1,4 +1,4 @@
-"""A small model to save and to load."""
+"""A small model for saving and loading."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from gpt.config import GPTConfig
 from gpt.model import GPT
 from tests.conftest import randomized
 
-N_VOCAB = 261  # of the fixture byte_tokenizer
+N_VOCAB = 261  # size of the fixture byte_tokenizer
 
 
 def tiny(**options: object) -> GPT:
-    """A model in evaluation mode in which every parameter is random."""
+    """Return a model in evaluation mode with every parameter random."""
     sizes = {"vocab_size": N_VOCAB, "block_size": 16, "n_layer": 2, "n_head": 2, "n_embd": 16}
     return randomized(GPT(GPTConfig(**{**sizes, **options})), std=0.1)

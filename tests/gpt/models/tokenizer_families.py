@@ -1,4 +1,4 @@
-"""Small vocabularies in the shape of published families, trained by the `tokenizers` library, and texts for them."""
+"""Small vocabularies like those of published families, trained by the `tokenizers` library, and texts for them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LLAMA3_PATTERN = (
 QWEN_PATTERN = LLAMA3_PATTERN.replace("{1,3}", "")
 SPACE = "▁"
 
-# First and last character of the letters of twenty scripts.
+# First and last letter of twenty scripts.
 SCRIPTS = {
     "Latin": "az", "Latin Extended": "àž", "Greek": "αω", "Cyrillic": "ая", "Armenian": "աֆ", "Hebrew": "את",
     "Arabic": "ءي", "Devanagari": "अह", "Bengali": "অহ", "Tamil": "அஹ", "Telugu": "అహ", "Thai": "กฮ", "Lao": "ກຮ",
@@ -42,7 +42,7 @@ OTHERS = [
 
 @cache
 def texts(n: int = 1000) -> tuple[str, ...]:
-    """Strings of words in all scripts with emoji, combining marks, both directions, controls and names of tokens."""
+    """Return strings with words of all scripts, emoji, combining marks, both directions, controls and token names."""
     rng = random.Random(0)
     scripts = [(ord(first), ord(last)) for first, last in SCRIPTS.values()]
 
@@ -60,12 +60,12 @@ def texts(n: int = 1000) -> tuple[str, ...]:
 
 @cache
 def corpus() -> tuple[str, ...]:
-    """Texts to train on, in which no merge can make the name of a token."""
+    """Return training texts in which no merge can form a token's name."""
     return tuple(each.replace("<", "") for each in texts(300))
 
 
 def byte_level(pattern: str | None, *, nfc: bool = False, digits: bool = False) -> Tokenizer:
-    """Byte-level BPE. pattern: splits texts, None for GPT-2's."""
+    """Train byte-level BPE. `pattern` splits texts and defaults to GPT-2's."""
     tokenizer = Tokenizer(models.BPE())
     if nfc:
         tokenizer.normalizer = normalizers.NFC()
@@ -82,7 +82,7 @@ def byte_level(pattern: str | None, *, nfc: bool = False, digits: bool = False) 
 
 
 def sentence_piece(special: list[str], *, prepend: str) -> Tokenizer:
-    """BPE of characters with bytes as fallback. prepend: "normalizer", "metaspace" or ""."""
+    """Train BPE of characters with bytes as fallback. `prepend` is "normalizer", "metaspace" or ""."""
     tokenizer = Tokenizer(models.BPE(byte_fallback=True, fuse_unk=True, unk_token="<unk>"))
     byte_tokens = [f"<0x{byte:02X}>" for byte in range(256)]
     replace = normalizers.Replace(" ", SPACE)
@@ -107,7 +107,7 @@ def sentence_piece(special: list[str], *, prepend: str) -> Tokenizer:
 
 
 def put_first(tokenizer: Tokenizer, name: str) -> None:
-    """Let the library put a token before each text."""
+    """Make the library prepend a token to each text."""
     tokenizer.post_processor = processors.TemplateProcessing(
         single=f"{name} $A", pair=f"{name} $A {name} $B", special_tokens=[(name, tokenizer.token_to_id(name))]
     )
@@ -164,7 +164,7 @@ def gemma() -> Tokenizer:
     return tokenizer
 
 
-# For each family its vocabulary and its tokenizer_config.json.
+# By family: the vocabulary and its tokenizer_config.json.
 FAMILIES: dict[str, tuple[Callable[[], Tokenizer], dict[str, Any]]] = {
     "pythia": (pythia, {"bos_token": "<|endoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"}),
     "llama3": (llama3, {"bos_token": "<|begin_of_text|>", "eos_token": "<|eot_id|>"}),
@@ -175,17 +175,17 @@ FAMILIES: dict[str, tuple[Callable[[], Tokenizer], dict[str, Any]]] = {
     "gemma": (gemma, {"add_bos_token": True, "bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>"}),
 }
 NORMALISE = ("pythia", "qwen")
-MODEL_VOCAB = 960  # of a model: more than any of these vocabularies
+MODEL_VOCAB = 960  # vocabulary size of a model, larger than any of these vocabularies
 
 
 @cache
 def trained(family: str) -> Tokenizer:
-    """The library's tokenizer of a family, which must not be changed."""
+    """Return the library's tokenizer of a family, which must not be modified."""
     return FAMILIES[family][0]()
 
 
 def write_family(folder: Path, family: str, **settings: Any) -> Tokenizer:
-    """Write the files of a family's vocabulary; returns the library's tokenizer."""
+    """Write the files of a family's vocabulary, and return the library's tokenizer."""
     trained(family).save(str(folder / "tokenizer.json"))
     config = {"tokenizer_class": "PreTrainedTokenizerFast"} | FAMILIES[family][1] | settings
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
@@ -203,12 +203,12 @@ CHATML = """\
 
 
 def save_chat_model(folder: Path, *, block_size: int = 256) -> None:
-    """Save a small random model with a vocabulary and a chat template as SmolLM2's."""
+    """Save a small random model with a vocabulary and a chat template like SmolLM2's."""
     save_family_model(folder, "smollm2", block_size=block_size, chat_template=CHATML)
 
 
 def save_family_model(folder: Path, family: str, *, block_size: int = 256, **settings: Any) -> None:
-    """Save a small random model with the vocabulary of a family."""
+    """Save a small random model with a family's vocabulary."""
     write_family(folder, family, **settings)
     config = GPTConfig(MODEL_VOCAB, block_size, n_layer=2, n_head=2, n_embd=32)
     vocabulary = find_vocabulary(folder, MODEL_VOCAB)

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of training."""
+"""Fixtures for the tests of training."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gpt.training.run_folder import RunFolder
 from gpt.training.trainer import Batch, Trainer
 from tests.gpt.training.tiny_run import CARD, TINY, write_stories
 
-N_SAMPLE_TOKENS = 20  # more than fit the context of a tiny run
+N_SAMPLE_TOKENS = 20  # more than fit into the context of a tiny run
 
 
 @pytest.fixture(autouse=True, scope="session")
 def short_samples() -> Iterator[None]:
-    """Runs and their cards write texts of a few tokens."""
+    """Limit the texts that runs and their cards generate to a few tokens."""
 
     def short(*args: Any, max_new_tokens: int, **options: Any) -> str:
         return sample(*args, max_new_tokens=min(max_new_tokens, N_SAMPLE_TOKENS), **options)
@@ -33,14 +33,14 @@ def short_samples() -> Iterator[None]:
 
 @pytest.fixture
 def stories_file(tmp_path: Path) -> Path:
-    """The text that `train` trains on."""
+    """The text file that `train` trains on."""
     write_stories(tmp_path / "stories.txt")
     return tmp_path / "stories.txt"
 
 
 @pytest.fixture
 def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """train(out, *more arguments): the command line for a tiny run on the CPU without curves; returns its exit code."""
+    """train(out, *more arguments): do a tiny run on the CPU without curves, and return the command's exit code."""
     monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
     monkeypatch.setattr(RunFolder, "draw_curve", lambda *_: None)
     return lambda out, *more: main([str(stories_file), "--out", str(out), *TINY, *more])
@@ -48,7 +48,7 @@ def train(stories_file: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished tiny run; must not be changed."""
+    """The folder of a finished tiny run, which must not be modified."""
     folder = tmp_path_factory.mktemp("whole")
     write_stories(folder / "stories.txt")
     out = folder / "runs" / "tiny-stories"
@@ -60,7 +60,7 @@ def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def few_examples() -> Iterator[None]:
-    """An evaluation of a live run is of 20 examples."""
+    """Limit the evaluations of live runs to 20 examples."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpt.training.tasks.N_TEST_EXAMPLES", 20)
         yield

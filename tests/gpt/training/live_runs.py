@@ -1,4 +1,4 @@
-"""Live runs that are over in a moment."""
+"""Live runs that end within moments."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gpt.training.trainer import Batch
 
 TINY = Recipe(n_layer=2, n_head=2, n_embd=16, steps=12, batch_size=8, warmup=2)
 LONG = Recipe(n_layer=1, n_head=2, n_embd=8, steps=5000, batch_size=1, warmup=2)
-TIMEOUT = 120  # seconds until a test gives up
+TIMEOUT = 120  # seconds before a test gives up
 
 
 class Gate(TaskDataset):
-    """The sums, but each batch waits until the test permits it."""
+    """The addition task, where each batch waits for the test's permission."""
 
     def __init__(self) -> None:
         super().__init__(TASKS["add"])

@@ -1,4 +1,4 @@
-"""Training on the characters of one text from the command line."""
+"""Training on the characters of a text from the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TINY = shlex.split("--block-size 32 --n-layer 1 --n-head 2 --n-embd 16 --batch-s
 
 @pytest.fixture
 def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
-    """train(out, *more arguments): a tiny run on the CPU on the characters of TEXT; returns its exit code."""
+    """train(out, *more arguments): do a tiny run on the CPU on the characters of TEXT, and return its exit code."""
     monkeypatch.setattr("gpt.training.process.best_device", lambda: torch.device("cpu"))
     (tmp_path / "tea.txt").write_text(TEXT, encoding="utf-8")
     return lambda out, *more: main(["--characters", str(tmp_path / "tea.txt"), "--out", str(out), *TINY, *more])
@@ -44,7 +44,7 @@ def test_a_run_on_characters_needs_nothing_beyond_the_app_and_leaves_a_model_wit
     extra = ("tokenizers", "matplotlib")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in extra else find_spec(name))
     assert train(tmp_path / "teas", "--data", "A song.", "--language", "en") == 0
-    assert "without the package matplotlib there will be no curve.png" in capsys.readouterr().err
+    assert "matplotlib is not installed, so there will be no curve.png" in capsys.readouterr().err
     best = tmp_path / "teas" / "best"
     assert {path.name for path in best.iterdir()} == {
         "README.md",
@@ -107,7 +107,7 @@ def test_a_run_begins_with_the_weights_and_the_characters_of_a_model(
     assert train(tmp_path / "teas") == 0
     best, other = tmp_path / "teas" / "best", tmp_path / "wall.txt"
     begun = load_model(best, device="cpu")
-    other.write_text("on the wall\n" * 40, encoding="utf-8")  # fewer characters than the model has
+    other.write_text("on the wall\n" * 40, encoding="utf-8")  # fewer distinct characters than the model has
     again = ["--out", str(tmp_path / "walls"), "--init-from", str(best), "--steps", "4", "--every", "2"]
     still = ["--adamw-lr", "0", "--batch-size", "4"]
     assert main(["--characters", str(other), *again, *still]) == 0
@@ -117,8 +117,8 @@ def test_a_run_begins_with_the_weights_and_the_characters_of_a_model(
     assert saved.tokenizer.encode("7 bottles") == begun.tokenizer.encode("7 bottles")
     card = (tmp_path / "walls" / "best" / "README.md").read_text(encoding="utf-8")
     for said in (
-        "Trained from the weights of best by",
-        "characters that it began with",
+        "Trained from the weights of best with",
+        "characters of the initial model",
         "python -m gpt.training --characters wall.txt --out walls --init-from best --every 2",
     ):
         assert said in card

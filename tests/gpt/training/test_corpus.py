@@ -18,7 +18,7 @@ from gpt.training.corpus import (
 
 
 class Numbers:
-    """A tokenizer for stories that are written as ids: "5 6 7"; end-of-text is 0."""
+    """A tokenizer for stories written as ids, such as "5 6 7"; end-of-text is 0."""
 
     eot_id = 0
 
@@ -27,7 +27,7 @@ class Numbers:
 
 
 def distinct_stories(lengths: list[int]) -> list[str]:
-    """Stories in which no id occurs twice."""
+    """Return stories in which no id occurs twice."""
     ends = np.cumsum(lengths)
     return [" ".join(str(i) for i in range(end - n + 1, end + 1)) for n, end in zip(lengths, ends, strict=True)]
 
@@ -100,8 +100,8 @@ def test_a_fingerprint_depends_on_content_and_order() -> None:
 
 
 def test_merges_are_those_computed_by_hand() -> None:
-    # Words "abab", " abab", " ab": "a" and "b" meet five times; then " " and "ab" (twice, as often as "ab" twice,
-    # but the lower ids); then "ab" and "ab", once, before " ab" and "ab", once.
+    # Words "abab", " abab", " ab": the pair "a", "b" occurs five times. The pairs " ", "ab" and "ab", "ab" then tie at
+    # two, and the lower ids win. Finally "ab", "ab" and " ab", "ab" tie at one, in this order.
     vocabulary = train_vocabulary(["abab abab ab"], vocab_size=260)
     assert {token: rank for token, rank in vocabulary.items() if rank >= 256} == {b"ab": 256, b" ab": 257, b"abab": 258}
 
@@ -179,7 +179,7 @@ def test_an_epoch_is_repeatable_and_each_has_its_own_order() -> None:
     assert not np.array_equal(rows.epoch(0)[0], StoryRows(stories, Numbers(), block_size=12, seed=4).epoch(0)[0])
 
 
-@pytest.mark.parametrize("batch_size", [3, 70])  # 70: more than an epoch has
+@pytest.mark.parametrize("batch_size", [3, 70])  # 70 is more than an epoch
 def test_batches_from_a_start_equal_those_of_a_full_iteration(batch_size: int) -> None:
     rows = StoryRows(distinct_stories([9] * 50), Numbers(), block_size=12, seed=3)
     from_the_start, later = rows.batches(batch_size), rows.batches(batch_size, start=20)
@@ -201,7 +201,7 @@ def test_batches_continue_across_epochs() -> None:
 
 @pytest.mark.parametrize("part", ["training", "held-back"])
 def test_a_text_shorter_than_a_row_is_refused_with_both_lengths(part: str) -> None:
-    stories = ["1 2 3", "4 5 6 7"]  # nine tokens with both end-of-text
+    stories = ["1 2 3", "4 5 6 7"]  # nine tokens, including two end-of-text
     assert len(encode_stories(stories, Numbers(), 8, part)) == 2
     with pytest.raises(ValueError, match=rf"the {part} text has 9 tokens: .* context of 9"):
         encode_stories(stories, Numbers(), 9, part)

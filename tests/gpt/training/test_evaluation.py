@@ -15,7 +15,7 @@ from gpt.training.evaluation import Score, sample, score_stories, windows
 
 @pytest.fixture
 def tiny(byte_tokenizer: Tokenizer) -> GPT:
-    """A random model with weights large enough for predictions to depend on each position."""
+    """A random model with weights large enough that predictions depend on every position."""
     model = GPT(GPTConfig(vocab_size=byte_tokenizer.n_vocab, block_size=12, n_layer=2, n_head=2, n_embd=16))
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
@@ -53,7 +53,7 @@ def test_score_is_the_sum_over_single_tokens(tiny: GPT, byte_tokenizer: Tokenize
     for story in stories:
         ids = [byte_tokenizer.eot_id, *byte_tokenizer.encode(story)]
         for at in range(1, len(ids)):
-            start = half * max(0, math.ceil((at - block) / half))  # the first window that holds this token
+            start = half * max(0, math.ceil((at - block) / half))  # the first window that contains this token
             with torch.no_grad():
                 logits = tiny(torch.tensor([ids[start:at]]))[0, -1].double()
             nats -= logits.log_softmax(dim=-1)[ids[at]].item()

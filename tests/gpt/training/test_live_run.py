@@ -1,4 +1,4 @@
-"""Live runs: their records, endings and results."""
+"""Live runs: records, endings and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("few_examples")
 
 @pytest.fixture(scope="module")
 def done() -> Iterator[LiveRun]:
-    """A finished run; must not be changed."""
+    """A finished run, which must not be modified."""
     run = finished()
     yield run
     run.close()
@@ -123,7 +123,7 @@ def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
 )
 def test_recipes_beyond_the_limits_are_refused(name: str, limit: int) -> None:
     value = 2 * limit
-    with pytest.raises(ValueError, match=f"{name} must be at most {limit} for a training to be watched, not {value}"):
+    with pytest.raises(ValueError, match=f"{name} must be at most {limit} for a live training, not {value}"):
         LiveRun(TaskDataset(TASKS["add"]), replace(TINY, **{name: value}))
     with pytest.raises(ValueError, match="block_size must be at most 128"):
         LiveRun(TextDataset("abc " * 1000, block_size=256), TINY)

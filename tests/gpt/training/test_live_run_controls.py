@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("few_examples")
 
 @pytest.fixture
 def gated() -> Iterator[tuple[Gate, LiveRun]]:
-    """A run that waits at its first batch for the test to permit it."""
+    """A run that waits for the test's permission at its first batch."""
     gate = Gate()
     run = LiveRun(gate, LONG)
     run.start()
@@ -47,7 +47,7 @@ def test_a_pause_lasts_until_the_time_limit_at_most(gated: tuple[Gate, LiveRun])
     run.time_limit_seconds = run.progress.seconds + 0.2
     gate.open()
     assert run.wait(TIMEOUT)
-    assert (run.state, run.progress.step) == ("finished", 3)  # the current update was completed
+    assert (run.state, run.progress.step) == ("finished", 3)  # the current update was still completed
     assert 0 < run.progress.paused_seconds <= run.progress.seconds
 
 
@@ -85,7 +85,7 @@ def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
     run.cancel()
     assert run.wait(0)
     for use in (lambda: run.loaded, lambda: run.save("nowhere"), run.register):
-        with pytest.raises(ValueError, match="this training is cancelled: there is a model when it has finished"):
+        with pytest.raises(ValueError, match="this training is cancelled: its model is available when it has finished"):
             use()
     run.resume()
     assert not run.start()

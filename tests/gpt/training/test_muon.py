@@ -1,4 +1,4 @@
-"""Muon beside PyTorch's own."""
+"""Muon, compared with PyTorch's implementation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_its_updates_are_those_of_torch():
     ends = []
     for make in (
         lambda weights: Muon(weights, 0.05, 0.1),
-        lambda weights: torch.optim.Muon(weights, 0.05, 0.1, adjust_lr_fn="match_rms_adamw"),  # in bfloat16
+        lambda weights: torch.optim.Muon(weights, 0.05, 0.1, adjust_lr_fn="match_rms_adamw"),  # runs in bfloat16
     ):
         weight = torch.nn.Parameter(start.clone())
         optimizer = make([weight])

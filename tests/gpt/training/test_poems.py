@@ -1,4 +1,4 @@
-"""Poems as a text to train on, and a vocabulary of their characters."""
+"""Poems as a training text, and a vocabulary of their characters."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_the_shakespeare_presets_are_nanogpts(name: str, millions: str, rows: tu
     recipe = RECIPE_PRESETS[name]
     model = GPT(recipe.model_config(65))
     without_positions = sum(p.numel() for p in model.parameters()) - model.wpe.weight.numel()
-    assert f"{without_positions / 1e6:.2f}" == millions  # "number of parameters", as nanoGPT prints it
+    assert f"{without_positions / 1e6:.2f}" == millions  # "number of parameters" as printed by nanoGPT
     assert (recipe.batch_size, recipe.block_size) == rows
     (adamw,) = make_optimizers(model, recipe)
     assert [group["weight_decay"] for group in adamw.param_groups] == [0.1, 0.0]
@@ -87,10 +87,12 @@ def test_a_run_resumes_with_its_own_recipe_only(name: str, value: float) -> None
 
 def test_the_number_of_steps_may_change_before_the_decay_begins() -> None:
     longer, shorter = replace(SMALL, steps=200), replace(SMALL, steps=60)
-    longer.check_continues(SMALL, step=51)  # the update after this one is the first with a lower rate
+    longer.check_continues(SMALL, step=51)  # the next update is the first one with a lower rate
     shorter.check_continues(SMALL, step=31)
     for recipe, step in ((longer, 52), (shorter, 32), (replace(SMALL, steps=20), 21)):
-        changed = f"steps {recipe.steps} instead of 100 would have changed learning rates of the {step} updates"
+        changed = (
+            f"steps {recipe.steps} instead of 100 would have changed the learning rates of the first {step} updates"
+        )
         with pytest.raises(ValueError, match=changed):
             recipe.check_continues(SMALL, step=step)
 

@@ -96,7 +96,7 @@ def test_an_unreadable_last_checkpoint_is_refused(
         assert_one_sentence(capsys, "cannot be read")
     torch.save({"weights": 1}, tmp_path / "out" / "last.pt")
     assert train(tmp_path / "out", "--resume") == 1
-    assert_one_sentence(capsys, "not of a run of this program")
+    assert_one_sentence(capsys, "not from a run of this program")
 
 
 @pytest.mark.parametrize("optimizer", ["muon", "adamw"])

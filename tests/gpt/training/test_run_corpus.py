@@ -1,4 +1,4 @@
-"""Rows of repeated random tokens among the training rows, and runs that begin with another model's weights."""
+"""Rows of repeated random tokens among the training rows, and runs that start from another model's weights."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_run_begins_with_the_weights_the_shape_and_the_vocabulary_of_a_model(
     for name, weight in best.model.state_dict().items():
         assert torch.equal(weights(out)[name], weight)
     card = (out / "best" / "README.md").read_text(encoding="utf-8")
-    assert "Trained from the weights of best by" in card
+    assert "Trained from the weights of best with" in card
     assert "--init-from best" in card
     assert load_model(out / "best", device="cpu").tokenizer.encode("Tom saw") == best.tokenizer.encode("Tom saw")
 
@@ -80,4 +80,4 @@ def test_a_model_that_no_recipe_makes_is_refused(
     other = GPTConfig(tokenizer.n_vocab, 16, n_layer=1, n_head=2, n_embd=16, activation="relu")
     save_model(tmp_path / "relu", GPT(other), tokenizer)
     assert train(tmp_path / "out", "--init-from", str(tmp_path / "relu")) == 1
-    assert_one_sentence(capsys, "no recipe makes a model with activation relu")
+    assert_one_sentence(capsys, "no recipe creates a model with activation relu")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.thorough
 
 
 class Killed(BaseException):
-    """Ends a run without saving, as a kill signal does."""
+    """Ends a run without saving, like a kill signal."""
 
 
 def kill() -> None:
@@ -69,7 +69,7 @@ def test_a_killed_run_resumes_from_its_last_save_and_ends_in_the_same_weights(
     with pytest.raises(Killed):
         train(tmp_path / "killed")
     save = RunFolder.save
-    with monkeypatch.context() as patched:  # the next time between the row of the log and the save that belongs to it
+    with monkeypatch.context() as patched:  # the next kill comes between the row of the log and its save
         patched.setattr(RunFolder, "save", lambda self, state: kill() if state["step"] == 10 else save(self, state))
         with pytest.raises(Killed):
             train(tmp_path / "killed", "--resume")
@@ -97,7 +97,7 @@ def test_the_best_weights_are_those_of_the_lowest_held_back_loss(
     assert not torch.equal(best.wte.weight, kept[12])
 
 
-# A remaining thread of the process group can crash Python at its exit; that is rare, so the threads are listed here.
+# A thread left over from the process group can crash Python at exit. That is rare, so list the threads here.
 TRAIN_AND_LIST_THREADS = """
 import sys
 from contextlib import suppress

@@ -14,7 +14,7 @@ from tests.gpt.training.live_runs import LONG, Gate
 
 @pytest.fixture
 def runs() -> Iterator[list[LiveRun]]:
-    """Four runs that are not started; each stops at its first batch."""
+    """Four runs that have not been started. Each stops at its first batch."""
     runs = [LiveRun(Gate(), LONG) for _ in range(4)]
     yield runs
     for run in runs:
@@ -78,7 +78,7 @@ def test_an_owner_has_part_of_the_queue(runs: list[LiveRun]) -> None:
     with pytest.raises(QueueFull, match="1 trainings from one address wait"):
         queue.submit(runs[2], "a")
     queue.submit(runs[2], "b")
-    assert status(queue, runs[1:3]) == [("waiting", 2), ("waiting", 1)]  # a's first is training
+    assert status(queue, runs[1:3]) == [("waiting", 2), ("waiting", 1)]  # a's first run is training
 
 
 def test_less_work_goes_first_and_overtakes_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:

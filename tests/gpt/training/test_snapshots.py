@@ -1,4 +1,4 @@
-"""Snapshots of a run: their steps, their precision, and what is measured with them."""
+"""Snapshots of a run: their steps, precision and measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_snapshots_begin_at_random_weights_end_at_the_last_and_are_even_on_a_log
     steps = snapshot_steps(3000, 16)
     assert (steps[0], steps[-1], len(steps)) == (0, 3000, 16)
     ratios = np.divide(steps[2:], steps[1:-1])
-    assert ratios.max() / ratios.min() < 1.15  # steps are whole numbers
+    assert ratios.max() / ratios.min() < 1.15  # steps are integers
     assert snapshot_steps(3, 16) == (0, 1, 2, 3)
     assert [snapshot_steps(10, n) for n in (0, 1, 2)] == [(), (0,), (0, 10)]
 

@@ -1,4 +1,4 @@
-"""The examples of the tasks, their split, and their targets."""
+"""The tasks' examples, their split and their targets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw_examples(task: Task, count: int, *, test: bool, seed: int = 0) -> list[
 
 
 def solve(name: str, prompt: str) -> str:
-    """The answer, computed independently."""
+    """Compute the answer independently."""
     if name == "sort":
         return "".join(sorted(prompt.removesuffix(">")))
     if name == "reverse":
@@ -86,7 +86,7 @@ def test_a_batch_encodes_the_examples_and_only_answers_are_targets(task: Task) -
         start = targets.index(answer_ids[0])
         prompt = dataset.vocabulary.decode(row[: start + 1])
         assert dataset.vocabulary.decode(answer_ids) == solve(task.name, prompt) + "\n"
-        assert row[start + 1 :][: len(answer_ids) - 1] == answer_ids[:-1]  # each target is read next
+        assert row[start + 1 :][: len(answer_ids) - 1] == answer_ids[:-1]  # each target is the next input
 
 
 def test_batches_repeat_with_the_seed_and_differ_between_steps() -> None:
@@ -99,15 +99,15 @@ def test_batches_repeat_with_the_seed_and_differ_between_steps() -> None:
 
 
 def learn(dataset: TaskDataset, recipe: Recipe, steps: int) -> LoadedModel:
-    """A model after `steps` updates of 32 examples."""
+    """Train a model for `steps` updates of 32 examples."""
     trainer = Trainer(recipe.new_model(dataset.vocabulary.n_vocab), recipe)
     for step in range(steps):
         trainer.update(dataset.batch(step, 32))
     return LoadedModel("tiny", trainer.model, dataset.vocabulary, torch.device("cpu"), "fp32")
 
 
-def test_exact_match_is_that_those_of_greedy_decoding() -> None:
-    """A model that is still learning to sort three letters is correct on some of the examples."""
+def test_exact_match_equals_greedy_decoding() -> None:
+    """A model that is still learning to sort three letters solves only some of the examples."""
 
     def draw(rng: np.random.Generator) -> Example:
         letters = "".join("abcd"[i] for i in rng.integers(4, size=3))
@@ -151,7 +151,7 @@ def test_every_dataset_fits_its_model(task: Task) -> None:
 
 
 def test_a_tiny_model_learns_a_task_and_generalises_to_test_examples() -> None:
-    """Reversing four letters of six takes a fraction of the updates that the tasks of the page take."""
+    """Reversing four of six letters takes a fraction of the updates that the page's tasks need."""
 
     def draw(rng: np.random.Generator) -> Example:
         letters = "".join("abcdef"[i] for i in rng.integers(6, size=4))

@@ -1,4 +1,4 @@
-"""A text as a dataset: refused texts, and its batches."""
+"""A text as a dataset: rejected texts, and batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = "".join(f"{n} bottles of tea on the wall\n" for n in range(99))
         (b"\xff\xfe\x00", "tea.txt is not UTF-8 text: byte 0 is not part of a character"),
         (b"ab\x80", "byte 2"),
         (b"a\x00b", "tea.txt is not text: it contains a zero byte"),
-        (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes: at most 1,000,000"),
+        (b"a" * 1_000_001, "tea.txt has 1,000,001 bytes, more than the limit of 1,000,000"),
     ],
 )
 def test_uploads_that_are_not_text_are_refused(data: bytes, said: str) -> None:
@@ -90,7 +90,7 @@ def test_the_first_words_are_the_first_line_or_three_words_of_it() -> None:
     assert first_words("\n\nAct I\nScene") == "Act I"
     assert first_words("It was the best of times, it was the worst of times") == "It was the"
     assert first_words("词" * 99) == "词" * 32
-    assert TextDataset(TEXT, block_size=16).start == "0"  # half a context would not hold more
+    assert TextDataset(TEXT, block_size=16).start == "0"  # half a context would not fit more
 
 
 def test_batches_repeat_with_the_seed() -> None:

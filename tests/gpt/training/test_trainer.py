@@ -1,4 +1,4 @@
-"""The update step: equal to plain torch, repeatable, resumable."""
+"""The update step equals plain torch, is reproducible, and can be resumed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_training_on_the_same_rows_lowers_their_loss(position: str) -> None:
     trainer = Trainer(RECIPE.new_model(261, position), RECIPE)
     before = trainer.loss(BATCH)
     losses = [trainer.update(BATCH) for _ in range(10)]
-    assert before == pytest.approx(np.log(261), abs=0.1)  # the loss of the uniform distribution
+    assert before == pytest.approx(np.log(261), abs=0.1)  # the loss of a uniform distribution
     assert losses[-1] < losses[0] - 0.5
     assert trainer.loss(BATCH) < losses[0] - 0.5
     assert (trainer.step, trainer.n_tokens, trainer.losses) == (10, 10 * 4 * 16, losses)
@@ -74,7 +74,7 @@ def test_state_and_load_continue_bit_for_bit_dropout_included() -> None:
         (first if step < 3 else second).update(BATCH)
         if step == 2:
             first.best = 1.5
-            torch.rand(5)  # whatever else draws random numbers in between
+            torch.rand(5)  # other code may draw random numbers in between
             second.load(first.state())
     assert (second.step, second.best, second.losses) == (6, 1.5, whole.losses)
     for name, value in weights(whole).items():
@@ -125,7 +125,7 @@ def test_an_infinite_loss_is_refused_before_the_weights_change() -> None:
         assert torch.equal(value.nan_to_num(7.0), before[name].nan_to_num(7.0)), name
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 70_000.0])  # half precision ends at 65,504
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 70_000.0])  # the largest half-precision number is 65,504
 def test_weights_beyond_half_precision_are_refused_by_state(value: float) -> None:
     trainer = make_trainer()
     trainer.state()

@@ -1,4 +1,4 @@
-"""A training run of one second, and checks of its results."""
+"""A training run that takes a second, and checks of its results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CARD = shlex.split("""--data "Made up, [nobody's](https://example.org)." --datas
 
 
 def write_stories(path: Path) -> None:
-    """Thirty short stories; an epoch is about eleven batches of four rows."""
+    """Write thirty short stories; an epoch is about eleven batches of four rows."""
     draw = random.Random(0)
     who, did, what = ["Tom", "Lily", "Ben"], ["saw", "found", "lost", "liked"], ["ball", "cat", "dog", "tree"]
     stories = [
@@ -43,7 +43,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def assert_one_sentence(capsys: pytest.CaptureFixture[str], part: str) -> None:
-    """The standard error stream is one line of gpt.training, without a traceback."""
+    """Assert that stderr contains a single line of gpt.training and no traceback."""
     error = capsys.readouterr().err
     assert error.startswith("gpt.training: ")
     assert error.count("\n") == 1

@@ -64,7 +64,7 @@ class Copied(Circuit):
 
 @dataclass(frozen=True)
 class Meets(Circuit):
-    """Pick the token to which both arcs lead."""
+    """Pick the token where both arcs end."""
 
     tool = "token"
     shows_bars = False

@@ -19,7 +19,6 @@ from gpt.analysis.concepts import Concepts, Snippet, trace_activity
 
 WRITTEN = 24  # tokens to generate
 N_LISTED = 4  # features per layer
-MOST_SHARE = 0.1  # maximum share of all tokens on which a listed feature is active
 
 
 def concepts_of(reading: Reading) -> Concepts:
@@ -110,9 +109,6 @@ def strongest(reading: Reading, position: int) -> list[tuple[tuple[int, int], Te
     concepts, found = concepts_of(reading), []
     for layer, dictionary in concepts.dictionaries.items():
         activity = trace_activity(concepts, reading.trace, layer)
-        row = activity[position].where(dictionary.share <= MOST_SHARE, 0)
-        for feature in row.topk(N_LISTED).indices.tolist():
-            if row[feature] > 0:
-                along = activity[:, feature] / dictionary.strengths[feature].clamp(min=1e-6)
-                found.append(((layer, feature), torch.clamp(along, 0, 1)))
+        for feature in dictionary.strongest(activity[position], N_LISTED):
+            found.append(((layer, feature), dictionary.relative(activity, feature)))
     return found

@@ -102,6 +102,6 @@ class LowerLoss(Goal):
 
 @torch.inference_mode()
 def probabilities(reading: Reading) -> Tensor:
-    """Return the probability of each token but the first, given the tokens before it, (T - 1,)."""
+    """Return the probability of each token after the first, given the tokens before it, (T - 1,)."""
     logits = reading.loaded.model.logits(reading.trace.final_norm[0, :-1]).float().cpu()
     return logits.softmax(-1).gather(1, torch.tensor(reading.ids[1:])[:, None])[:, 0]

@@ -90,7 +90,7 @@ def reset(session: Session) -> None:
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked token, in every tab if the text is that of Write."""
+    """Select the clicked token, in every tab if Write shows the same text."""
     _select(session, sent.get("index"))
 
 

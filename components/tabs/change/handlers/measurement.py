@@ -21,7 +21,7 @@ from gpt.tokenizer import plain_text
 
 
 def text_source(s: Snapshot) -> Hashable:
-    """Identify the text on which the edits are measured; None if there is none.
+    """Identify the text to measure the edits on; None if there is no text.
 
     This is the unedited text of the generated pair, else the prompt of `Session.edits_on`, else the text of Write.
     """

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from components.errors import localize_error
 from components.figures.bars import divergence_bars
 from components.i18n import Language, t
 from components.labels import percent, placed, quoted, token_text, visible
@@ -17,6 +16,7 @@ from components.tabs.change.experiments import summary
 from components.tabs.change.state import ChangeState, selected_position
 from components.widgets.chart import chart_data
 from components.widgets.predictions import Bar, predictions_data
+from components.widgets.sentence import sentence_data
 from components.widgets.switches import LABELS, switches_data
 from gpt import Edits
 from gpt.documents.edit_text import format_edits
@@ -38,7 +38,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
     """Explain why switches were rejected, or which edits the model does not support."""
     state = s.state(ChangeState)
     if state.notice is not None:
-        return {"text": localize_error(state.notice, s.language)}
+        return sentence_data(state.notice, s.language)
     if state.dropped is None:
         return {"text": ""}
     changes = summary(state.dropped.edits, state.dropped.config, s.language)
@@ -52,7 +52,7 @@ def status(s: Snapshot) -> dict[str, Any]:
     if state.costing is not None:
         progress = state.costing.progress
     if progress is not None:
-        return {"text": t(progress.key, s.language, **progress.values)}
+        return sentence_data(progress, s.language)
     if s.generating:
         return {"text": t("change.waits", s.language)}
     return {"text": t(f"change.try.{state.experiment}.says", s.language) if state.experiment else ""}

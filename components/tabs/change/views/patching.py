@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import Tensor
 
-from components.errors import localize_error
 from components.figures.maps import recovery_heatmap
 from components.i18n import t
 from components.labels import decimal, percent, placed, quoted, signed, token_text, visible
@@ -15,6 +14,7 @@ from components.render import View
 from components.state.snapshot import Snapshot
 from components.tabs.change.state import ChangeState, Sweeps
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt.analysis.patching import PatchSweep
 from gpt.tokenizer import Vocabulary
 
@@ -43,14 +43,12 @@ def answer_choices(tokenizer: Vocabulary, ids: Iterable[int], p: Tensor, q: Tens
 def status(s: Snapshot) -> dict[str, Any]:
     """Show the progress of the measurement."""
     task = s.state(ChangeState).sweeping
-    progress = None if task is None else task.progress
-    return {"text": "" if progress is None else t(progress.key, s.language, **progress.values)}
+    return sentence_data(None if task is None else task.progress, s.language)
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
     """Explain why the prompts or answers cannot be compared."""
-    problem = s.state(ChangeState).trouble
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    return sentence_data(s.state(ChangeState).trouble, s.language)
 
 
 def recovery_map(s: Snapshot) -> dict[str, Any]:

@@ -19,7 +19,7 @@ NOWHERE = -1  # divergence index of equal texts
 
 
 def original(s: Snapshot) -> dict[str, Any]:
-    """Show the text on which the edits are measured, or the unedited model's text during generation."""
+    """Show the measured text, or the unedited model's text during generation."""
     state, pair = s.state(ChangeState), written_pair(s)
     if pair is not None and pair.read is None:
         shown = {"doc": pair.original.key, "lines": pair.original.lines, "selected": NEWEST}
@@ -67,7 +67,7 @@ def first_difference(s: Snapshot) -> dict[str, Any]:
 
 
 def stale(s: Snapshot) -> dict[str, Any]:
-    """Name the older edits with which the edited model's text was generated."""
+    """Name the older edits that generated the edited model's text."""
     pair = written_pair(s)
     if pair is None or pair.read is None or not is_stale(s):
         return {"text": ""}
@@ -76,7 +76,7 @@ def stale(s: Snapshot) -> dict[str, Any]:
 
 
 def own(s: Snapshot) -> dict[str, Any]:
-    """Say that the text is not that of Write."""
+    """Say that the text differs from Write's."""
     text = s.state(ChangeState).text
     return {"text": t("change.own", s.language) if text is not None and text.own and s.text is not None else ""}
 

@@ -35,7 +35,7 @@ def open_tab(session: Session) -> Iterator[None]:
 
 
 def type_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt. While it equals that of Write, it follows changes there."""
+    """Set the prompt. While it equals the prompt of Write, it follows changes there."""
     if isinstance(prompt, str):
         session.change(CompareState, prompt=None if prompt == session.next_prompt else prompt)
 

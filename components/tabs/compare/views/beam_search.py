@@ -14,6 +14,7 @@ from components.state.snapshot import Snapshot
 from components.tabs.compare.state import BeamState, CompareState
 from components.tabs.compare.views.columns import run_notice
 from components.widgets import beams as widget
+from components.widgets.sentence import sentence_data
 from gpt.documents.beam_search import BeamSearch
 
 MAX_ROOT_CHARS = 9  # maximum length of the root's label
@@ -148,7 +149,7 @@ def status(s: Snapshot) -> dict[str, Any]:
     """Show the progress or the size of the search."""
     state = s.state(BeamState)
     if s.progress is not None:
-        return {"text": t(s.progress.key, s.language, **s.progress.values)}
+        return sentence_data(s.progress, s.language)
     if state.search is None:
         return {"text": ""}
     if state.busy:

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from components.errors import localize_error
 from components.figures.bars import divergence_bars
 from components.frame import short_name
 from components.i18n import Language, t
 from components.labels import is_exact, percent, placed, quoted, seed_of, token_text
 from components.next_tokens import next_tokens
 from components.render import Lines, View
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.tabs.compare.pair import Pair
 from components.tabs.compare.state import SIDES, CompareState, RunState, Side
 from components.text_views import document_lines
 from components.text_views import strip_labels as token_words
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from gpt.analysis.predictions import kl_divergence
 from gpt.documents.comparison import Divergence
 
@@ -183,7 +183,7 @@ def first_difference(s: Snapshot) -> dict[str, Any]:
     """Show the progress of the comparison, or the first difference between the texts."""
     state, pair = s.state(CompareState), shown_pair(s)
     if s.progress is not None:
-        return {"text": t(s.progress.key, s.language, **s.progress.values)}
+        return sentence_data(s.progress, s.language)
     if state.measured is not None:
         n, total = state.measured
         return {"text": t("compare.measuring", s.language, n=n, total=total)}
@@ -203,10 +203,7 @@ def shown_pair(s: Snapshot) -> Pair | None:
 
 def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
     """Show the remark or the error about a run."""
-    problem = s.state(run).notice
-    if isinstance(problem, Message):
-        return {"text": t(problem.key, s.language, **problem.values)}
-    return {"text": "" if problem is None else localize_error(problem, s.language)}
+    return sentence_data(s.state(run).notice, s.language)
 
 
 def inputs(s: Snapshot) -> Hashable:

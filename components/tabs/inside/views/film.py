@@ -26,7 +26,7 @@ from gpt.tokenizer import plain_text
 ASKED = 4  # tokens in the second act
 GUESSES = 6  # layers whose prediction is shown
 PIECES = 6  # next tokens on the line of the draw
-CHARACTERS = 40  # end of the text to which the new token is appended
+CHARACTERS = 40  # end of the text, before the new token
 CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
 
@@ -192,13 +192,18 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
 
 
 def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
-    """Return the settings and random number that sampled the next token, or would sample it now. A seed is set."""
+    """Return the settings and random number that sampled the next token, or would sample it now.
+
+    The settings have a seed: that of the last run, else the one that sampled the token before.
+    """
     document, after = scene.document, scene.position + 1
     if after < len(document.ids) and (number := document.draw(after)) is not None:
         params = document.origin(after).params
         if params is not None and params.seed is not None:
             return params, number
-    seed = (s.throughput.seed if s.throughput else None) or 0
+    before = document.origin(scene.position).params
+    seeds = (None if each is None else each.seed for each in (s.throughput, before))
+    seed = next((each for each in seeds if each is not None), 0)
     return replace(s.settings.sampling(), seed=seed), uniform_draw(seed, len(document.dropped) + after)
 
 

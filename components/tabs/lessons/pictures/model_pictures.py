@@ -84,7 +84,7 @@ def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
 def average(scene: Scene) -> Drawn:
     """Plot the weights of the mean over past tokens."""
     ids = scene.ids()
-    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()  # on unit vectors the result is the weights
+    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()  # applied to unit vectors, it returns the weights
     text = scene.t("average", token=quoted(scene.loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
     return Drawn(chart=chart_data(heatmap(scene, weights, ids), text))
 
@@ -214,7 +214,7 @@ def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
 
 @torch.inference_mode()
 def skeleton(scene: Scene) -> Drawn:
-    """Show the model's prediction, or that of a model of the same configuration whose blocks and norms do nothing."""
+    """Show the prediction of the model, or of a model whose blocks and norms do nothing."""
     real, ids = scene.loaded.model, scene.ids()
     chosen = real if scene.choice == "real" else bare(real)
     logits = chosen(torch.tensor([ids], device=real.device))

@@ -25,7 +25,7 @@ def poems(scene: Scene | None = None) -> LoadedModel:
 
 
 def looked_at(choice: str) -> list[tuple[int, int]]:
-    """Return the positions to which a head should attend, by position.
+    """Return pairs of a position and the position that a head should attend to from there.
 
     These are the last punctuation mark, the previous rhyme, or the character above the next one.
     """

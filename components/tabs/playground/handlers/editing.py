@@ -22,7 +22,7 @@ MAX_TYPED_CHARS = 2000
 
 
 def choose(session: Session, sent: dict[str, Any]) -> None:
-    """Insert the clicked token or text after the token for which it was shown."""
+    """Insert the clicked token or text after the token it was offered for."""
 
     def change(document: Generation) -> LastAction | None:
         after = _position(document, sent)
@@ -132,7 +132,7 @@ def _change(session: Session, change: Callable[[Generation], LastAction | None],
 
 
 def _position(document: Generation, sent: dict[str, Any]) -> int | None:
-    """Return the position of the token for which something was shown; None if it is no longer in the text."""
+    """Return the position that `sent` refers to; None if its token is no longer in the text."""
     node = sent.get("behind")
     if type(node) is not int or sent.get("document") != str(document.key) or node not in document.path:
         return None

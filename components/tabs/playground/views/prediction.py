@@ -140,8 +140,10 @@ def arcs(s: Snapshot) -> list[tuple[int, float]]:
     """Return (position, share) for the words that the prediction depends on.
 
     The share is the part of the probability that is lost without the word. Before it is measured, and while the text
-    grows, it is the attention of the selected head.
+    grows, it is the attention of the selected head. There are none while attention is off.
     """
+    if s.state(HiddenState).attention_off:
+        return []
     falls = s.cached(reason_falls)
     if s.text is None or falls is None:
         return s.cached(attended)
@@ -153,7 +155,7 @@ def arcs(s: Snapshot) -> list[tuple[int, float]]:
 
 
 def attended(s: Snapshot) -> list[tuple[int, float]]:
-    """Return the positions to which the selected head attends most from the selected position, with their weights."""
+    """Return the positions that the selected head attends to most from the selected position, with their weights."""
     if s.text is None or s.text.n_read == 0:
         return []
     position = s.text.at(s.selection)

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from components.api.arguments import MAX_CHARACTERS
-from components.errors import localize_error
 from components.i18n import Language, t
 from components.labels import is_exact, marked, percent, placed, quoted, token_text, visible
 from components.render import Lines, View
 from components.state.knowledge import fitting_model, is_known_to
 from components.state.selection import NEWEST
-from components.state.snapshot import Message, Snapshot
+from components.state.snapshot import Snapshot
 from components.state.text import Text
 from components.tabs.playground.state import PlaygroundState
 from components.text_views import (
@@ -28,6 +27,7 @@ from components.text_views import (
 )
 from components.widgets.choices import Choice, choices_data
 from components.widgets.draw import Piece, draw_data
+from components.widgets.sentence import sentence_data
 from gpt import distribution, list_models
 from gpt.analysis.sampling_stages import cumulative_draw
 from gpt.analysis.vocabulary_search import search_vocabulary
@@ -104,7 +104,7 @@ def prompt_count(s: Snapshot) -> dict[str, Any]:
     try:
         ids = prompt_ids(s.loaded.tokenizer, s.unwritten[:MAX_CHARACTERS])
     except ValueError as problem:
-        return {"text": localize_error(problem, s.language)}
+        return sentence_data(problem, s.language)
     return {"text": count_sentence(len(ids), limit, s.language)}
 
 
@@ -141,9 +141,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
     too_long = s.state(PlaygroundState).too_long
     if too_long and s.loaded is not None:
         return {"text": count_sentence(too_long, s.loaded.model.config.block_size, s.language)}
-    if isinstance(s.notice, Message):
-        return {"text": t(s.notice.key, s.language, **s.notice.values)}
-    return {"text": "" if s.notice is None else localize_error(s.notice, s.language)}
+    return sentence_data(s.notice, s.language)
 
 
 def knows(s: Snapshot) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The views of Causes."""
+"""Views of Causes."""
 
 from components.tabs.why.views import flow, graph, lens, parts, tokens
 

@@ -1,4 +1,4 @@
-"""The answer: what the prediction depends on, as a sentence and as a flow from words over heads to the token."""
+"""The answer: what the prediction depends on, as a sentence and as a flow from words through heads to the token."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from components.words import word_name, words_of
 from gpt import distribution
 from gpt.analysis.causes import Ablation
 
-MIN_WEIGHT = 0.005  # attention that is drawn
-MAX_NAMED = 3  # parts in a sentence
+MIN_WEIGHT = 0.005  # smallest attention weight that is drawn
+MAX_NAMED = 3  # parts named in a sentence
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """The word and the head without which the probability falls furthest."""
+    """Name the word and the head without which the probability falls most."""
     shown, found = s.state(WhyState).shown, s.cached(falls)
     if shown is None or found is None:
         return {"text": _known(s)}
@@ -31,7 +31,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def _known(s: Snapshot) -> str:
-    """The probability, while its causes are being measured."""
+    """State the probability while its causes are being measured."""
     if not is_pending(s) or s.text is None or s.position is None:
         return ""
     prediction, config = predict(s.text, s.position), s.text.config
@@ -42,7 +42,7 @@ def _known(s: Snapshot) -> str:
 
 
 def is_pending(s: Snapshot) -> bool:
-    """Whether the causes are on their way and nothing else is shown."""
+    """Return whether the causes are on their way and nothing else is shown."""
     shown = s.state(WhyState).shown
     return s.text is not None and s.text.n_read > 0 and not s.generating and (shown is None or shown.causes is None)
 
@@ -52,7 +52,7 @@ def _inputs(s: Snapshot) -> Any:
 
 
 def flow(s: Snapshot) -> dict[str, Any]:
-    """The data of the widget `ribbons`; no heads before the causes are known, and without any."""
+    """Return the data of the `ribbons` widget. It has no heads before the causes are known, or if there are none."""
     shown, known = s.state(WhyState).shown, s.cached(falls)
     if s.state(WhyState).by == "concepts":
         return {"heads": [], "is_pending": False}
@@ -88,7 +88,7 @@ def flow(s: Snapshot) -> dict[str, Any]:
 
 
 def _probabilities(s: Snapshot, shown: Explanation) -> Any:
-    """The probability of each token without what is off, (vocab_size,)."""
+    """Return the probability of each token without what is off, (vocab_size,)."""
     assert shown.without is not None
     kept = [token for i, token in enumerate(shown.prediction.previous) if i not in shown.off.tokens]
     return distribution(shown.without, s.settings.sampling(), previous_ids=kept).final
@@ -100,7 +100,7 @@ def _word(shown: Explanation, word: range) -> str:
 
 
 def says(s: Snapshot, shown: Explanation, whole: float) -> str:
-    """What is predicted without the parts that are off. whole: the probability with everything."""
+    """Describe the prediction without the parts that are off. `whole` is the probability with everything on."""
     language = s.language
     if shown.off == Ablation():
         return t("why.flow.hint", language)
@@ -123,7 +123,7 @@ def says(s: Snapshot, shown: Explanation, whole: float) -> str:
 
 
 def parts_off(shown: Explanation, language: Language) -> str:
-    """Names of what is off; of many parts, their number."""
+    """Name what is off, or state the number of parts if there are many."""
     tokenizer, ids = shown.traced.loaded.tokenizer, shown.prediction.previous
     words = words_of(tokenizer, ids)
     names = [word_name(tokenizer, ids, word, language) for word in words if word.start in shown.off.tokens]
@@ -145,7 +145,7 @@ def parts_off(shown: Explanation, language: Language) -> str:
 
 
 def flow_labels(shown: Explanation, found: CauseFlow, language: Language) -> dict[str, str]:
-    """The words of the picture; {place} is filled by the widget."""
+    """Return the labels of the picture. The widget fills in {place}."""
     labels = {
         name: t(f"why.flow.{name}", language)
         for name in (
@@ -168,5 +168,5 @@ VIEWS = (View("why-because", _inputs, answer), View("why-flow", _inputs, flow))
 
 
 def four_digits(p: float) -> float:
-    """A probability with four significant digits: what is under 1% is not 0."""
+    """Round a probability to four significant digits, so that less than 1% does not become 0."""
     return float(f"{p:.4g}")

@@ -1,4 +1,4 @@
-"""The flow of concepts: from words over features of two layers to the token, and what is left without parts of it."""
+"""The concept flow from words through features of two layers to the token, and the prediction without parts of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.analysis.concept_graph import ConceptGraph, FeatureNode
 
 
 def paths(s: Snapshot) -> dict[str, Any]:
-    """The data of the widget `paths`; without the graph, no columns."""
+    """Return the data of the `paths` widget, without columns if there is no graph."""
     state, shown = s.state(WhyState), s.state(WhyState).shown
     if state.by != "concepts" or shown is None or shown.graph is None:
         return {"columns": []}
@@ -75,7 +75,7 @@ def _says(s: Snapshot, name: str, adds: float) -> str:
 
 
 def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
-    """A part of the graph inside a sentence."""
+    """Name a part of the graph for a sentence."""
     assert shown.graph is not None
     loaded, graph = shown.traced.loaded, shown.graph
     if key == ERROR:
@@ -88,7 +88,9 @@ def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
 
 
 def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None]:
-    """The probability of the token, and without what is off; None while nothing is off, and before that is known."""
+    """Return the token's probability, and the probability without what is off; None if nothing is off or it is not
+    known.
+    """
     graph, settings, ids = shown.graph, s.settings.sampling(), shown.prediction.previous
     assert graph is not None
     before = distribution(shown.prediction.logits, settings, previous_ids=ids).final[graph.token].item()
@@ -114,13 +116,13 @@ def _sentence(s: Snapshot, shown: Explanation, off: frozenset[str], before: floa
 
 
 def _named_share(graph: ConceptGraph) -> float:
-    """Share of the logit that the listed features of the later layer add."""
+    """Return the share of the logit that the listed features of the later layer contribute."""
     named = sum(node.adds for node in graph.late)
     return max(0.0, min(1.0, named / graph.logit)) if graph.logit > 0 else 0.0
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """Why there is no graph."""
+    """Explain why there is no graph."""
     state, shown = s.state(WhyState), s.state(WhyState).shown
     if state.by != "concepts" or shown is None or shown.graph is not None or not shown.graph_known:
         return {"text": ""}

@@ -25,7 +25,7 @@ from gpt.tokenizer import Vocabulary
 def lens_map(
     traced: TracedText, prediction: Prediction, lens: Lens, stage: LensPoint, layer: int, language: Language
 ) -> dict[str, Any]:
-    """The prediction of each layer around the position."""
+    """Map the prediction of each layer around the position."""
     tokenizer, row = traced.loaded.tokenizer, LENS_POINTS.index(stage)
     tokens, p, entropy = (values[:, row].tolist() for values in (lens.token, lens.probability, lens.entropy))
     first, end, column = traced.first, traced.end, prediction.position - traced.first
@@ -57,7 +57,7 @@ def lens_map(
 
 
 def _leads(here: str, best: Sequence[int], final: int, tokenizer: Vocabulary, language: Language) -> str:
-    """The layer from which on the final best token is the best of each layer."""
+    """Name the layer from which on the final best token leads."""
     since = len(best)
     while since and best[since - 1] == final:
         since -= 1
@@ -66,14 +66,14 @@ def _leads(here: str, best: Sequence[int], final: int, tokenizer: Vocabulary, la
 
 
 def stage_name(stage: LensPoint, layer: int, language: Language) -> str:
-    """The name of a row of the lens for a sentence."""
+    """Name a row of the lens for a sentence."""
     return t(f"why.stage.{stage}.of", language, layer=layer)
 
 
 def cell_bars(
     traced: TracedText, prediction: Prediction, top: TopTokens, stage: LensPoint, layer: int, language: Language
 ) -> dict[str, Any]:
-    """The most likely tokens of one cell of the lens."""
+    """Plot the most likely tokens in one cell of the lens."""
     tokenizer, ids, p = traced.loaded.tokenizer, top.token.tolist(), top.probability.float().cpu().numpy()
     figure = signed_bars(
         [short(tokenizer, i) for i in ids],
@@ -93,13 +93,15 @@ def cell_bars(
 
 
 def path_title(traced: TracedText, prediction: Prediction, language: Language) -> str:
-    """The title of the path."""
+    """Return the title of the path."""
     return t("why.path.question", language, token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
 def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str], language: Language) -> dict[str, Any]:
-    """The token to explain, the first of the paths, and the watched ones at each stage. unknown: texts that are in no
-    token."""
+    """Plot the token to explain, the first of the paths, and the watched ones at each stage.
+
+    `unknown` contains texts that no token contains.
+    """
     n_layer = paths.rank.shape[1] // 2
     stages = [stage_name(stage, layer, language) for layer in range(n_layer) for stage in LENS_POINTS]
     figure = path_figure(

@@ -23,8 +23,8 @@ from components.widgets.chart import chart_data
 from gpt.analysis.attribution import Attribution
 from gpt.analysis.heads import HeadRoles
 
-MAX_PARTS = 12  # parts with their own bar; the others share one
-MAX_NAMED_HEADS = 3  # heads in a sentence
+MAX_PARTS = 12  # parts with their own bar; the rest share one
+MAX_NAMED_HEADS = 3  # heads named in a sentence
 
 
 def parts_bars(
@@ -35,7 +35,7 @@ def parts_bars(
     by_layer: bool,
     language: Language,
 ) -> dict[str, Any]:
-    """The contribution of each part to the logit, with the sum in the caption."""
+    """Plot the contribution of each part to the logit, with the sum in the caption."""
     tokenizer = traced.loaded.tokenizer
     heads, mlp = found.heads.cpu().numpy(), found.mlp.cpu().numpy()
     biases = found.attn_bias.sum().item() + found.norm_bias
@@ -73,7 +73,7 @@ def parts_bars(
 
 
 def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndarray, language: Language) -> Figure:
-    """The largest parts, and the others combined, so that the bars add up."""
+    """Plot the largest parts individually and the rest combined, so that the bars add up."""
     named: list[tuple[str, float, tuple[int, int] | None]] = [(name, value, None) for name, value in ends]
     named += [(t("why.part.mlp", language, layer=i), float(value), None) for i, value in enumerate(mlp)]
     for (layer, head), value in np.ndenumerate(heads):
@@ -89,7 +89,7 @@ def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndar
 
 
 def heads_map(found: Attribution, selection: Selection, language: Language) -> dict[str, Any]:
-    """The contribution of each head."""
+    """Map the contribution of each head."""
     heads = found.heads.cpu().numpy()
     order = np.argsort(-heads, axis=None, kind="stable")
     ends = (_heads_named(heads, places, language, signed) for places in (order[:1], order[-1:]))
@@ -98,7 +98,7 @@ def heads_map(found: Attribution, selection: Selection, language: Language) -> d
 
 
 def roles_map(roles: HeadRoles, n: int, role: str, selection: Selection, language: Language) -> dict[str, Any]:
-    """The score of each head for one role; only a caption if the text does not allow measuring it."""
+    """Map the score of each head for one role; only a caption if the text does not allow measuring it."""
     scores = getattr(roles, role).cpu().numpy()
     if np.isnan(scores).all():
         return chart_data(None, "")
@@ -108,13 +108,13 @@ def roles_map(roles: HeadRoles, n: int, role: str, selection: Selection, languag
 
 
 def role_sentence(roles: HeadRoles, role: str, language: Language) -> str:
-    """How the role is measured, or why it cannot be."""
+    """Explain how the role is measured, or why it cannot be."""
     missing = np.isnan(getattr(roles, role).cpu().numpy()).all()
     return t("why.roles.none" if missing else f"why.role.{role}.is", language)
 
 
 def head_bars(traced: TracedText, prediction: Prediction, selection: Selection, language: Language) -> dict[str, Any]:
-    """The attention of the selected head from the position; the average of the layer's heads if none is selected."""
+    """Plot the attention of the selected head from the position, or of the layer's average if no head is selected."""
     tokenizer, ids = traced.loaded.tokenizer, traced.ids
     weights = (
         traced.trace.layers[selection.layer].attn_weights[0, :, prediction.position - traced.first].float()
@@ -153,7 +153,7 @@ def _map(
 
 
 def _heads_named(values: np.ndarray, places: np.ndarray, language: Language, written: Callable[[float], str]) -> str:
-    """Heads with their values for a sentence."""
+    """Name heads with their values for a sentence."""
     found = [(*np.unravel_index(place, values.shape), values.flat[place]) for place in places]
     return listed(
         f"{t('why.part.head', language, layer=layer, head=head)} ({written(value)})" for layer, head, value in found
@@ -197,7 +197,7 @@ def head(s: Snapshot) -> dict[str, Any]:
 
 
 def fitting(s: Snapshot) -> Selection:
-    """The selection, limited to the layers and heads of the shown text's model."""
+    """Return the selection, limited to the layers and heads of the shown text's model."""
     shown = s.state(WhyState).shown
     return s.selection if shown is None else s.selection.clamped_to(shown.traced.model.config, position=0)
 

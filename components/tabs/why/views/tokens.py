@@ -1,4 +1,4 @@
-"""The token to explain, and the influence of the tokens of the text."""
+"""The token to explain, and the influence of the text's tokens."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from components.tabs.why.predictions import Influence, Method, Prediction, Trace
 from components.tabs.why.state import WhyState, falls, why_inputs
 from components.text_views import strip_labels, token_lines
 from components.widgets.chart import chart_data
+from components.widgets.sentence import sentence_data
 from components.widgets.tokens import shade_value
 from gpt import SamplingParams
 from gpt.tokenizer import Vocabulary
 
-MAX_NAME_CHARS = 12  # characters of a token in a name
+MAX_NAME_CHARS = 12  # maximum length of a token's name
 MAX_BARS = 10  # tokens of the text with a bar
 
 
 def short(tokenizer: Vocabulary, token_id: int) -> str:
-    """A token as a name: visible spaces, truncated."""
+    """Return a token as a name: truncated, with visible spaces."""
     return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
 
 
 def lead_sentence(traced: TracedText, prediction: Prediction, settings: SamplingParams, language: Language) -> str:
-    """The probability and rank of the token to explain."""
+    """State the probability and rank of the token to explain."""
     tokenizer, p = traced.loaded.tokenizer, prediction.probabilities(settings)
     caption = t(
         "why.lead.exact" if is_exact() else "why.lead",
@@ -51,7 +52,7 @@ def lead_sentence(traced: TracedText, prediction: Prediction, settings: Sampling
 
 
 def token_choices(traced: TracedText, prediction: Prediction, settings: SamplingParams) -> list[tuple[str, int]]:
-    """(label, id) of the best tokens, of the one that follows, and of the one to explain."""
+    """Return (label, id) of the best tokens, the one that follows, and the one to explain."""
     tokenizer, position, p = traced.loaded.tokenizer, prediction.position, prediction.probabilities(settings)
     others = [prediction.token, *traced.text.ids[position + 1 : position + 2]]
     named = [(f"{short(tokenizer, i)}  {percent(p[i].item())}", i) for i in prediction.best]
@@ -59,24 +60,24 @@ def token_choices(traced: TracedText, prediction: Prediction, settings: Sampling
 
 
 def influence_labels(language: Language) -> dict[str, str]:
-    """Labels of the strip, which is shaded by influence."""
+    """Return the labels of the strip, which is shaded by influence."""
     return strip_labels(language, t("strip.empty", language)) | {"attention": t("why.influence", language)}
 
 
 def method_says(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:
-    """The meaning of the shading."""
+    """Explain the shading."""
     return t(f"why.method.{method}.says", language, token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
 def shade(sizes: np.ndarray | None) -> str:
-    """The share of each token in the sum of absolute influences (N,)."""
+    """Return each token's share in the sum of absolute influences, (N,)."""
     if sizes is None:
         return shade_value(np.zeros(1))
     return shade_value(np.abs(sizes) / max(np.abs(sizes).sum(), 1e-12))
 
 
 def fall_sizes(falls: Falls) -> np.ndarray:
-    """How far the probability falls without the word of each token, (N,)."""
+    """Return how far the probability falls without the word of each token, (N,)."""
     sizes = np.zeros(1 + max((fall.place[-1] for fall in falls.all_words), default=0))
     for fall in falls.all_words:
         sizes[[*fall.place]] = max(0.0, falls.probability - fall.probability)
@@ -84,7 +85,7 @@ def fall_sizes(falls: Falls) -> np.ndarray:
 
 
 def fall_bars(traced: TracedText, prediction: Prediction, falls: Falls, language: Language) -> dict[str, Any]:
-    """The words without which the probability falls or rises furthest: what is left of it without each."""
+    """Plot what is left of the probability without each word, for the words with the largest effect."""
     tokenizer, ids = traced.loaded.tokenizer, prediction.previous
     order = sorted(falls.all_words, key=lambda fall: -abs(fall.probability - falls.probability))[:MAX_BARS]
     order.sort(key=lambda fall: fall.probability)
@@ -101,7 +102,7 @@ def fall_bars(traced: TracedText, prediction: Prediction, falls: Falls, language
 def influence_bars(
     traced: TracedText, prediction: Prediction, influence: Influence, language: Language
 ) -> dict[str, Any]:
-    """The tokens with the largest influence by gradient, positive or negative, largest first."""
+    """Plot the tokens with the largest influence by gradient, positive or negative, largest first."""
     tokenizer, values = traced.loaded.tokenizer, influence.values
     order, digits = np.argsort(-np.abs(values), kind="stable")[:MAX_BARS], decimals(values)
     figure = signed_bars(
@@ -124,7 +125,7 @@ def influence_bars(
 
 
 def no_influence(traced: TracedText, prediction: Prediction, method: Method, language: Language) -> str:
-    """Why there is no influence to show."""
+    """Explain why there is no influence to show."""
     if method == "hidden":
         return t("why.influence.one", language)
     limit = longest_gradient(traced.model.config)
@@ -141,16 +142,16 @@ def lead(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """The progress of the computation."""
+    """Show the progress of the computation."""
     state = s.state(WhyState)
     if state.progress is not None:
-        return {"text": t(state.progress.key, s.language, **state.progress.values)}
+        return sentence_data(state.progress, s.language)
     waits = s.generating and s.text is not None and (state.shown is None or state.shown.traced.text != s.text)
     return {"text": t("why.waits", s.language) if waits else ""}
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """The text, shaded by each token's share of the influence."""
+    """Show the text, shaded by each token's share of the influence."""
     shown, words = s.state(WhyState).shown, influence_labels(s.language)
     if shown is None:
         return {"lines": token_lines_of(None), "doc": "", "selected": -1, "shade": "", "labels": words}
@@ -164,7 +165,7 @@ def strip(s: Snapshot) -> dict[str, Any]:
 
 
 def token_lines_of(traced: TracedText | None) -> Any:
-    """The text as tokens without probabilities, since influence shades it."""
+    """Return the text as tokens without probabilities, since the shading shows influence."""
     if traced is None:
         return []
     ids = traced.text.ids
@@ -177,7 +178,7 @@ def method(s: Snapshot) -> dict[str, Any]:
 
 
 def _sizes(s: Snapshot) -> np.ndarray | None:
-    """The influence of each token by the chosen method; None before it is known."""
+    """Return the influence of each token by the chosen method; None before it is known."""
     state = s.state(WhyState)
     if state.method == "hidden":
         found = s.cached(falls)
@@ -196,7 +197,7 @@ def influence(s: Snapshot) -> dict[str, Any]:
 
 
 def trouble(s: Snapshot) -> dict[str, Any]:
-    """Why there is no influence to show."""
+    """Explain why there is no influence to show."""
     state, found = s.state(WhyState), s.cached(falls)
     shown = state.shown
     is_missing = (
