@@ -2,10 +2,10 @@
 
     python benchmarks/cluster.py [--visitors 1 8 32] [--replicas 0 1 2] [--rounds 3] [--tokens 100] [--model NAME]
 
-Each visitor is a thread that steps through a document, like the page. With 0 replicas, the model runs in this
-process. Each round measures every number of replicas in turn. Prints the total tokens per second of all
-visitors, also relative to this process, and the time of the slowest first token, as medians over the rounds. The
-benchmark stops if a text differs from the text that the same seed generates alone.
+Each visitor is a thread that steps through a document, like the page. With 0 replicas, the model runs in this process.
+Each round measures every number of replicas in turn. Prints, as medians over the rounds, the total tokens per second
+(also relative to this process) and the time of the slowest first token. The benchmark stops if a text differs from the
+text that the same seed generates alone.
 """
 
 from __future__ import annotations
