@@ -99,7 +99,7 @@ def main() -> None:
         browser.close()
     rate, chip, bars, work = (statistics.median(column) for column in zip(*rows, strict=True))
     print(f"system load: {os.getloadavg()[0]:.1f}")
-    print(f"{rate:.1f} tokens/s on the screen; lag of the last token {chip:.0f} ms, of its bars {bars:.0f} ms")
+    print(f"{rate:.1f} tokens/s on the screen; the last token lags {chip:.0f} ms, its bars {bars:.0f} ms")
     print(f"the page uses {work:.0f} ms per token")
 
 

@@ -1,11 +1,11 @@
-"""Measure the cost of the process boundary: models in this process, or in the replicas of a local cluster.
+"""Measure the cost of running a model in the replicas of a local cluster instead of this process.
 
     python benchmarks/cluster.py [--visitors 1 8 32] [--replicas 0 1 2] [--rounds 3] [--tokens 100] [--model NAME]
 
-Every visitor is a thread that steps through a document, like the page does. 0 replicas means the engine of this
-process. Each round measures every number of replicas in turn. The output has the total tokens per second of all
-visitors, also relative to this process, and the time of the slowest first token, as medians over the rounds. The
-benchmark stops if a text differs from the text that the same seed generates alone.
+Each visitor is a thread that steps through a document, like the page. With 0 replicas, the model runs in this process.
+Each round measures every number of replicas in turn. Prints, as medians over the rounds, the total tokens per second
+(also relative to this process) and the time of the slowest first token. The benchmark stops if a text differs from the
+text that the same seed generates alone.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Check that texts mention a concept when it is turned up, and still read like texts.
+"""Check that texts mention a concept when it is turned up, and still read naturally.
 
     python -m benchmarks.concepts [MODEL]
 
-For each named concept with words, prints how many of 16 continuations mention it, at the page's strength and without
-steering, and the loss of the steered texts under the unsteered model. The page may offer a concept if at least three
-quarters of the steered texts mention it, at most a quarter of the others do, and the loss is below 3.2 nats per token.
-For poems the limit is 4.1, the model's loss on poems written by people.
+For each named concept with words, prints how many of 16 continuations mention it with steering at the page's strength,
+and how many without. Also prints the loss of the steered texts under the unsteered model. The page may offer a concept
+if at least three quarters of the steered texts mention it, at most a quarter of the others do, and the loss is below
+3.2 nats per token. For poems the limit is 4.1, the model's loss on poems written by people.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 The app runs in a separate process. All visitors start at the same time, each with a different seed. For each number of
 visitors, prints these medians over the rounds: total tokens per second, also relative to a single visitor; tokens per
 update; speed of the slowest visitor relative to the median; time to the first token (median and 95th percentile); lost
-streams; texts that differ from what `generate` makes of the same seed; and the app's memory after the first and last
+streams; texts that differ from those of `generate` with the same seed; and the app's memory after the first and last
 round. About one text in 300 differs, because rounding swaps two tokens with nearly the same probability.
 """
 

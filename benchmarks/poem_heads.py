@@ -1,8 +1,8 @@
-"""Find the heads of a poem model that count characters, look at the character above and look for the rhyme.
+"""Find the heads of a poem model that count characters, attend to the character above, and look for the rhyme.
 
     python -m benchmarks.poem_heads POEMS --model FOLDER [--poems 48]
 
-Also measures what the poems lose without each head. POEMS is the training file of the model, see
+Also measures how the poems change without each head. POEMS is the training file of the model, see
 `python -m gpt.training.poems`. The model reads held-out poems with eight verses of five characters, without titles, so
 that all poems have the same positions. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
 """
@@ -30,7 +30,7 @@ BEST = 2  # heads listed by each criterion
 
 @dataclass(frozen=True)
 class Places:
-    """Positions of characters in a poem that begins after end-of-text.
+    """Positions of characters in a poem that follows the end-of-text token.
 
     marks: Punctuation at the end of the verses.
     above: Pairs of a character in a second verse and the character above it in the first verse.
@@ -49,7 +49,7 @@ class Places:
 
 
 def read_poems(loaded: LoadedModel, texts: Iterable[str], n: int) -> Tensor:
-    """Return the ids of poems with this form, after end-of-text, (n, T)."""
+    """Return the ids of poems with this form, each after an end-of-text token, (n, T)."""
     poems = (Poem("", Poem.of_text(text).couplets) for text in texts)
     formed = [poem for poem in poems if poem.is_regulated and [len(v) for v in poem.verses] == [VERSE] * VERSES]
     encode, first = loaded.tokenizer.encode, loaded.tokenizer.eot_id
@@ -117,7 +117,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("text", metavar="POEMS")
     parser.add_argument("--model", required=True, metavar="FOLDER")
-    parser.add_argument("--poems", type=int, default=48, help="poems to read, and to generate without each head")
+    parser.add_argument(
+        "--poems", type=int, default=48, help="number of poems to read, and to generate without each head"
+    )
     options = parser.parse_args()
     loaded, recipe = load_model(options.model), RECIPE_PRESETS["poems"]
     _, held_back = split_stories(read_stories(options.text), recipe.held_back, recipe.seed)

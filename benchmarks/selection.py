@@ -1,4 +1,4 @@
-"""Measure the time from a click on another head, layer or token until its picture is on the screen.
+"""Measure how long another head, layer or token takes to appear on the screen after it is clicked.
 
     python benchmarks/selection.py [--rounds 9] [--model NAME]
 

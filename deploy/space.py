@@ -23,9 +23,9 @@ from huggingface_hub.utils import disable_progress_bars, filter_repo_objects
 ROOT = Path(__file__).parent.parent
 FILES = ["app.py", "requirements.txt", "README.md", "LICENSE", "gpt/**/*", "components/**/*"]
 NOT_FILES = ["*__pycache__*", "*.pyc", "*.pyi", "*/.*"]
-MAX_FILE_BYTES = 10_000_000  # the hub requires another kind of storage for larger files
+MAX_FILE_BYTES = 10_000_000  # larger files need a different kind of storage on the hub
 STORAGE = "/data"  # mount point of a bucket
-# The bases include the errors of the client's HTTP library.
+# The bases of HfHubHTTPError include the errors of its HTTP library.
 NETWORK_ERRORS = (OSError, *HfHubHTTPError.__bases__)
 
 
@@ -113,7 +113,7 @@ def parse_arguments() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description="Deploy the app as a Space on the Hugging Face hub.")
     parser.add_argument("repo_id", metavar="OWNER/NAME")
-    parser.add_argument("--private", action="store_true", help="make a new Space private")
+    parser.add_argument("--private", action="store_true", help="let only the owner open a new Space")
     parser.add_argument(
         "--hardware",
         choices=[each.value for each in SpaceHardware],

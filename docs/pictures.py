@@ -91,7 +91,7 @@ def film(page: Page) -> Frames:
 
 
 def stills(page: Page, url: str) -> None:
-    """Write the pictures of the tabs Write, Inside and Why?."""
+    """Write pictures of the Write, Inside and Why? tabs."""
     page.set_viewport_size(STILL)
     for name, (address, shown) in STILLS.items():
         page.goto(f"{url}{address}")

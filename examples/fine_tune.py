@@ -1,6 +1,6 @@
 """Fine-tune a model on a text: python -m examples.fine_tune TEXT_FILE OUT_FOLDER [--model NAME] [--steps N]
 
-Open the result with `python app.py --model OUT_FOLDER`, or choose its files in the page.
+Open the result with `python app.py --model OUT_FOLDER`, or choose its files on the page.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ import httpx
 
 ROOT = Path(__file__).parents[2]
 TRACEBACK = "Traceback (most recent call last)"
-SECONDS = 300.0  # timeout that is long enough for a busy machine
+SECONDS = 300.0  # timeout, long enough for a busy machine
 
 
 @dataclass(frozen=True)

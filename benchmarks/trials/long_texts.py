@@ -2,7 +2,7 @@
 
     python -m benchmarks.trials.long_texts MODEL TOKENS VISITORS
 
-Prints a JSON list of pairs [bytes needed, bytes by which the process grew at most], for 1, 2, 3, 5, ... visitors. Bytes
+Prints a JSON list of pairs [bytes needed, peak growth of the process in bytes], for 1, 2, 3, 5, ... visitors. Bytes
 needed are the texts' activations plus a second copy of keys and values. The last pair, measured after all texts have
 ended, counts only the activations.
 """
