@@ -209,61 +209,67 @@ def parse_arguments() -> argparse.Namespace:
     PORT or GRADIO_SERVER_PORT sets the default port, GRADIO_SERVER_NAME the default host.
     """
     parser = argparse.ArgumentParser(
-        description="Type a prompt, watch a GPT write, look at every number on the way.",
+        description="Type a prompt, watch a GPT write, and look at every number on the way.",
         epilog="Also: "
         + ", ".join(f"%(prog)s {module.partition('.')[2]}" for module in COMMANDS)
         + ", each with --help",
     )
     parser.add_argument("--version", action="store_true", help="print the version")
-    host_help = "address to listen on; default 127.0.0.1, which only this computer can open; 0.0.0.0: all networks"
+    host_help = (
+        "address to listen on; the default, 127.0.0.1, is reachable from this computer only; 0.0.0.0 means all networks"
+    )
     parser.add_argument("--host", default=os.environ.get("GRADIO_SERVER_NAME", "127.0.0.1"), help=host_help)
     port_default = os.environ.get("PORT") or os.environ.get("GRADIO_SERVER_PORT")
-    parser.add_argument("--port", type=port, default=port_default, help="default: the first free one from 7860 to 7959")
-    parser.add_argument("--model", help="which model opens first: a name, a path, or owner/name on the hub")
-    parser.add_argument("--n-head", type=int, help="how many heads, for a checkpoint that does not say it")
+    parser.add_argument(
+        "--port", type=port, default=port_default, help="default: the first free port from 7860 to 7959"
+    )
+    parser.add_argument("--model", help="the model to open first: a name, a path, or owner/name on the hub")
+    parser.add_argument("--n-head", type=int, help="number of heads, if the checkpoint doesn't state it")
     parser.add_argument(
         "--activation",
         choices=("gelu_tanh", "gelu", "relu", "silu"),
-        help="for a checkpoint that does not say it; default: that of its layout",
+        help="activation function, if the checkpoint doesn't state it; default: that of its layout",
     )
     parser.add_argument(
         "--attn-scale",
         type=attn_scale,
         metavar="{head_size,n_embd,FACTOR}",
-        help="how attention scores are scaled, for a checkpoint that does not state it",
+        help="scale of the attention scores, if the checkpoint doesn't state it",
     )
-    parser.add_argument("--names", help="a file with the names of the weights; infer: take the names that are shown")
+    parser.add_argument("--names", help="file that maps the names of the weights; infer: accept the suggested mapping")
     parser.add_argument(
         "--precision",
         choices=("fp32", "half", "int8", "bf16"),  # bf16 is the former name of "half"
         metavar="{fp32,half,int8}",
         default="fp32",
-        help="of the weights; fp32 is exact, half is the 16-bit format that this computer reads fastest",
+        help="number format of the weights; fp32 is exact, half is the 16-bit format that this computer reads fastest",
     )
-    memory_help = "for all models and the texts they generate together; default: half of what is free"
+    memory_help = "memory for all models and the texts they generate; default: half of the free memory"
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
-    visitor_help = "for what one visitor sees inside the model; default 0.54; of a longer text its beginning is shown"
+    visitor_help = (
+        "memory for the activations that one visitor sees; default 0.54; longer texts are cut to their beginning"
+    )
     parser.add_argument("--visitor-memory", type=positive, metavar="GB", help=visitor_help)
-    course_help = "with the program of your own GPT, see gpt.course; default: my-gpt; not on a public page or a cluster"
+    course_help = "folder with your own GPT, see gpt.course; default: my-gpt; not on a public page or a cluster"
     parser.add_argument("--course", metavar="FOLDER", default="my-gpt", help=course_help)
-    parser.add_argument("--no-mcp", dest="mcp", action="store_false", help="offer agents no tools (MCP)")
-    key_help = "that calls of the API and of agents must send, as Authorization: Bearer KEY; also from GLASSBOX_API_KEY"
+    parser.add_argument("--no-mcp", dest="mcp", action="store_false", help="don't offer tools to agents (MCP)")
+    key_help = "key that API calls and agents must send as Authorization: Bearer KEY; default: $GLASSBOX_API_KEY"
     key = os.environ.get("GLASSBOX_API_KEY") or None
     parser.add_argument("--api-key", metavar="KEY", default=key, help=key_help)
-    parser.add_argument("--share", action="store_true", help="also make a public link")
-    public_help = "apply the limits for strangers; on by itself with --share, --host and on a Space"
+    parser.add_argument("--share", action="store_true", help="also create a public link")
+    public_help = "apply the limits for public pages; implied by --share, by --host and on a Space"
     parser.add_argument("--public", action="store_true", help=public_help)
-    allow_help = "models of the list that visitors of a public page may download, besides those that are here already"
-    class_help = (
-        "let visitors of a public page have others follow their page; also with GLASSBOX_CLASS=1 in the environment"
-    )
+    allow_help = "listed models that visitors of a public page may download, besides those already on this computer"
+    class_help = "on a public page, let visitors invite others to follow them; also set by GLASSBOX_CLASS=1"
     in_class = os.environ.get("GLASSBOX_CLASS") == "1"
     parser.add_argument("--class", dest="classes", action="store_true", default=in_class, help=class_help)
     cluster_help = "generate in a Ray cluster: local, auto, HOST:PORT, or ray://HOST:PORT"
     parser.add_argument("--cluster", metavar="ADDRESS", help=cluster_help)
-    replicas_help = "of each model in the cluster, at most; default 4"
+    replicas_help = "most replicas of each model in the cluster; default 4"
     parser.add_argument("--replicas", type=replicas, metavar="N", default=4, help=replicas_help)
-    log_help = "write a JSON line for each event to the standard error, without visitors' text; on a public page always"
+    log_help = (
+        "log each event to standard error as a line of JSON, without visitors' texts; always on for a public page"
+    )
     parser.add_argument("--log", action="store_true", help=log_help)
     parser.add_argument("--allow", nargs="+", default=[], metavar="NAME", help=allow_help)
     return parser.parse_args([*shlex.split(os.environ.get("GLASSBOX_OPTIONS", "")), *sys.argv[1:]])

@@ -23,7 +23,7 @@ class Patch:
     """Replace an activation of one layer at one absolute position.
 
     name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts of the batch, or (B, C).
-    ids: the text in which the model computed this value, at the same position; None if it comes from elsewhere.
+    ids: the text that this value was computed for, at the same position; None if it comes from elsewhere.
     """
 
     name: str
@@ -135,8 +135,8 @@ class Hook:
     function: Receives a copy of the activation, which it may modify, and returns a tensor of the same shape. The copy
         contains all tokens of the pass, in the shape documented in `LayerTrace`. With a KV cache, these are only the
         new tokens; a function that treats each token independently has the same effect either way.
-    position: Absolute position in the text. The function then receives the activation of that token alone, without
-        the token dimension: (B, C), (B, nh, hs) or (B, nh, S).
+    position: Absolute position in the text. The function then receives only the activation of that token, without the
+        token dimension: (B, C), (B, nh, hs) or (B, nh, S).
 
     Queries, keys and values are hooked after the rotation and before the cache, so attn_k and attn_v hold only the new
     tokens, (B, kv, T, hs), and changes to them stay in the cache. A hook on attn_weights makes its layer compute

@@ -32,7 +32,7 @@ class LayerNorm(nn.Module):
         return y if self.bias is None else y + self.bias
 
     def scale(self, x: Tensor) -> Tensor:
-        """Return the standard deviation by which x is divided: (..., width) -> (..., 1)."""
+        """Return the standard deviation of x, the divisor in the norm: (..., width) -> (..., 1)."""
         return torch.sqrt(x.var(dim=-1, keepdim=True, unbiased=False) + self.eps)
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class RMSNorm(nn.Module):
         return x / torch.sqrt(mean_square + self.eps) * self.weight
 
     def scale(self, x: Tensor) -> Tensor:
-        """Return the root mean square by which x is divided: (..., width) -> (..., 1)."""
+        """Return the root mean square of x, the divisor in the norm: (..., width) -> (..., 1)."""
         return torch.sqrt(x.square().mean(dim=-1, keepdim=True) + self.eps)
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ class Dropout(nn.Dropout):
 
 
 class Linear(nn.Linear):
-    """nn.Linear that skips initialisation on the meta device, which would import a large part of torch for nothing."""
+    """nn.Linear that skips initialisation on the meta device, because it would import a large part of torch."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:

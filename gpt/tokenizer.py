@@ -208,7 +208,7 @@ def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
     try:
         text = plain_text(tokenizer, ids)
         return text if prompt_ids(tokenizer, text) == list(ids) else None
-    except ValueError:  # not decodable, or not encodable again
+    except ValueError:  # the ids cannot be decoded, or the text cannot be encoded
         return None
 
 
@@ -217,7 +217,7 @@ def continuation_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
     try:
         text = b"".join(map(tokenizer.token_bytes, ids)).decode()
         return text if tokenizer.encode_continuation(text) == list(ids) else None
-    except ValueError:  # not decodable, or not encodable again
+    except ValueError:  # the ids cannot be decoded, or the text cannot be encoded
         return None
 
 

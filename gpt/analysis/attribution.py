@@ -1,9 +1,9 @@
 """Direct logit attribution: the contribution of each component of the model to a logit.
 
-The final residual stream is the sum of the embeddings and the outputs of all heads and feed-forward networks. To get a
-logit, the final norm is applied to this sum, and the result is multiplied by a row w of the output head. The norm is
-linear except for dividing by the scale of its input. With the scale held constant, the logit is a sum over components.
-In models that cap their logits, this decomposes the logit before the cap:
+The final residual stream is the sum of the embeddings and the outputs of all heads and feed-forward networks. A logit
+is the product of the normalised sum and a row w of the output head. Except for the division by the scale of its input,
+the final norm is linear. With the scale held constant, the logit is a sum over components. In models that cap their
+logits, this decomposes the logit before the cap:
 
     logit = norm(component_1) . w + norm(component_2) . w + ... + bias . w
 
@@ -43,7 +43,7 @@ class Attribution:
         attn_bias: (n_layer,), contributions of the biases of c_proj and of a norm after attention.
         mlp: (n_layer,), contributions of the feed-forward networks, including their biases.
         norm_bias: Contribution of the biases of the final norm and the output head.
-        scale: Scale by which the final norm divides its input.
+        scale: Scale of the final norm's input.
         logit: Logit before any cap, computed from the traced final state, which is rounded in half-precision and int8
             models.
         hooks: Direct contribution of hooks, such as a vector added to the residual stream; 0 without hooks.
@@ -223,5 +223,5 @@ def through_norm(norm: LayerNorm | RMSNorm | None, parts: Tensor, bias: Tensor, 
 
 
 def final_norm_scale(model: GPT, trace: Trace, position: int) -> Tensor:
-    """Return the scale by which the final norm divides its input at a position: (1,)."""
+    """Return the scale of the final norm's input at a position: (1,)."""
     return model.ln_f.scale(single_sequence(trace.layers[-1].resid_post)[position])

@@ -1,7 +1,7 @@
 """Concepts: directions of the residual stream that are active on few tokens. Sparse autoencoders find them.
 
-A dictionary approximates the stream after one layer by a sum of a few features. A feature is a direction of length 1.
-Its activity is the factor by which it is multiplied in this sum, at least 0. Turning a concept up adds its direction at
+A dictionary approximates the stream after one layer by a weighted sum of a few features. A feature is a direction of
+length 1, and its activity is its weight in the sum, which is at least 0. Turning a concept up adds its direction at
 each position; turning it down reduces its activity at positions where it is active.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.

@@ -1,4 +1,4 @@
-"""Checks a learner's program against the reference, and says what is wrong like a teacher."""
+"""Check a learner's program against the reference, and explain what is wrong."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Verdict:
     """The result of one step.
 
     state: "ok", "gap" for a function that is not written yet, or "wrong".
-    test: The test that failed. expected, received: Its results, where there are any.
-    problem, hint: What is wrong, and how to repair it; both in both languages.
-    printed: What the program wrote to the standard output and error.
+    test: The failed test. expected, received: The results of this test, if any.
+    problem, hint: What is wrong, and how to fix it, in both languages.
+    printed: Standard output and standard error of the program.
     """
 
     step: Step
@@ -46,7 +46,7 @@ class Verdict:
 
 
 class Checker:
-    """Checks programs; results of the reference model are computed once."""
+    """Checks programs. Computes the results of the reference model only once."""
 
     def __init__(self, reference: Reference | None = None) -> None:
         self.reference = reference or Reference()
@@ -56,7 +56,7 @@ class Checker:
     def check(
         self, program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = lambda: None
     ) -> Generator[Verdict, None, None]:
-        """Yield a verdict for each step, up to the first that is not ok. on_wait: as for `LearnerProcess.ask`."""
+        """Yield a verdict for each step, up to the first that is not ok. on_wait: see `LearnerProcess.ask`."""
         pairs = [(step, test) for step in steps for test in step.tests]
         with TemporaryDirectory(prefix="glassbox-course-") as folder:
             output = Path(folder) / "printed"
@@ -73,9 +73,9 @@ class Checker:
     def run(
         self, jobs: Sequence[Job], folder: Path, on_wait: Callable[[], None] = lambda: None
     ) -> Generator[Answer, None, None]:
-        """Run tests in one process; yields the answers as they come. A test over its time ends the process.
+        """Run tests in one process and yield the answers. A test that exceeds its time limit ends the process.
 
-        on_wait: as for `LearnerProcess.ask`.
+        on_wait: see `LearnerProcess.ask`.
         """
         with closing(LearnerProcess(folder)) as process:
             for program, test in jobs:
@@ -85,7 +85,7 @@ class Checker:
                     return
 
     def judge(self, step: Step, test: Test, answer: Answer, output: Path | None = None) -> Verdict:
-        """Compare an answer with the reference."""
+        """Compare an answer with the reference and return the verdict."""
         expected, received = self.expected(test), answer.get("result")
         if "error" not in answer and agrees(received, expected, test.tolerance):
             return Verdict(step, "ok")
@@ -101,7 +101,7 @@ class Checker:
         return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
 
     def recognise(self, step: Step, test: Test, answer: Answer) -> list[Mistake]:
-        """Return the known mistakes of a step that give this answer, and pass the tests before it."""
+        """Return the known mistakes of a step that lead to this answer and pass all earlier tests."""
         if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
             return []
         return [
@@ -112,7 +112,7 @@ class Checker:
         ]
 
     def shows_at(self, step: Step, mistake: Mistake) -> Test | None:
-        """Return the first test of a step that a known mistake fails."""
+        """Return the first test of a step that fails with a known mistake."""
         for test in step.tests:
             answer = self.answer_of(step, mistake, test)
             if "error" in answer or not agrees(answer["result"], self.expected(test), test.tolerance):
@@ -126,7 +126,7 @@ class Checker:
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """Return the solution with a mistake in the code of the step, or of an earlier one that it checks again."""
+    """Return the solution with a mistake in the code of the step, or of an earlier step that it checks again."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
@@ -134,14 +134,14 @@ def with_mistake(step: Step, mistake: Mistake) -> str:
 
 @cache
 def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
-    """Return the names of a program with a known mistake, which runs in this process."""
-    names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look their module up
+    """Run a program with a known mistake in this process and return its names."""
+    names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
     exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
     return names
 
 
 def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:
-    """Return whether two results are equal: shape, kind of number, and values within the tolerance."""
+    """Return whether two results agree in shape, kind of number and, within the tolerance, values."""
     if isinstance(received, str) or isinstance(expected, str):
         return bool(received == expected)
     a, b = as_tensor(received), as_tensor(expected)
@@ -158,5 +158,5 @@ def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
 
 
 def as_tensor(value: Any) -> Tensor:
-    """Return a number as a tensor without axes, a tensor as it is."""
+    """Convert a number to a tensor without axes. Returns a tensor unchanged."""
     return value if isinstance(value, Tensor) else torch.tensor(value)

@@ -1,7 +1,7 @@
-"""Runs a learner's programs: python -I child.py FOLDER. This file imports nothing of the package.
+"""Run a learner's programs: python -I child.py FOLDER. This file imports nothing from the package.
 
-A number n on the standard input asks for the job in FOLDER/n.job, {"path", "run", "inputs"}. Its answer is written to
-n.pt: {"result"}, or {"error", "message", "line", "code"}. The process ends with its input.
+A number n on standard input requests the job in FOLDER/n.job, {"path", "run", "inputs"}. The answer is written to n.pt:
+{"result"}, or {"error", "message", "line", "code"}. The process ends when its input ends.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 
 class WrongNames(Exception):
-    """The parameters of a module differ from those that the course asks for."""
+    """Raised when the parameters of a module differ from those in the course."""
 
 
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
-    """Copy weights into the parameters of these names, and set evaluation mode. Raises WrongNames."""
+    """Copy weights to the parameters with these names, and switch to evaluation mode. Raises WrongNames."""
     parameters = dict(module.named_parameters(remove_duplicate=False))
     problems = [f"- {name}" for name in weights if name not in parameters]
     problems += [f"+ {name}" for name in parameters if name not in weights]
@@ -41,18 +41,18 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
 
 
 class Pass(dict[str, Tensor]):
-    """The tensors of one forward pass by name, see `record`."""
+    """Tensors of one forward pass by name, see `record`."""
 
 
 @torch.no_grad()
 def record(
     model: nn.Module, idx: Tensor, heads: dict[str, list[float]], parts: dict[str, float], everything: bool
 ) -> Pass:
-    """What the modules of a GPT are given and give: "h.0" its output, "h.0.in" its input, "h.0.attn.weights" what it
-    keeps; "logits" of the last position.
+    """Record the inputs and outputs of a GPT's modules.
 
-    heads, parts: factors of the heads that a projection reads, and of what a module gives. everything: else only what
-    a cache needs.
+    For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the weights that it stores. "logits"
+    are those of the last position. heads, parts: factors that scale the heads before a projection, and the outputs of
+    modules. everything: whether to record everything, or only what a cache needs.
     """
     found = Pass()
 
@@ -89,7 +89,7 @@ def record(
 
 
 def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Run the lines of a test with the names of a program, which is at path."""
+    """Run the lines of a test with the names of the program at path."""
     scope = {**names, **inputs, "torch": torch, "nn": nn, "copy_weights": copy_weights, "record": record}
     torch.manual_seed(0)
     try:
@@ -100,7 +100,7 @@ def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = 
 
 
 def plain(value: Any) -> Any:
-    """Return a result that can cross the process boundary: a tensor without its graph, a number, a string, None."""
+    """Convert a result to a value that can be sent: a tensor without its graph, a number, a string or None."""
     if isinstance(value, Pass):
         return {name: plain(tensor) for name, tensor in value.items()}
     if isinstance(value, Tensor):
@@ -113,7 +113,7 @@ def plain(value: Any) -> Any:
 
 
 def failure(error: BaseException, path: str) -> dict[str, Any]:
-    """Return an error with the line of the program in which it was raised, 0 if it was none."""
+    """Return an error with the line of the program that raised it, or 0 if it was raised elsewhere."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line, code = (frames[-1].lineno, frames[-1].line) if frames else (0, "")
     if isinstance(error, SyntaxError):
@@ -122,7 +122,7 @@ def failure(error: BaseException, path: str) -> dict[str, Any]:
 
 
 def program(path: str) -> dict[str, Any]:
-    """Return the names of a learner's program."""
+    """Run a learner's program and return its names."""
     spec = importlib.util.spec_from_file_location("my_gpt", path)
     assert spec is not None
     assert spec.loader is not None
@@ -137,11 +137,11 @@ def program(path: str) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    """Run the jobs in order; each program is imported once."""
+    """Run the jobs in order. Imports each program only once."""
     torch.set_num_threads(1)
-    programs: dict[str, dict[str, Any]] = {}  # names, or the failure
+    programs: dict[str, dict[str, Any]] = {}  # names, or the import error
     numbers = os.fdopen(os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # a program that reads its input gets none
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # programs that read input get none
     for number in map(int, numbers):
         job = torch.load(folder / f"{number}.job")
         path = job["path"]

@@ -19,7 +19,7 @@ from gpt.course.step import LANGUAGES, Step, Words
 from gpt.course.steps import STEPS
 from gpt.errors import GPTError
 
-WATCH_SECONDS = 0.3  # between two looks at the file
+WATCH_SECONDS = 0.3  # interval between checks of the file
 STARTED = Words(
     "Open {path} and fill the gaps. To check whenever you save:\n\n    python -m gpt.course watch {folder}",
     "打开 {path}，把空着的地方填好。每次保存自动检查：\n\n    python -m gpt.course watch {folder}",
@@ -35,12 +35,12 @@ def main(
     program: str = "python -m gpt.course",
     write_books: Callable[[Path], list[Path]] | None = None,
 ) -> int:
-    """Run the command line and return 0, or 1 for an unfinished step and after an error message.
+    """Run the command line and return 0, or 1 for an unfinished step or after an error message.
 
-    write_books: writes the book into a folder and returns its files; None where there is no such command.
+    write_books: writes the book to a folder and returns its files; None if there is no such command.
     """
     options = parse(arguments, program, has_book=write_books is not None)
-    torch.set_num_threads(1)  # the same sums as the learner's process, and no faster with more for a model this small
+    torch.set_num_threads(1)  # same sums as the learner's process; more threads are not faster for a small model
     try:
         if options.command == "start":
             start(options.folder, options.language)
@@ -68,7 +68,7 @@ def main(
 
 
 def place(words: Sequence[str]) -> tuple[Path, Step | None]:
-    """Return the folder and the step among the arguments, in any order; this folder and all steps by default."""
+    """Return the folder and the step among the arguments, in any order. Defaults to this folder and all steps."""
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:
@@ -77,7 +77,7 @@ def place(words: Sequence[str]) -> tuple[Path, Step | None]:
 
 
 def watch(folder: Path, steps: list[Step]) -> NoReturn:
-    """Check whenever the program is saved."""
+    """Check the program whenever it is saved."""
     checker, seen = Checker(), 0.0
     while True:
         saved = (folder / PROGRAM).stat().st_mtime if language_of(folder) else 0.0
@@ -89,7 +89,7 @@ def watch(folder: Path, steps: list[Step]) -> NoReturn:
 
 
 def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
-    """Check, print a line for each step and what is wrong with the first; returns whether all are ok."""
+    """Check the steps, and print a line per step and the first problem. Returns whether all steps are ok."""
     language, verdict, n_ok = language_of(folder), None, 0
     for verdict in checker.check(folder / PROGRAM, steps):
         print(line(verdict.step, verdict.state, language), flush=True)
@@ -104,7 +104,7 @@ def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
 
 
 def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> argparse.Namespace:
-    """Return the options of a command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
     begin = commands.add_parser("start", help="write a folder with the program to fill in")

@@ -1,4 +1,4 @@
-"""What is wrong with an answer, in sentences of both languages."""
+"""Explain what is wrong with an answer, in both languages."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor
 
 from gpt.course.step import Words
 
-SHOWN = 5  # numbers of a row
+SHOWN = 5  # numbers shown per row
 
 
 def say(en: str, zh: str, **values: object) -> Words:
-    """Both sentences with their values."""
+    """Fill the values into the sentences of both languages."""
     return Words(en.format(**values), zh.format(**values))
 
 
@@ -48,7 +48,7 @@ def error(answer: dict[str, Any]) -> Words:
 
 
 def wrong_names(message: str) -> Words:
-    """Parameters whose names or shapes differ, see `gpt.course.child.copy_weights`."""
+    """Return the feedback for parameters with wrong names or shapes, see `gpt.course.child.copy_weights`."""
     lines = message.split("\n")
     missing = ", ".join(line[2:] for line in lines if line.startswith("- "))
     extra = ", ".join(line[2:] for line in lines if line.startswith("+ "))
@@ -65,7 +65,7 @@ def wrong_names(message: str) -> Words:
 
 
 def difference(expected: Any, received: Any, tolerance: float) -> Words:
-    """How two results differ: the shape, or the first row that differs."""
+    """Describe how two results differ: by the shape, or by the first row that differs."""
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=shown(expected), b=shown(received))
     if expected.shape != received.shape:
@@ -102,7 +102,7 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
 
 
 def differs(expected: Tensor, received: Tensor, tolerance: float) -> Tensor:
-    """Where two tensors of one shape differ by more than the tolerance."""
+    """Return where two tensors of the same shape differ by more than the tolerance."""
     return ~torch.isclose(received.double(), expected.double(), rtol=1e-5, atol=tolerance)
 
 
@@ -112,13 +112,13 @@ def first_difference(expected: Tensor, received: Tensor, tolerance: float) -> tu
 
 
 def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Words | None:
-    """Return a hint by the kind of difference, where no known mistake was recognised."""
+    """Return a hint that depends on the kind of difference, for answers without a known mistake."""
     received = answer.get("result")
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return None
     if received.shape != expected.shape:
         if sorted(received.shape) == sorted(expected.shape):
-            return Words("The axes are in another order: transpose two of them.", "轴的顺序不同：转置其中两个。")
+            return Words("The axes are in the wrong order: transpose two of them.", "轴的顺序不同：转置其中两个。")
         return None
     if not received.is_floating_point():
         return None
@@ -140,12 +140,12 @@ def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Wor
 
 
 def shown(value: Any) -> str:
-    """Return a result in one line."""
+    """Format a result in one line."""
     return numbers(value) if isinstance(value, Tensor) else repr(value)
 
 
 def numbers(values: Tensor) -> str:
-    """Return a few numbers, with four digits after the point."""
+    """Format a few numbers with four decimal places."""
     row = values.flatten()[:SHOWN].tolist()
     return (
         "  ".join(f"{number:.4g}" if abs(number) < 1e-3 else f"{number:.4f}" for number in row)

@@ -1,4 +1,4 @@
-"""A learner's GPT among the models of the app. Its numbers come from the process in which its program runs."""
+"""A learner's GPT as a model of the app. Its numbers come from the process that runs the learner's program."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ result = 0
 RECORD = "result = record(_opened, idx, heads, parts, everything)"
 SECONDS = 30.0  # time limit of one pass
 KEPT_PASSES = 4
-TOLERANCE = 1e-3  # between the learner's logits and the head applied to what it read
-BROKEN = {  # by name: the step and the right code of a known mistake, and the wrong one
+TOLERANCE = 1e-3  # between the learner's logits and the head applied to its input
+BROKEN = {  # {name: step, correct code and wrong code of a known mistake}
     "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
     "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),
     "no-residual": (
@@ -50,13 +50,13 @@ Pass = dict[str, Tensor]  # see `gpt.course.child.record`
 
 
 class LearnersGPT(GPT):
-    """The GPT of a program, with the bundled weights, as `gpt.model.GPT`.
+    """The GPT in a learner's program, with the bundled weights and the interface of `gpt.model.GPT`.
 
-    It takes the same arguments and fills the same traces. Of the edits it supports factors of heads, attention and
-    feed-forward. Its own modules are those of the bundled model: analyses read their weights. Raises ValueError where
-    the program fails, takes too long, or lacks what is asked for.
+    It takes the same arguments and fills the same traces. It supports only edits that scale heads, attention and
+    feed-forward. This object itself contains the bundled model's modules, because analyses read their weights. Raises
+    ValueError if the program fails, takes too long, or lacks something that is requested.
 
-    shape: fields of the configuration in which the program differs from the bundled model.
+    shape: configuration fields that differ from the bundled model.
     """
 
     def __init__(self, program: Path, reference: Reference, **shape: Any) -> None:
@@ -80,12 +80,12 @@ class LearnersGPT(GPT):
         return answer["result"]
 
     def record(self, idx: Tensor, edits: Edits | None = None, *, everything: bool) -> Pass:
-        """One pass over whole texts, (B, T). everything: also what only traces need."""
+        """Run a pass over whole texts, (B, T). everything: whether to record everything that traces need."""
         edits = edits or Edits()
         if replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) != Edits():
             raise GPTError(
                 "course.edits",
-                "in your GPT words, heads, attention and feed-forward can be switched off, nothing else can be changed",
+                "in your GPT you can switch off words, heads, attention and feed-forward, but change nothing else",
             )
         edits.check(self.config)
         parts = {f"h.{layer}.attn": factor for layer, factor in edits.attn_scale.items()}
@@ -124,7 +124,7 @@ class LearnersGPT(GPT):
         trace: Trace | None = None,
         edits: Edits | None = None,
     ) -> Tensor:
-        """What the head of the learner's module reads, (B, T, C)."""
+        """Return the input of the learner's head, (B, T, C)."""
         if attention_mask is not None:
             raise GPTError("course.mask", "your GPT takes no attention mask: give it texts of one length")
         start, whole = 0, idx
@@ -138,16 +138,16 @@ class LearnersGPT(GPT):
         return given(found, "lm_head.in")[:, start:]
 
     def hidden_states_in(self, *context: Any) -> Tensor:
-        """Raise ValueError: the learner's modules take no context."""
+        """Raise ValueError, because the learner's modules take no context."""
         raise GPTError("course.context", "your GPT cannot be changed in this way")
 
     def heads_of(self, found: Pass, layer: int) -> tuple[Tensor, ...]:
-        """Queries, keys and values of a layer, (B, n_head, T, head_size) each."""
+        """Return queries, keys and values of a layer, each (B, n_head, T, head_size)."""
         parts = given(found, f"h.{layer}.attn.c_attn").chunk(3, dim=-1)
         return tuple(part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2) for part in parts)
 
     def _fill(self, trace: Trace, found: Pass, start: int) -> None:
-        """Record a pass; of queries and everything that is not attended to, from a position on."""
+        """Record a pass in a trace. start: first position of everything except keys and values, which are complete."""
         trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap)
         trace.record(None, "token_embedding", given(found, "wte")[:, start:])
         trace.record(None, "position_embedding", given(found, "wpe")[..., start:, :])
@@ -171,9 +171,9 @@ class LearnersGPT(GPT):
 
 
 class LearnersCache(KVCache):
-    """Queries, keys and values of a learner's GPT, which has no cache of its own: it reads whole texts.
+    """Queries, keys and values of a learner's GPT, which has no cache of its own and reads whole texts.
 
-    A further layer holds the token ids, so that they are copied, cropped and restored with the rest.
+    An additional layer stores the token ids, so that they are copied, cropped and restored together with the rest.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class LearnersCache(KVCache):
         self.config, self.model, self.edits = config, model, Edits()
 
     def ids(self, length: int | None = None) -> Tensor:
-        """Return the token ids of the first positions, by default all: (B, length)."""
+        """Return the token ids of the first positions, or of all by default: (B, length)."""
         return self.k[-1, :, 0, : self.length if length is None else length, 0].long()
 
     def store(self, idx: Tensor, found: Pass, edits: Edits | None) -> None:
@@ -197,7 +197,7 @@ class LearnersCache(KVCache):
         self.advance(idx.shape[1])
 
     def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
-        """Return a cache for a batch of texts that continue this one, see `KVCache.fork`."""
+        """Return a cache for a batch of texts that continue this text, see `KVCache.fork`."""
         n = self.length if length is None else length
         other = LearnersCache(self.model, batch_size, max_length)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
@@ -205,13 +205,13 @@ class LearnersCache(KVCache):
         return other
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
-        """Return the weights that the learner's module keeps, not computed from queries and keys."""
+        """Return the weights that the learner's module stores. They are not computed from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)
-        return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale it in place
+        return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale the result in place
 
 
 def given(found: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return a tensor of a pass. Raises ValueError if the learner's modules do not give it."""
+    """Return a tensor of a pass. Raises ValueError if the learner's modules do not provide it."""
     if name not in found:
         raise GPTError(
             "course.missing", "your GPT does not give {name}: its modules must be called as the stub says", name=name
@@ -220,9 +220,9 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
 
 
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
-    """Return the GPT of a program under a name. Raises ValueError where the program fails or lacks what pictures need.
+    """Return the GPT in a program as a model with this name.
 
-    shape: as for `LearnersGPT`.
+    Raises ValueError if the program fails, or lacks something that the pictures need. shape: see `LearnersGPT`.
     """
     model = LearnersGPT(program, reference, **shape)
     model.hidden_states(reference.idx[:1], trace=Trace())
@@ -230,7 +230,7 @@ def open_program(name: str, program: Path, reference: Reference, **shape: Any) -
 
 
 def open_broken(name: str, reference: Reference) -> LoadedModel:
-    """Return the GPT of the solution with a mistake of BROKEN."""
+    """Return the GPT in the solution, changed by one of the mistakes in BROKEN."""
     key, right, wrong = BROKEN[name]
     step = STEPS[key]
     mistake = next(each for each in step.mistakes if (each.right, each.wrong) == (right, wrong))

@@ -1,4 +1,4 @@
-"""The course as a notebook, and the checks of its cells."""
+"""The course as a notebook, and the checks for its cells."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ The notebook needs this project, `pip install .` in its folder, and Jupyter, `pi
 )
 SOLUTION = Words("Solution", "答案")
 END = Words(
-    "## Your GPT writes\n\nThe bundled model, in the code that you wrote.",
+    "## Your GPT writes\n\nThis runs the bundled model with your code.",
     "## 你的 GPT 写文本\n\n模型是自带的，代码是你写的。",
 )
 WHERE = Words("the project, if it is not installed", "没有安装项目时，从这里导入")
@@ -58,7 +58,7 @@ print(tokenizer.decode(generate(load(BUNDLED), text, 40)[0].tolist()))"""
 def notebook(language: Language, part: Callable[[Step, Language], str] = Step.stub) -> dict[str, Any]:
     """Return the notebook of all steps, in format 4.5.
 
-    part: what the cell of a step holds, by default its stub.
+    part: returns the code in the cell of a step; defaults to its stub.
     """
     cells = [
         markdown(INTRODUCTION.of(language)),
@@ -87,12 +87,12 @@ def notebook(language: Language, part: Callable[[Step, Language], str] = Step.st
 
 
 def markdown(text: str) -> dict[str, Any]:
-    """Return a cell to read."""
+    """Return a Markdown cell."""
     return {"cell_type": "markdown", "metadata": {}, "source": text.splitlines(keepends=True)}
 
 
 def code(text: str) -> dict[str, Any]:
-    """Return a cell to run."""
+    """Return a code cell."""
     return {
         "cell_type": "code",
         "execution_count": None,
@@ -103,12 +103,12 @@ def code(text: str) -> dict[str, Any]:
 
 
 def as_file(document: dict[str, Any]) -> str:
-    """Return a notebook as Jupyter saves it."""
+    """Format a notebook like Jupyter does."""
     return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def write_notebooks(folder: Path) -> list[Path]:
-    """Write the notebook in each language into a folder; returns the files."""
+    """Write the notebook in each language to a folder, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for language in LANGUAGES:
@@ -120,7 +120,7 @@ def write_notebooks(folder: Path) -> list[Path]:
 def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], None]:
     """Return a function that checks a step, given its key, in this process and prints the verdict.
 
-    names: of the notebook, `globals()`.
+    names: the names of the notebook, `globals()`.
     """
     checker = Checker()
 
@@ -141,7 +141,7 @@ def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], 
 
 
 def copied(inputs: dict[str, Any]) -> dict[str, Any]:
-    """Inputs as another process would get them: what is changed in place is not seen by the next test."""
+    """Copy inputs as if they were sent to another process, so that in-place changes do not affect the next test."""
     buffer = io.BytesIO()
     torch.save(inputs, buffer)
     buffer.seek(0)
@@ -150,7 +150,7 @@ def copied(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def cell_of(step: Step, names: dict[str, Any]) -> str:
-    """Return the file name that Python gives to the cell with the functions of a step, "" if there are none."""
+    """Return Python's file name for the cell with the functions of a step, or "" if there is none."""
     for value in (names[name] for name in step.defines if name in names):
         for function in (value, *vars(value).values()):
             if inspect.isfunction(function):

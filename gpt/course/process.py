@@ -1,4 +1,4 @@
-"""The process in which a learner's programs run, see `gpt.course.child`."""
+"""The process that runs a learner's programs, see `gpt.course.child`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import torch
 
 from gpt.course import child
 
-POLL_SECONDS = 0.02  # at most, between two looks for an answer
-START_SECONDS = 60.0  # for Python to import torch
+POLL_SECONDS = 0.02  # maximum interval between checks for an answer
+START_SECONDS = 60.0  # time limit for importing torch
 
 Answer = dict[str, Any]  # see `gpt.course.child`
 
 
 class LearnerProcess:
-    """Python in isolated mode. It answers one question after the other, until it ends or one takes too long.
+    """Python in isolated mode. It runs one job after another, until it ends or a job takes too long.
 
-    folder: where questions, answers and what the programs print are written.
+    folder: folder for the jobs, the answers and the output of the programs.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,9 +44,9 @@ class LearnerProcess:
         seconds: float,
         on_wait: Callable[[], None] = lambda: None,
     ) -> Answer:
-        """Run lines with the names of a program: the answer, of the error "late" or "ended" if there is none.
+        """Run lines with the names of a program and return the answer, or the error "late" or "ended" if there is none.
 
-        on_wait: called again and again meanwhile; what it raises ends the process.
+        on_wait: called repeatedly while waiting. An exception that it raises ends the process.
         """
         number, self.n_asked = self.n_asked, self.n_asked + 1
         job, path = {"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.pt"

@@ -26,17 +26,17 @@ from torch.nn import functional as F"""
 GUIDE = Words(
     """# Build your own GPT
 
-In `my_gpt.py` every function has a description and a gap. Fill the gaps from top to bottom. At the end the file is a
-GPT that loads this project's model, or GPT-2, and writes the same text as the app, token for token.
+Every function in `my_gpt.py` has a description and a gap. Fill in the gaps from top to bottom. In the end, the file is
+a GPT that loads this project's model or GPT-2 and writes the same text as the app, token for token.
 
 ```
 python -m gpt.course watch       check whenever you save
 python -m gpt.course check       check once
-python -m gpt.course check 7     one step and those that it builds on
+python -m gpt.course check 7     a step and the steps it builds on
 python -m gpt.course solution 7  one solution
 ```
 
-Your program runs in a process of its own. What it prints appears under the result. In shapes, B is the number of
+Your program runs in its own process. Its output appears below the result. In shapes, B is the number of
 texts, T the number of tokens, C the width (n_embd) and hs the width of one head.
 
 ## The steps
@@ -62,7 +62,7 @@ hs 是一个头的宽度。
 
 
 def find_step(key: str) -> Step:
-    """Return the step of that key. Raises ValueError if there is none."""
+    """Return the step with this key. Raises ValueError if there is none."""
     if key not in STEPS:
         raise GPTError(
             "course.step", "there is no step {step}: choose one of {steps}", step=key, steps=", ".join(STEPS)
@@ -71,30 +71,30 @@ def find_step(key: str) -> Step:
 
 
 def assemble(parts: list[str], language: Language) -> str:
-    """Return a program of the code of all steps."""
+    """Combine the code of all steps into a program."""
     titles = [f"# {step.key} {step.title.of(language)}" for step in STEPS.values()]
     sections = (f"{title}\n\n\n{part}\n" for title, part in zip(titles, parts, strict=True))
     return "\n\n".join([f"{HEADER.of(language)}\n\n{IMPORTS}\n", *sections])
 
 
 def solution(language: Language = "en") -> str:
-    """Return the whole program."""
+    """Return the complete program."""
     return assemble([step.solution(language) for step in STEPS.values()], language)
 
 
 def stub(language: Language = "en") -> str:
-    """Return the whole program with gaps."""
+    """Return the complete program with gaps."""
     return assemble([step.stub(language) for step in STEPS.values()], language)
 
 
 def readme(language: Language) -> str:
-    """Return the guide, with a paragraph for each step."""
+    """Return the guide with a paragraph for each step."""
     steps = (f"### {step.key} {step.title.of(language)}\n\n{step.says.of(language)}\n" for step in STEPS.values())
     return "\n".join([GUIDE.of(language), *steps])
 
 
 def start(folder: Path, language: Language = "en") -> None:
-    """Write the learner's folder. Raises ValueError where a program lies already."""
+    """Write the learner's folder. Raises ValueError if it already contains a program."""
     if (folder / PROGRAM).exists():
         raise GPTError("course.exists", "{path} exists: choose another folder", path=folder / PROGRAM)
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ def start(folder: Path, language: Language = "en") -> None:
 
 
 def language_of(folder: Path) -> Language:
-    """Return the language in which a folder was started. Raises ValueError if it was not."""
+    """Return the language of a started folder. Raises ValueError if it has not been started."""
     if not (folder / PROGRAM).is_file():
         raise GPTError(
             "course.no_program",
@@ -116,7 +116,7 @@ def language_of(folder: Path) -> Language:
 
 
 def steps_before(step: Step) -> list[Step]:
-    """Return the steps that a step builds on, in order, and itself at the end."""
+    """Return the steps that a step builds on, in order, followed by the step itself."""
     owners = {name: other for other in STEPS.values() for name in other.defines}
     found, wanted = {step.key}, [step]
     while wanted:

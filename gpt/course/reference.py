@@ -1,4 +1,4 @@
-"""The reference of the course: the bundled model, its activations, and the numbers of the original experiments."""
+"""The reference for the course: the bundled model, its activations, and the numbers from the original experiments."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ TEXTS = (
     "They were tired, so they went back home",
 )
 CONFIG = ("vocab_size", "block_size", "n_layer", "n_head", "n_embd", "qkv_bias", "tie_weights")
-LONG_TEXT = 300  # tokens, more than the context of 256
+LONG_TEXT = 300  # tokens; longer than the context of 256
 TRAINING_STEPS, BATCH_SIZE, LEARNING_RATE = 200, 16, 3e-3
 
 
 class Reference:
-    """Inputs and expected results of the tests. All are computed on first use, on the CPU in float32."""
+    """Inputs and expected results of the tests. They are computed on first use, on the CPU in float32."""
 
     @cached_property
     def loaded(self) -> LoadedModel:
@@ -52,13 +52,13 @@ class Reference:
 
     @cached_property
     def idx(self) -> Tensor:
-        """The token ids of TEXTS, cut to the length of the shortest: (10, T)."""
+        """Token ids of TEXTS, cut to the length of the shortest text: (10, T)."""
         rows = [self.loaded.tokenizer.encode(text) for text in TEXTS]
         return torch.tensor([row[: min(map(len, rows))] for row in rows])
 
     @cached_property
     def trace(self) -> Trace:
-        """The activations of the first two texts."""
+        """Activations of the first two texts."""
         trace = Trace()
         with torch.no_grad():
             self.model(self.idx[:2], trace=trace)
@@ -66,7 +66,7 @@ class Reference:
 
     @property
     def layer(self) -> LayerTrace:
-        """The activations of the first block."""
+        """Activations of the first block."""
         return self.trace.layers[0]
 
     @torch.no_grad()
@@ -80,7 +80,7 @@ class Reference:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The arguments of the learner's `Config` for the bundled model."""
+        """Arguments of the learner's `Config` for the bundled model."""
         return config_of(self.model)
 
     @cached_property
@@ -90,17 +90,17 @@ class Reference:
 
     @property
     def short_config(self) -> dict[str, Any]:
-        """The arguments of `Config` for the short model."""
+        """Arguments of `Config` for the short model."""
         return config_of(self.short)
 
     @property
     def short_weights(self) -> dict[str, Tensor]:
-        """The parameters of the short model."""
+        """Parameters of the short model."""
         return state(self.short)
 
     @cached_property
     def small(self) -> GPT:
-        """A tiny model with random weights, for the letters to sort."""
+        """A tiny model with random weights, for sorting letters."""
         config = GPTConfig(vocab_size=28, block_size=17, n_layer=2, n_head=2, n_embd=32)
         return GPT(config, generator=torch.Generator().manual_seed(0))
 
@@ -111,26 +111,26 @@ class Reference:
 
     @cached_property
     def long_text(self) -> Tensor:
-        """The text that the app writes after the first of TEXTS, LONG_TEXT greedy tokens: (1, T)."""
+        """Greedy continuation of the first of TEXTS by LONG_TEXT tokens, as written by the app: (1, T)."""
         ids, end = self.idx[0].tolist(), self.idx.shape[1] + LONG_TEXT
-        while len(ids) < end:  # a story that ends is followed by another
+        while len(ids) < end:  # after the end of a story, start another
             steps = generate(self.loaded, ids, SamplingParams(temperature=0), end - len(ids), on_full="crop")
             ids += [step.token_id for step in steps]
         return torch.tensor([ids])
 
     def probabilities(self, **settings: Any) -> Tensor:
-        """What the app draws from after the first of TEXTS, (vocab_size,)."""
+        """Return the distribution from which the app draws after the first of TEXTS, (vocab_size,)."""
         return distribution(self.logits(self.idx[:1])[0, -1], SamplingParams(**settings)).final
 
     @cached_property
     def batches(self) -> Tensor:
-        """Letters to sort, "qbdazkce>abcdekqz": (TRAINING_STEPS, BATCH_SIZE, tokens). The last is kept for testing."""
+        """Letters to sort, "qbdazkce>abcdekqz": (TRAINING_STEPS, BATCH_SIZE, tokens). The last batch is for testing."""
         task = TaskDataset(TASKS["sort"])
         rows = task.batch(0, TRAINING_STEPS * BATCH_SIZE).idx, task.validation.idx[:BATCH_SIZE]
         return torch.cat(rows).view(TRAINING_STEPS + 1, BATCH_SIZE, -1)
 
     def trained(self, batches: Tensor) -> list[float]:
-        """The losses of the small model in training, one before each update; then that of the last batch of all."""
+        """Train the small model. Returns the loss before each update, and finally the loss on the test batch."""
         model = shortened(self.small)
         optimizer, losses = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE), []
         for ids in batches:
@@ -144,7 +144,7 @@ class Reference:
 
     @cached_property
     def gpt2_folder(self) -> str:
-        """A folder with the short model as transformers writes a GPT-2."""
+        """Folder with the short model, in the format that transformers uses for GPT-2."""
         self._temporary = TemporaryDirectory(prefix="glassbox-course-")
         folder = Path(self._temporary.name) / "gpt2"
         save_hugging_face(self.short, folder, self.loaded.tokenizer)
@@ -152,7 +152,7 @@ class Reference:
 
     @property
     def bundled_folder(self) -> str:
-        """The folder of the bundled model."""
+        """Folder of the bundled model."""
         return str(BUNDLED)
 
     def loss_and_gradient(self, idx: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def config_of(model: GPT) -> dict[str, Any]:
 
 
 def state(module: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters of a module, a shared matrix by both of its names."""
+    """Return the parameters of a module. A shared matrix appears under both of its names."""
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 

@@ -12,14 +12,14 @@ PRINTED = Words("Your program printed", "你的程序打印了")
 
 
 def line(step: Step, state: State, language: Language) -> str:
-    """Return a line of the table."""
+    """Return the line of a step in the table."""
     title = step.title.of(language)
-    wide = sum(ord(character) > 0x2E80 for character in title)  # two columns each
+    wide = sum(ord(character) > 0x2E80 for character in title)  # these take two columns each
     return f"  {step.key:>3} {title:<{34 - wide}} {MARKS[state]}"
 
 
 def explain(verdict: Verdict, language: Language) -> str:
-    """What is wrong with a step."""
+    """Explain what is wrong with a step."""
     parts = [] if verdict.problem is None else [verdict.problem.of(language)]
     if verdict.state == "gap":
         parts.append(verdict.step.says.of(language))

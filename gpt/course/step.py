@@ -1,4 +1,4 @@
-"""What a step of the course is made of: text, code, tests, and the mistakes it recognises."""
+"""The parts of a step of the course: text, code, tests, and the mistakes that it recognises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DOCSTRING = re.compile(r'"""(.*?)\s*\|\|\s*(.*?)"""', re.DOTALL)
 
 
 class Words(NamedTuple):
-    """A sentence in both languages, with placeholders as of `str.format`."""
+    """A sentence in both languages, with placeholders for `str.format`."""
 
     en: str
     zh: str
@@ -31,14 +31,14 @@ class Words(NamedTuple):
 class Test:
     """A comparison of the learner's code with the reference model.
 
-    run: Lines of Python that set `result`, with the names of the learner's program, the inputs, `torch`, `nn` and
-        `copy_weights` (see `gpt.course.child`). A result is a tensor, a number or a string.
+    run: Lines of Python that set `result`. They can use the names of the learner's program, the inputs, `torch`, `nn`
+        and `copy_weights` (see `gpt.course.child`). A result is a tensor, a number or a string.
     inputs, expected: Computed by the reference model when the test runs.
-    tolerance: Absolute; a relative difference of 1e-5 is also allowed.
-    seconds: Time limit. Known mistakes are recognised by tests with the default limit, not by longer ones.
+    tolerance: Absolute tolerance. A relative difference of 1e-5 is also allowed.
+    seconds: Time limit. Only tests with the default limit recognise known mistakes.
     """
 
-    __test__ = False  # not one of pytest's
+    __test__ = False  # not a test for pytest
     name: Words
     run: str
     expected: Callable[[Reference], Any]
@@ -48,13 +48,13 @@ class Test:
 
     @property
     def is_long(self) -> bool:
-        """Whether it takes longer than the default limit allows."""
+        """Whether the test needs more time than the default limit."""
         return self.seconds > SECONDS
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong program, as an edit of the solution: `wrong` in place of `right`.
+    """A wrong program: the solution with `wrong` instead of `right`.
 
     `right` occurs once in the code of the step, or else once in the whole program.
     """
@@ -81,11 +81,11 @@ class Step:
     mistakes: tuple[Mistake, ...]
 
     def solution(self, language: Language) -> str:
-        """Return the code, with docstrings in one language."""
+        """Return the code with docstrings in one language."""
         return DOCSTRING.sub(rf'"""\{1 + LANGUAGES.index(language)}"""', self.code.strip("\n"))
 
     def stub(self, language: Language) -> str:
-        """Return the solution with a gap in place of the body of each function; docstrings stay."""
+        """Return the solution with gaps instead of the function bodies. Docstrings remain."""
         lines = self.solution(language).split("\n")
         functions = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, ast.FunctionDef)]
         for function in sorted(functions, key=lambda node: -node.lineno):
@@ -98,12 +98,12 @@ class Step:
 
     @property
     def defines(self) -> set[str]:
-        """The names of its functions and classes."""
+        """Names of the functions and classes in the code."""
         body = ast.parse(self.code).body
         return {node.name for node in body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
     @property
     def uses(self) -> set[str]:
-        """All names in its code and its tests."""
+        """All names in the code and the tests."""
         texts = (self.code, *(test.run for test in self.tests))
         return {node.id for text in texts for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}

@@ -75,8 +75,8 @@ def _received(values: dict[str, Any]) -> StreamRequest:
 class StreamReply:
     """New steps of a text.
 
-    steps: None stands for a step that the document makes itself. rows: `Generation.activations` of the positions that
-    were read, starting at `start`. seconds: time spent on these steps.
+    steps: new steps; None for a step that the document makes itself. rows: `Generation.activations` of the positions
+    that were read, starting at `start`. seconds: time spent on these steps.
     """
 
     steps: tuple[Step | None, ...]

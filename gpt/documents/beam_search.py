@@ -35,7 +35,7 @@ class Candidate:
         depth: Number of new tokens so far; 1 for the first.
         log_probability: Log-probability of this token, in nats.
         total: Log-probability of all new tokens together, in nats.
-        score: total / depth^length_penalty, by which finished texts are compared.
+        score: total / depth^length_penalty; finished texts are ranked by it.
         outcome: "kept" if the search continues it, "finished" if the text is complete, "pruned" if it is dropped.
     """
 

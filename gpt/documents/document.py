@@ -184,7 +184,7 @@ class Document:
         self.tree.check_room(len(ids))
 
     def _remove_nodes(self, start: int) -> None:
-        """Remove all nodes from number `start` on, none of which may be in the text."""
+        """Remove node `start` and all later ones. None of them may be part of the text."""
         if start < len(self.tree):
             self.tree.truncate(start)
             self._renew_key()

@@ -26,9 +26,10 @@ class DocumentCache:
     """Queries, keys, values and final-norm state for each position of a document's current text.
 
     A text is a path of nodes of a `TokenTree`. Before the path changes, `store_branch` moves the activations of the old
-    path to the branch cache; then `restore_branch` moves those of the new path back and `read` computes the rest.
+    path to the branch cache; then `restore_branch` moves the activations of the new path back, and `read` computes the
+    missing ones.
     length: number of positions read; grows only after all activations of a position are stored.
-    states: (block_size, C), of which the first `length` rows are filled.
+    states: (block_size, C); only the first `length` rows are filled.
     """
 
     def __init__(self, engine: Engine, edits: Edits | None, max_branch_bytes: int) -> None:
@@ -193,7 +194,7 @@ class BranchCache:
         check_integer("max_branch_bytes", max_bytes, 0)
         self.max_bytes = max_bytes
         self.evicted: set[int] = set()
-        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # by first node, oldest first
+        self._spans: OrderedDict[int, CachedSpan] = OrderedDict()  # {first node: span}, oldest first
 
     @property
     def n_bytes(self) -> int:

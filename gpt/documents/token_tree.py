@@ -44,7 +44,7 @@ class Token:
 
 
 class TokenTree:
-    """Tree whose nodes are numbered in the order in which they were added. Only the last nodes can be removed.
+    """Tree whose nodes are numbered in insertion order. Only the last nodes can be removed.
 
     tokens: tokens of all nodes. depths: number of ancestors of each node, which is its position in a text.
     Raises ValueError unless only the first node has no parent and each parent precedes its children.
@@ -176,14 +176,14 @@ class History:
             self._nodes[self._current :] = [node]
 
     def undo(self) -> int:
-        """Step back and return the last node before the latest action. Raises ValueError if there is none."""
+        """Undo an action and return the node at the end of the text. Raises ValueError if there is none to undo."""
         if not self.can_undo:
             raise GPTError("document.nothing_to_undo", "there is nothing to undo")
         self._current -= 1
         return self._nodes[self._current]
 
     def redo(self) -> int:
-        """Step forward and return the last node after the action undone last. Raises ValueError if there is none."""
+        """Redo an action and return the node at the end of the text. Raises ValueError if there is none to redo."""
         if not self.can_redo:
             raise GPTError("document.nothing_to_redo", "there is nothing to redo")
         self._current += 1

@@ -43,7 +43,7 @@ class NormEffect:
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
     """Measure what the norm before a layer's attention does to the last token of a text.
 
-    In a model without this norm, it does nothing. Raises ValueError for a layer that does not exist.
+    In a model without this norm, the token's vector does not change. Raises ValueError for a layer that does not exist.
     """
     check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)

@@ -86,7 +86,7 @@ def train_extrapolation(
 
 
 class SecondOrderText:
-    """Random text. With RULE_PROBABILITY, a table gives the letter after two others; otherwise it is uniform."""
+    """Random text. With RULE_PROBABILITY, a table determines each letter from the previous two; else it is uniform."""
 
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)

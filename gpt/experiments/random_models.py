@@ -83,7 +83,7 @@ def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
 
 
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
-    """Return a GPT with random weights in which identities replace the blocks and the final norm.
+    """Return a GPT with random weights, with the blocks and the final norm replaced by identities.
 
     Only embedding and head remain. All shapes are the same as in the complete model. generator: see `GPT`.
     """

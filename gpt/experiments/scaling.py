@@ -1,4 +1,4 @@
-"""Train small models of two shapes on one text, to plot loss against parameters, tokens and compute.
+"""Train small models with two architectures on one text, to plot loss against parameters, tokens and compute.
 
     python -m gpt.experiments.scaling stories.txt
 
@@ -164,7 +164,7 @@ def read_saved(path: Path | None) -> dict[str, Any]:
 
 
 def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
-    """Return the curve of a model that was trained elsewhere with a recipe. It has only the last point."""
+    """Return a curve with a single point for a model that has already been trained with a recipe."""
     config, n_tokens = loaded.model.config, recipe.steps * recipe.batch_size * recipe.block_size
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
     point = ScalingPoint(n_tokens, n_tokens * training_flops(config), score.loss, score.bits_per_byte)

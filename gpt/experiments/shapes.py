@@ -69,7 +69,7 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
     per output. The two norms, and the final norm, have C scales and C shifts each. With fewer key and value heads,
     their part of the 3 C^2 is smaller. A gate adds C n_ff weights. Norms of queries and keys have one scale per element
     of a head, or of all heads.
-    skeleton: identities replace blocks and norms (`gpt.experiments.random_models.skeleton`).
+    skeleton: whether identities replace blocks and norms (`gpt.experiments.random_models.skeleton`).
     """
     width, n_ff, heads = config.n_embd, config.ff_size, config.n_head * config.head_size
     blocks = 0 if skeleton else config.n_layer
@@ -129,7 +129,7 @@ class ParameterCounts:
 
     @property
     def saved(self) -> int:
-        """Difference of both: vocab_size x n_embd."""
+        """Parameters saved by tying: vocab_size x n_embd."""
         return self.untied - self.tied
 
 

@@ -209,7 +209,7 @@ class Clock(Trace):
 
 @torch.inference_mode()
 def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[LayerTimes]:
-    """Time forward passes that read a whole text and predict the next token. A first pass is not counted.
+    """Time forward passes that read a whole text and predict the next token, after a warm-up pass.
 
     On a GPU, this waits after each part, so a pass takes longer than in generation. Raises ValueError for an empty
     text, or a text longer than block_size.

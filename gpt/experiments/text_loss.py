@@ -87,7 +87,7 @@ def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> 
 
 
 def losses_by_scale(files: Sequence[str | Path], text: str, **hints: Any) -> dict[str, float]:
-    """Return the mean loss of a text, in nats per token, for each of SCALES. The lower one reveals the trained scale.
+    """Return the mean loss of a text, in nats per token, for each of SCALES. Training used the one with the lower loss.
 
     Args:
         files: The weights and the files next to them.

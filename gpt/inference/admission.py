@@ -93,7 +93,9 @@ class AdmissionQueue:
 
 
 class Place:
-    """A caller's place in an admission queue. changed: set on admission. was_admitted: whether it was ever admitted."""
+    """A caller's place in an admission queue.
+
+    changed: event that is set on admission. was_admitted: whether the caller has ever been admitted."""
 
     def __init__(self, queue: AdmissionQueue) -> None:
         self.changed, self.was_admitted = threading.Event(), False

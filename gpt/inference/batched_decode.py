@@ -109,10 +109,9 @@ def batched_hidden_states(
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
-    texts: T ids each, where T may differ. caches: with batch size 1. decode_cache: of this model. steering: of each
-    text; None for no text.
-    Returns the states of each text after the final norm, (T, C).
-    Raises ValueError, without changing any cache, if a text does not fit its cache, or its steering the model.
+    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: this model's
+    cache. steering: of each text; None for no steering. Returns the states after the final norm, (T, C) for each text.
+    Raises ValueError, without changing any cache, if a text does not fit its cache or its steering not the model.
     """
     for ids, cache in zip(texts, caches, strict=True):
         cache.check_room(len(ids))

@@ -35,7 +35,7 @@ ROUND_MULTIPLICATIONS = 2**34  # limit on the prompts of a round: 0.5 s on two c
 BATCH_TOKENS = 128  # maximum tokens per forward pass; a single request may have more
 GATHER_SHARE = 0.5  # longest wait for stragglers, as a fraction of the last round's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
-WORKER = 0  # stands for the worker in `_leader`; no thread has this number
+WORKER = 0  # value of `_leader` for the worker; no thread has this number
 LARGE_MODEL = 2**25  # linear weights; such models exceed every CPU cache, so two threads read them faster
 
 
@@ -59,7 +59,7 @@ class ReadRequest:
     states: list[Tensor] = field(default_factory=list)  # states of the chunks read so far
     result: Any = None
     error: BaseException | None = None
-    called: bool = False  # whether `on_read` has been called, at least begun: the cache then keeps the tokens
+    called: bool = False  # whether `on_read` has started, after which the cache keeps the tokens
     done: threading.Event = field(default_factory=threading.Event)
     thread: int = field(default_factory=threading.get_ident)  # thread of the caller
 
@@ -107,7 +107,7 @@ class Engine:
         self._decode_cache = DecodeCache()
         self._is_large = self.multiplications_per_token >= LARGE_MODEL
         self._requests: list[ReadRequest] = []  # one per caller of `read`
-        self._leader: int | None = None  # thread that runs the rounds: that of a caller, or WORKER
+        self._leader: int | None = None  # thread that runs the rounds: a caller's thread, or WORKER
         self._n_expected = 0  # number of texts likely to share the next round
         self._last_seconds = 0.0  # duration of the last round
         self._changed = threading.Condition()  # guards the attributes above
@@ -225,7 +225,7 @@ class Engine:
     def _of_round(self, requests: Sequence[ReadRequest], chunk: int) -> list[ReadRequest]:
         """Return all requests with one token left, and as many prompts as fit into `_round_tokens` tokens.
 
-        Prompts of which the fewest tokens have been read come first, so that all prompts take turns.
+        Prompts with the fewest tokens read so far come first, so that all prompts take turns.
         """
         chosen, n_prompt_tokens = [], 0
         for request in sorted(requests, key=lambda request: request.n_read):

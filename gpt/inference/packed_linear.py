@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_map_only
 from gpt.errors import GPTError
 
 Packing = Literal["fp32", "half", "int8"]
-EXPECTED_ROWS = 512  # batch rows for which oneDNN optimises the format; no slower for fewer rows
+EXPECTED_ROWS = 512  # number of batch rows for which oneDNN optimises the format; smaller batches are no slower
 MAX_BFLOAT16_ROWS = 32  # for more batch rows, torch's bfloat16 product is slower than float32
 SMALL_WEIGHT = 2**18  # elements (1 MB); up to this size F.linear is faster than oneDNN for a single row
 
@@ -118,7 +118,7 @@ class PackedLinear(PackedLayer):
         return self.unpack() if embedding is None else embedding.weight
 
     def list_weight(self) -> None:
-        if self._embedding == (None,):  # the embedding lists a tied weight
+        if self._embedding == (None,):  # a tied weight is listed by the embedding instead
             super().list_weight()
 
     @property
@@ -254,7 +254,7 @@ class PackedEmbedding(PackedLayer):
         super().__init__()
         rows, scale = embedding.weight.detach(), None
         if packing == "int8":
-            quantized = quantize_rows(rows.float())  # same values as a tied head
+            quantized = quantize_rows(rows.float())  # gives the same values as packing a tied head
             rows, scale = quantized.int_repr(), quantized.q_per_channel_scales().float()[:, None]
         self.register_buffer("rows", rows if packing == "int8" else rows.to(half_dtype()))
         self.register_buffer("scale", scale)

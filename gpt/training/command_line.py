@@ -2,24 +2,24 @@
 
     python -m gpt.training stories.txt --out runs/stories              stories, byte-level BPE
     python -m gpt.training --characters FILE --out runs/characters     one text, character by character
-    python -m gpt.training --preset shakespeare-cpu --out runs/plays   Shakespeare's plays, which are inside
+    python -m gpt.training --preset shakespeare-cpu --out runs/plays   Shakespeare's plays (bundled)
 
-The text is UTF-8; a line <|endoftext|> ends each story. The folder of --out gets the vocabulary, the best
-weights so far (best/, with a model card at the end), a log with its curve, samples, and last.pt, from which a
-run that was stopped or killed can be resumed:
+The text must be UTF-8, with a line <|endoftext|> after each story. The command writes to the folder --out: the
+vocabulary, the best weights so far (best/, with a model card at the end), a log and its curve, samples, and last.pt,
+the state for resuming a run that was stopped or killed:
 
     python -m gpt.training --out runs/stories --resume
 
-Under torchrun several processes share each batch, one per GPU:
+With torchrun, several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-With --snapshots N a run keeps N small copies of its weights and measures them, as the recorded training in the tab
-Learn.
+With --snapshots N, a run keeps N small copies of its weights and measures them, like the recorded training in the Learn
+tab.
 
 The bundled model was trained on stories with the defaults and --compile --every 200; its card has a second part.
 
-The curve needs the package matplotlib.
+The curve requires matplotlib.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
 
 
 def chunks(documents: list[np.ndarray], length: int, seed: int) -> Iterator[Tensor]:
-    """Yield chunks (ROWS, length) of ids without end. Each epoch concatenates the stories in a new order."""
+    """Yield endless chunks of ids, (ROWS, length). Each epoch concatenates the stories in a new order."""
     epoch, rest = 0, np.empty(0, dtype=int)
     while True:
         order = np.random.default_rng([seed, epoch]).permutation(len(documents))
@@ -359,8 +359,8 @@ class _Evidence:
 def promoted(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary) -> Tensor:
     """Return the next tokens whose probability rises most when a feature is added: (n, TOP_TOKENS).
 
-    Features are added at twice their natural strength. The tokens are those that contribute most to the divergence from
-    the mean prediction after a few beginnings of texts."""
+    Features are added at twice their natural strength, after the beginnings of a few texts. The tokens are those that
+    contribute most to the divergence from the mean prediction without the feature."""
     starts = [part for part in parts if len(part) >= CONTEXT_TOKENS][:CONTEXTS]
     idx = torch.stack([part[:CONTEXT_TOKENS] for part in starts]).to(model.device)
     trace = Trace(attention=False)
@@ -475,21 +475,21 @@ def card(
         f"# Concepts of {Path(name).name}",
         "",
         "TopK sparse autoencoders (Gao et al., [arXiv 2406.04093](https://arxiv.org/abs/2406.04093)) of the residual",
-        f"stream after the layers {layers}: {options.width:,} features each, of which {options.active} are active on a",
-        f"token. `{CONCEPTS}` ({size / 1e6:.1f} MB) holds encoder and decoder in int8 with a scale for each row, and",
-        f"the evidence for each feature: the tokens and the {SNIPPETS} snippets of held-back text on which it is",
+        f"stream after layers {layers}. Each has {options.width:,} features, {options.active} of which are active on a",
+        f"token. `{CONCEPTS}` ({size / 1e6:.1f} MB) contains the encoder and the decoder in int8 with a scale per row,",
+        f"and evidence for each feature: the tokens and the {SNIPPETS} snippets of held-back text on which it is",
         "strongest, how often it is active, and the next tokens whose probability rises most when it is added.",
         "",
         "## Data",
         "",
         *([data, ""] if data else []),
-        f"Trained on {run.tokens:,} tokens, without the first of each text, for {run.seconds / 60:.0f} minutes.",
+        f"Trained for {run.seconds / 60:.0f} minutes on {run.tokens:,} tokens, excluding the first token of each text.",
         f"Measured on {n_held_back:,} tokens of the held-back text.",
         "",
         "## Figures",
         "",
-        f"The model alone has a loss of {loss:.3f} nats per token there. Share of the loss recovered: 0% if the stream",
-        "is replaced by its mean, 100% if nothing is lost.",
+        f"There, the model alone has a loss of {loss:.3f} nats per token. The share of the loss recovered is 0% if the",
+        "mean replaces the stream, and 100% if nothing is lost.",
         "",
         "| after layer | variance explained | in float32 | loss recovered | loss | loss with the mean "
         "| active per token | dead features |",

@@ -181,7 +181,7 @@ class StoryRows:
         return stream[rng.permutation(at)[:, None] + np.arange(width)]
 
     def batches(self, batch_size: int, start: int = 0) -> Iterator[np.ndarray]:
-        """Yield batches (batch_size, block_size + 1) without end, starting with batch number `start`."""
+        """Yield endless batches (batch_size, block_size + 1), starting with batch number `start`."""
         done, number, rest = 0, 0, np.empty((0, self.block_size + 1), dtype=np.int32)
         while True:
             rest = np.concatenate([rest, self.epoch(number)])

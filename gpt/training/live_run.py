@@ -41,8 +41,8 @@ ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 class LiveRun:
     """A training run in its own thread. All methods can be called from any thread.
 
-    recipe: the dataset's block_size replaces that of the recipe. time_limit_seconds: time after which the run finishes
-    early, counted from the start and including pauses. Raises ValueError for a recipe beyond LIMITS.
+    recipe: settings of the run. The dataset's block_size overrides the recipe's. time_limit_seconds: time after which
+    the run finishes early, counted from the start and including pauses. Raises ValueError for a recipe beyond LIMITS.
     """
 
     def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:

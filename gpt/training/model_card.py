@@ -21,7 +21,7 @@ from gpt.training.run_folder import RunFolder
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 CIRCUIT_LENGTHS = (10, 20, 50, 100)
-CHOICE = "The held-back text chose the checkpoint (the lowest loss of all evaluations) and nothing else."
+CHOICE = "The held-back text was used only to choose the checkpoint with the lowest loss."
 N_SAMPLES, SAMPLE_TOKENS, TEMPERATURE = 10, 150, 0.8
 SNAPSHOT_SAMPLE_TOKENS = 50
 
@@ -91,21 +91,21 @@ def _introduction(folder: RunFolder, loaded: LoadedModel, vocabulary: str, promp
     config = loaded.model.config
     n_parameters = meta_model(config).n_parameters
     if isinstance(loaded.tokenizer, Characters):
-        file = "`characters.json` the vocabulary, a list\nof characters in the order of their ids."
+        file = "and `characters.json` the vocabulary, a list\nof characters in the order of their ids."
     else:
-        file = "`vocab.tiktoken` the vocabulary in\ntiktoken's format (end-of-text has the id after the last)."
+        file = "and `vocab.tiktoken` the vocabulary\nin tiktoken's format (end-of-text has the next free id)."
     shape, heads = "Llama" if config.gated else "GPT-2", f"{config.n_head} heads"
     if config.kv_heads != config.n_head:
-        heads += f" that share {config.kv_heads} of keys and values"
+        heads += f" that share {config.kv_heads} key and value heads"
     call = f"generate(model, {json.dumps(prompt, ensure_ascii=False)}, params, {SAMPLE_TOKENS})"
     return f"""# {folder.path.resolve().name}
 
-A language model of the shape of {shape} with {n_parameters:,} parameters: {config.n_layer} blocks, {heads},
+A language model with the shape of {shape} and {n_parameters:,} parameters: {config.n_layer} blocks, {heads},
 width {config.n_embd}, a context of {config.block_size} tokens, {vocabulary}.
-Trained from {f"the weights of {begun_with}" if begun_with else "random weights"} by this project's own code.
+Trained from {f"the weights of {begun_with}" if begun_with else "random weights"} with this project's own code.
 
-`config.json` holds the shape, `model.safetensors` the weights in half precision, {file}
-In Python, for the folder that holds this file:
+`config.json` contains the shape, `model.safetensors` the weights in half precision, {file}
+To use it in Python, with the path of this file's folder:
 
 ```python
 from gpt import SamplingParams, generate, load_model
@@ -158,16 +158,16 @@ def _circuits(loaded: LoadedModel) -> str:
     table = "\n".join(rows)
     return f"""## Induction heads
 
-Rows of random tokens, repeated, were part of the training. Measured on end-of-text and random tokens that come
-twice, the mean of {N_SEQUENCES} sequences: the head that attends most from a token to what followed it the first
-time; the head of an earlier layer that attends most to the token before; and the loss of the second copy from its
-second token on.
+The training data included rows of repeated random tokens. The table shows means over {N_SEQUENCES} sequences of
+end-of-text and two copies of random tokens: the head that attends most from a token in the second copy to the
+token that followed it in the first copy; the head in an earlier layer that attends most to the previous token; and
+the loss on the second copy, starting with its second token.
 
-| tokens of a copy | induction: layer, head | score | previous token: layer, head | score | loss in nats |
+| tokens per copy | induction: layer, head | score | previous token: layer, head | score | loss in nats |
 |---|---|---|---|---|---|
 {table}
 
-The scores are those of `gpt.analysis.heads`: mean attention weights, from 0 to 1.
+The scores are mean attention weights from 0 to 1, see `gpt.analysis.heads`.
 """
 
 
@@ -197,13 +197,13 @@ def _samples(loaded: LoadedModel, prompt: str) -> str:
         wrapped = "\n".join(textwrap.fill(line, 100) for line in text.splitlines())
         texts.append(f"Seed {seed}:\n\n" + textwrap.indent(wrapped, "    ", lambda line: True) + "\n")
     begins = (
-        f'"{prompt}" and up to {SAMPLE_TOKENS} tokens after it'
+        f'"{prompt}" and up to {SAMPLE_TOKENS} more tokens'
         if prompt
-        else f"Up to {SAMPLE_TOKENS} tokens from nothing"
+        else f"Up to {SAMPLE_TOKENS} tokens from an empty prompt"
     )
     return f"""## Ten samples
 
-{begins}, at temperature {TEMPERATURE}, not chosen by hand:
+{begins} at temperature {TEMPERATURE}, not hand-picked:
 
 """ + "\n".join(texts)
 
@@ -211,10 +211,10 @@ def _samples(loaded: LoadedModel, prompt: str) -> str:
 def _limits(loaded: LoadedModel) -> str:
     return f"""## Limits
 
-- It writes the kind of text it was trained on and knows nothing else: no facts, no instructions, no conversation.
-- It forgets what is more than {loaded.model.config.block_size} tokens back, and contradicts itself in longer texts.
-- It reproduces its data, stereotypes included; nothing was filtered and nothing aligned.
-- A toy to learn from: its text should not be taken for information or advice.
+- It writes only the kind of text that it was trained on: no facts, no instructions, no conversation.
+- It forgets everything more than {loaded.model.config.block_size} tokens back and contradicts itself in longer texts.
+- It reproduces its training data, including stereotypes. The data was not filtered, and the model was not aligned.
+- It is a toy for learning. Do not take its text for information or advice.
 """
 
 
@@ -268,11 +268,11 @@ def _card(
     return f"""{front_matter(text, recipe)}
 # Snapshots of the training of {folder.path.resolve().name}
 
-The weights of one model of {n_parameters:,} parameters ({recipe.n_layer} blocks, {recipe.n_head} heads, width \
+The weights of a model with {n_parameters:,} parameters ({recipe.n_layer} blocks, {recipe.n_head} heads, width \
 {recipe.n_embd},
 a context of {recipe.block_size} tokens) after {len(figures)} of its updates, on a log scale of steps.
-`<step>.safetensors` holds the matrices in int8 with a float16 scale for each row, and the vectors in float16, see
-`gpt.training.snapshots`; `figures.json` what was measured with each, all heads included.
+`<step>.safetensors` contains the matrices in int8 with a float16 scale per row and the vectors in float16, see
+`gpt.training.snapshots`. `figures.json` contains the measurements for each snapshot, including all heads.
 
 ## Data
 
@@ -284,11 +284,11 @@ Hardware: {text.hardware}.
 
 ## Figures
 
-With the weights as saved, computed in float32. Loss in nats per token and bits per byte of the held-back text; loss of
-the second copy of random tokens that come twice, and on the same text the highest induction and previous-token
+Measured with the weights as saved, in float32: the loss on the held-back text in nats per token and in bits per byte;
+the loss on the second copy of repeated random tokens; and, on the same tokens, the highest induction and previous-token
 scores of all heads (`gpt.analysis.heads`).
 
-| step | tokens | loss | bits per byte | loss of the copy | induction | previous token |
+| step | tokens | loss | bits per byte | loss on the copy | induction | previous token |
 |---|---|---|---|---|---|---|
 {rows}
 

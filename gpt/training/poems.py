@@ -1,9 +1,9 @@
 """Regulated Chinese poems as a file to train on: python -m gpt.training.poems POEMS OUT
 
-POEMS: poems, each followed by a line <|endoftext|>: a line for the title, if it has one, and a line for each couplet.
-OUT is the same for `gpt.training`: a title stands in 《》, so that it can be told from a verse and be asked for; a
-fifth of the poems lose theirs, so that the model also continues a first line; of poems that share half their verses,
-one is kept.
+POEMS contains poems, each followed by a line <|endoftext|>. A poem has a line for its title, if any, and a line for
+each couplet. OUT contains the poems for `gpt.training`: titles are put in 《》, to distinguish them from verses and to
+make it possible to ask for a title; a fifth of the poems lose their title, so that the model can also continue a first
+line; and of poems that share half of their verses, only one is kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Poem:
 
     @property
     def verses(self) -> list[str]:
-        """Verses, each of which ends before a punctuation mark. A last verse without one is omitted."""
+        """Verses of the poem, without the punctuation marks that end them. Omits a last verse without such a mark."""
         return [verse.strip() for verse in VERSE_END.split("\n".join(self.couplets))[:-1]]
 
     @property

@@ -30,26 +30,26 @@ class Recipe:
 
     vocabulary: Literal["bpe", "characters"] = setting(
         "bpe",
-        "bpe: byte-level BPE; characters: the most frequent of the stories",
+        "bpe: byte-level BPE; characters: the most frequent characters of the stories",
         choices=("bpe", "characters"),
     )
-    vocab_size: int = setting(4096, "tokens of the vocabulary, end-of-text included", low=257)
-    block_size: int = setting(256, "tokens of context", low=2)
+    vocab_size: int = setting(4096, "tokens in the vocabulary, including end-of-text", low=257)
+    block_size: int = setting(256, "context length in tokens", low=2)
     n_layer: int = setting(8, "blocks", low=1)
-    n_head: int = setting(6, "attention heads of a block", low=1)
+    n_head: int = setting(6, "attention heads per block", low=1)
     n_embd: int = setting(192, "width of the residual stream", low=1)
-    bias: bool = setting(True, "biases in the linear layers and norms")
+    bias: bool = setting(True, "whether linear layers and norms have biases")
     architecture: Literal["gpt2", "llama"] = setting(
         "gpt2",
         "gpt2, or llama: RMSNorm, SwiGLU, rotary positions, shared key and value heads",
         choices=("gpt2", "llama"),
     )
-    n_kv_head: int = setting(2, "heads of keys and values; of llama only", low=1)
-    dropout: float = setting(0.0, "share of activations dropped while training", high=1)
+    n_kv_head: int = setting(2, "key and value heads, for llama only", low=1)
+    dropout: float = setting(0.0, "share of activations dropped during training", high=1)
     steps: int = setting(5000, "updates of the weights", low=1)
-    batch_size: int = setting(16, "rows of one context per update, over all processes", low=1)
+    batch_size: int = setting(16, "rows of one context per update, in all processes together", low=1)
     optimizer: Literal["muon", "adamw"] = setting(
-        "muon", "muon for the blocks' matrices and AdamW for the rest, or adamw for all", choices=("muon", "adamw")
+        "muon", "muon for the matrices of the blocks (AdamW for the rest), or adamw for all", choices=("muon", "adamw")
     )
     muon_lr: float = setting(0.006, "highest learning rate of Muon, matched to AdamW's step size")
     adamw_lr: float = setting(0.004, "highest learning rate of AdamW")
@@ -57,16 +57,14 @@ class Recipe:
     adamw_weight_decay: float = setting(0.05, "weight decay of AdamW; norms and biases have none")
     adamw_beta2: float = setting(0.95, "decay of AdamW's mean squared gradient", high=1)
     warmup: int = setting(100, "updates until the full learning rate")
-    decay_from: float = setting(0.5, "share of the updates after which the rates fall to zero in a line", high=1)
-    clip: float = setting(1.0, "largest norm of the gradient")
-    repeats_first: float = setting(
-        0.0, "share of random sequences, repeated, among the rows of the first update", high=1
-    )
-    repeats_last: float = setting(0.0, "the same in the last update; in between it changes in a line", high=1)
+    decay_from: float = setting(0.5, "share of the updates after which the rates decrease linearly to zero", high=1)
+    clip: float = setting(1.0, "maximum norm of the gradient")
+    repeats_first: float = setting(0.0, "share of repeated random sequences among the rows of the first update", high=1)
+    repeats_last: float = setting(0.0, "the same for the last update; in between, it changes linearly", high=1)
     held_back: float = setting(0.02, "share of the text that is kept for validation", high=1)
-    seed: int = setting(1337, "decides the split, the first weights, the order and the dropout")
+    seed: int = setting(1337, "determines the split, the initial weights, the order and the dropout")
     precision: Literal["auto", "fp32", "bf16"] = setting(
-        "auto", "of matrix products; auto: bf16 where the device has it", choices=("auto", "fp32", "bf16")
+        "auto", "precision of matrix products; auto: bf16 if the device supports it", choices=("auto", "fp32", "bf16")
     )
 
     def __post_init__(self) -> None:
@@ -100,7 +98,7 @@ class Recipe:
             norm="rms",
             activation="silu",
             gated=True,
-            n_ff=3 * self.n_embd,  # three matrices with about as many weights as GPT-2's two
+            n_ff=3 * self.n_embd,  # three matrices: about as many weights as two in GPT-2
             n_kv_head=self.n_kv_head,
         )
 

@@ -46,7 +46,7 @@ class RunCorpus(Protocol):
     score_text: str
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
-        """Yield batches without end, starting with batch number `start`."""
+        """Yield endless batches, starting with batch number `start`."""
 
 
 class StoryCorpus:
@@ -57,8 +57,8 @@ class StoryCorpus:
 
     prompts: tuple[str, ...] = ("Once upon a time", "Tom and Lily", "The little dog said")
     score_text = (
-        "Bits per byte: -log2 of the probability of a story's tokens given end-of-text, over its UTF-8 bytes; stories "
-        "longer\nthan the context by windows that restart with half a context."
+        "Bits per byte: -log2 of the probability of a story's tokens given end-of-text, divided by its UTF-8 "
+        "bytes.\nStories longer than the context are read in windows that overlap by half a context."
     )
 
     def __init__(self, path: Path, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
@@ -73,14 +73,16 @@ class StoryCorpus:
         n_vocab = self.tokenizer.n_vocab
         if recipe.vocabulary == "characters":
             self.prompts = tuple(map(first_words, self.held_back[:3]))
-            self.vocabulary_text = f"a vocabulary of\n{n_vocab:,} tokens: characters of the same text, and two marks"
+            self.vocabulary_text = (
+                f"a vocabulary of\n{n_vocab:,} tokens: characters of the same text and two special tokens"
+            )
         else:
-            self.vocabulary_text = f"a byte-level BPE vocabulary of\n{n_vocab:,} tokens made from the same text"
+            self.vocabulary_text = f"a byte-level BPE vocabulary of\n{n_vocab:,} tokens trained on the same text"
         n_bytes = sum(len(story.encode()) for story in stories)
         self.split_text = (
-            f"{len(stories):,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, then a share of "
-            f"{recipe.held_back} held\nback: {len(self.held_back):,} stories that neither the weights nor the "
-            f"vocabulary were trained on, {len(training):,} to\ntrain on."
+            f"{len(stories):,} stories, {n_bytes:,} bytes. Split: shuffled with seed {recipe.seed}, with a share of "
+            f"{recipe.held_back} held\nback. Weights and vocabulary were trained on {len(training):,} stories and not "
+            f"on the {len(self.held_back):,}\nstories held back."
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
@@ -97,8 +99,8 @@ class CharacterCorpus:
     """
 
     score_text = (
-        "Bits per byte: -log2 of the probability of the held-back text's characters after its first, over their UTF-8 "
-        "bytes, by\nwindows that restart with half a context."
+        "Bits per byte: -log2 of the probability of the held-back text's characters after the first, divided by "
+        "their UTF-8 bytes.\nThe text is read in windows that overlap by half a context."
     )
 
     def __init__(self, path: Path | None, recipe: Recipe, tokenizer: Vocabulary | None = None) -> None:
@@ -116,12 +118,12 @@ class CharacterCorpus:
         self.fingerprint = fingerprint([dataset.name, text])
         self.held_back = [self.tokenizer.decode(dataset.validation_ids.tolist())]
         self.prompts: tuple[str, ...] = (dataset.start,)
-        of_text = "different characters of the text" if tokenizer is None else "characters that it began with"
+        of_text = "different characters of the text" if tokenizer is None else "characters of the initial model"
         self.vocabulary_text = f"a vocabulary of the\n{self.tokenizer.n_vocab} {of_text}"
         n_training, n_held_back = len(dataset.training_ids), len(dataset.validation_ids)
         self.split_text = (
             f"{n_training + n_held_back:,} characters. Split: the last {n_held_back:,} (a share of {recipe.held_back}) "
-            f"are held back, the {n_training:,} before\nthem are trained on."
+            f"are held back, and the {n_training:,}\nbefore them are used for training."
         )
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:

@@ -62,7 +62,7 @@ class LogRow:
 
 
 def nothing_to_resume(path: Path) -> GPTError:
-    """Return the error for a run without a saved state. path: path of the state's file."""
+    """Return the error for a run without a saved state. path: file that should contain it."""
     return GPTError(
         "training.nothing_to_resume",
         "{path} has no run to continue: there is no {file}",
@@ -127,7 +127,7 @@ class RunFolder:
     def save(self, state: dict[str, Any]) -> None:
         """Write the state to resume from."""
         part = self.path / "last.pt.part"
-        with part.open("wb") as file:  # with a path, torch would hide the error of a full disk
+        with part.open("wb") as file:  # given a path, torch would hide the error that the disk is full
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
@@ -194,8 +194,8 @@ class FolderRun:
 
     text: a file of stories. With `characters`, any text with one token per character, or None for Shakespeare's.
     begin_with: model whose weights and vocabulary the run starts from; None for random weights. Stories need a
-        vocabulary with an end-of-text token, runs on characters one without. options: options of the command, which are
-        saved for resuming.
+        vocabulary with an end-of-text token, runs on characters need one without. options: options of the command,
+        which are saved for resuming.
     Raises ValueError, without writing anything, for an invalid text, folder, recipe or vocabulary.
     """
 
@@ -348,5 +348,5 @@ class ProgressBar:
             sys.stdout.flush()
 
     def close(self) -> None:
-        """Leave the bar on the terminal as it is."""
+        """Close the bar, leaving it on the terminal."""
         self.bar.close()

@@ -1,4 +1,4 @@
-"""Snapshots of a training run: small copies of the weights after some of the updates, on a log scale.
+"""Snapshots of a training run: small copies of the weights, saved after steps that are spaced on a log scale.
 
 A folder contains config.json (the shape), the vocabulary, one <step>.safetensors per snapshot, figures.json
 (measurements for each snapshot) and README.md.

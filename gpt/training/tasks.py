@@ -49,7 +49,7 @@ class Task:
     draw: Callable[[np.random.Generator], Example]
 
     def examples(self, rng: np.random.Generator, *, test: bool) -> Iterator[Example]:
-        """Yield random examples without end, either only test examples or only training examples."""
+        """Yield endless random examples: either only test examples or only training examples."""
         while True:
             example = self.draw(rng)
             if example.is_test == test:

@@ -53,12 +53,12 @@ def read_upload(data: bytes, name: str = "this file") -> str:
 
 
 class TextDataset:
-    """A text as rows of one context, see `gpt.training.dataset.Dataset`.
+    """A text that is split into rows of one context, see `gpt.training.dataset.Dataset`.
 
-    units: whether a token is a character or a byte. held_back: share of the text, at its end, that is kept for
-    validation; at least one context. start: the first line, or its first words. vocabulary: vocabulary of a model whose
-    training continues; None creates one from the text. Raises ValueError if the text is too short, repeats a single
-    character, or has a character that the vocabulary lacks.
+    units: whether each token is a character or a byte. held_back: fraction at the end of the text to hold back for
+    validation, at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model to
+    continue training; defaults to a new one, created from the text. Raises ValueError if the text is too short, repeats
+    a single character, or has a character that the vocabulary lacks.
     """
 
     def __init__(

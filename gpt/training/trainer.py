@@ -150,7 +150,7 @@ class Trainer:
     def state(self) -> dict[str, Any]:
         """Return the state from which `load` continues. The result is the same as without a stop.
 
-        Raises ValueError if a weight is not finite, or too large for half precision, in which models are saved.
+        Raises ValueError if a weight is not finite, or too large for half precision (the format of saved models).
         """
         limit = torch.finfo(torch.float16).max
         if not all(parameter.detach().abs().max() <= limit for parameter in self.model.parameters()):

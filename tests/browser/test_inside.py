@@ -48,7 +48,7 @@ def opened(stay: Callable[..., Page], site: str) -> Page:
     open_tab(page, "inside")
     tab(page, "The machine").click()
     page.locator(".gb-heads-grid canvas").click(position={"x": 40, "y": 40})
-    expect(flow(page)).to_contain_text("“play”, layer 0, head 0")
+    expect(flow(page)).to_contain_text("layer 0, head 0, “play”")
     page.mouse.move(5, 5)
     return page
 
@@ -98,7 +98,7 @@ def test_the_pictures_are_drawn_on_both_themes_show_numbers_under_the_pointer_an
     box = opened.locator(".gb-flow-scroll").bounding_box()
     assert box is not None
     opened.mouse.click(box["x"] + 40, box["y"] + 90)  # the first token, which stays in view
-    expect(flow(opened)).to_contain_text("“was”, layer")
+    expect(flow(opened)).to_contain_text("“was” attends")
     opened.set_viewport_size({"width": 1280, "height": 900})
     whole = "box => box.clientWidth > 1000 && box.scrollWidth <= box.clientWidth"
     opened.wait_for_function(f"({whole})(document.querySelector('.gb-flow-scroll'))")
@@ -130,23 +130,23 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     box = opened.locator("#flow canvas").bounding_box()
     assert box is not None
     opened.locator("#flow canvas").click(position={"x": 60, "y": box["height"] - 100})
-    expect(flow(opened)).not_to_contain_text("“play”, layer")
-    token = re.match("“(.+?)”, layer", flow(opened).text_content() or "")
+    expect(flow(opened)).not_to_contain_text("“play” attends")
+    token = re.search("“(.+?)” attends", flow(opened).text_content() or "")
     assert token is not None
     open_tab(opened, "playground")
     expect(opened.locator(f"{CHIPS}[aria-selected=true]")).to_have_text(token[1], use_inner_text=True)
-    expect(opened.locator("#heatmap .gb-says")).to_contain_text("Layer 1, head 3")
+    expect(opened.locator("#heatmap .gb-says")).to_contain_text("In layer 1 (head 3)")
     expect(opened.locator("#layer select")).to_have_value("1")
     expect(opened.locator("#head select")).to_have_value("3")
     opened.locator(CHIPS).nth(2).click()
     open_tab(opened, "inside")
-    expect(flow(opened)).to_contain_text("“rain”, layer")
+    expect(flow(opened)).to_contain_text("“rain” attends")
     part(opened, "q").focus()
     expect(opened.locator("#flow .gb-flow-tip")).to_contain_text("Query of head 3")
     opened.keyboard.press("ArrowRight")
     expect(flow(opened)).to_contain_text("layer 1, head 4")
     opened.keyboard.press("ArrowUp")
-    expect(flow(opened)).to_contain_text("“was”, layer")
+    expect(flow(opened)).to_contain_text("“was” attends")
     part(opened, "ff").focus()
     opened.keyboard.press("ArrowRight")
     expect(flow(opened)).to_contain_text("layer 2, head 4")
@@ -167,7 +167,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     opened.locator("#stages .gb-stages-large").focus()
     opened.keyboard.press("ArrowUp")
     expect(worked.locator("strong")).to_contain_text("(11)")
-    expect(says).to_contain_text("Layer 0, head 0: ")
+    expect(says).to_contain_text("In layer 0, head 0, ")
     drawn(opened, "#lines canvas", 50)
     first = opened.locator("#lines .gb-lines-heads button").first
     first.click()
@@ -181,7 +181,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     opened.locator("#stream-tokens [role=option]").nth(3).click()
     expect(opened.locator("#neurons .gb-says")).to_contain_text("At “ing”, neuron")
     tab(opened, "The machine").click()
-    expect(flow(opened)).to_contain_text("“ing”, layer")
+    expect(flow(opened)).to_contain_text("“ing” attends")
     opened.locator("#flow-model input[value=skeleton]").click()
     expect(flow(opened)).to_contain_text("“ing”, not the tokens before it")
     expect(opened.locator("#flow .gb-flow-heads")).to_be_hidden()
@@ -195,7 +195,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
         opened.locator("#trace-save").click()
     download.value.save_as(tmp_path / "trace.npz")
     assert Trace.load(tmp_path / "trace.npz").final_norm.shape[1] == 13
-    expect(opened.locator("#trace-said")).to_contain_text("Positions 0 to 12")
+    expect(opened.locator("#trace-said")).to_contain_text("positions 0 to 12")
 
 
 @pytest.mark.thorough

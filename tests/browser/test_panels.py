@@ -92,7 +92,7 @@ def test_speed_is_measured_when_asked_and_training_stops_when_told(lessons):
     expect(lessons.locator("#kernels-start")).to_be_enabled()
     expect(lessons.locator("#kernels-stop")).to_be_disabled()
     lessons.locator("#layers-start").click()
-    expect(lessons.locator("#layers-measured .gb-says")).to_contain_text("Median time of each part")
+    expect(lessons.locator("#layers-measured .gb-says")).to_contain_text("the median time of each part")
     expect(lessons.locator("#layers-answer")).to_contain_text("25 passes")
     open_lesson(lessons, "positions")
     lessons.locator("#positions-start").click()

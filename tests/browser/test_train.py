@@ -58,7 +58,7 @@ def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     train.locator("#train-player input").press("Home")
     expect(says).to_contain_text("Step 0: ")
     expect(train.locator("#train-samples-says")).to_contain_text("At step 0, 0 of these 4")
-    expect(train.locator("#train-flow .gb-says")).to_contain_text(", layer ")
+    expect(train.locator("#train-flow .gb-says")).to_contain_text("In layer ")
     train.locator("#train-heads .gb-heads-grid").press("End")  # a key that the grid does not handle
     train.locator("#train-heads .gb-heads-grid").press("Enter")
     expect(train.locator("#train-heatmap .gb-says")).to_contain_text("Step 0, ")

@@ -51,7 +51,7 @@ def test_what_stands_in_the_sentence_stands_in_the_other(key):
 def test_an_error_among_the_values_is_said_in_the_same_language():
     problem = GPTError("file.damaged", SENTENCES["file.damaged"], file="a.json", reason=FULL)
     assert str(problem) == "a.json is damaged: the context of 8 tokens is full"
-    assert localize_error(problem, "zh") == "a.json 已损坏：8 个词元的上下文已满"
+    assert localize_error(problem, "zh") == "a.json 已损坏：上下文已满：最多 8 个词元"
 
 
 def test_a_language_without_the_sentence_gets_the_english_one(monkeypatch):
@@ -100,7 +100,7 @@ def test_no_sentence_is_raised_outside_of_the_catalogues():
             2,
             "temperature",
             "temperature must be a number between 0 and 2, not 7",
-            "temperature 必须是 0 到 2 的数，而不是 7",
+            "temperature 必须是 0 到 2 的数，不能是 7",
         ),
         (
             "x",
@@ -108,7 +108,7 @@ def test_no_sentence_is_raised_outside_of_the_catalogues():
             2,
             "temperature",
             "temperature must be a number between 0 and 2, not str",
-            "temperature 必须是 0 到 2 的数，而不是 str",
+            "temperature 必须是 0 到 2 的数，不能是 str",
         ),
         (
             1.5,
@@ -116,7 +116,7 @@ def test_no_sentence_is_raised_outside_of_the_catalogues():
             100,
             "top_k",
             "top_k must be a whole number between 0 and 100, not 1.5",
-            "top_k 必须是 0 到 100 的整数，而不是 1.5",
+            "top_k 必须是 0 到 100 的整数，不能是 1.5",
         ),
         (
             -1,
@@ -124,7 +124,7 @@ def test_no_sentence_is_raised_outside_of_the_catalogues():
             float("inf"),
             "seed",
             "seed must be a whole number of at least 0, not -1",
-            "seed 必须是不小于 0 的整数，而不是 -1",
+            "seed 必须是不小于 0 的整数，不能是 -1",
         ),
         (
             -(10**30),
@@ -132,7 +132,7 @@ def test_no_sentence_is_raised_outside_of_the_catalogues():
             float("inf"),
             "x",
             "x must be a number of at least 0, not < −10²⁰",
-            "x 必须是不小于 0 的数，而不是 < −10²⁰",
+            "x 必须是不小于 0 的数，不能是 < −10²⁰",
         ),
     ],
 )
@@ -145,8 +145,8 @@ def test_numbers_out_of_range(value, low, high, name, english, chinese):
 
 def test_real_problems():
     for doing, chinese in (
-        (lambda: SamplingParams(top_p=2), "top_p 必须大于 0 且不超过 1，而不是 2"),
-        (lambda: get_model("nobody"), "没有模型 'nobody'：已知的模型有 "),
+        (lambda: SamplingParams(top_p=2), "top_p 必须大于 0 且不超过 1，不能是 2"),
+        (lambda: get_model("nobody"), "没有叫 'nobody' 的模型：已知的模型有 "),
     ):
         with pytest.raises(GPTError) as problem:
             doing()
@@ -155,7 +155,7 @@ def test_real_problems():
 
 def test_what_the_page_shows_at_its_edge_is_in_its_language_and_holds_no_tag():
     problem = GPTError("file.unknown", SENTENCES["file.unknown"], path="<b>x</b>")
-    assert error(problem, "zh").message == "没有文件或文件夹 &lt;b&gt;x&lt;/b&gt;"
+    assert error(problem, "zh").message == "找不到文件或文件夹 &lt;b&gt;x&lt;/b&gt;"
     assert error(problem).message == "there is no file or folder &lt;b&gt;x&lt;/b&gt;"
 
 

@@ -13,7 +13,7 @@ CODE = '''
 def deep_forward(layers, x, shortcuts):
     """Send x through linear layers, each followed by GELU.
 
-    With shortcuts, a layer's input is added to its output where both have the same shape.
+    With shortcuts, add a layer's input to its output if both have the same shape.
     || 让 x 依次经过各线性层，每层之后接 GELU。
 
     shortcuts 为真时，只要形状相同，就把该层的输入加到输出上。
@@ -25,7 +25,7 @@ def deep_forward(layers, x, shortcuts):
 
 
 class Block(nn.Module):
-    """Attention, then feed-forward; each reads a normalised copy and adds to x: (B, T, C) -> (B, T, C).
+    """Attention, then feed-forward. Each reads a normalised copy of x and adds to x: (B, T, C) -> (B, T, C).
     || 先注意力，再前馈网络；各读一份归一化的副本，把结果加到 x 上：(B, T, C) -> (B, T, C)。"""
 
     def __init__(self, config):
@@ -37,7 +37,8 @@ class Block(nn.Module):
         self.mlp = FeedForward(config)
 
     def forward(self, x):
-        """x + attn(ln_1(x)), then the same with mlp and ln_2. || 先 x + attn(ln_1(x))，再用 mlp 和 ln_2 做同样的事。"""
+        """Compute x + attn(ln_1(x)), then the same with mlp and ln_2.
+        || 先 x + attn(ln_1(x))，再用 mlp 和 ln_2 做同样的事。"""
         x = x + self.attn(self.ln_1(x))
         x = x + self.mlp(self.ln_2(x))
         return x
@@ -45,7 +46,7 @@ class Block(nn.Module):
 
 
 def layers(reference: Reference) -> dict[str, Any]:
-    """Return the weights of the five layers of the original experiment, seed 123."""
+    """Return the weights of the five layers in the original experiment, with seed 123."""
     network = DeepNetwork([3] * 5 + [1], "gelu_tanh", True, torch.Generator().manual_seed(123))
     weights = {name.removeprefix("layers."): value for name, value in network.state_dict().items()}
     return {"weights": weights, "widths": [3] * 5 + [1]}
@@ -61,7 +62,7 @@ STEP = Step(
     key="7",
     title=Words("Block and shortcuts", "块与残差连接"),
     says=Words(
-        "Each part adds to x instead of replacing it. On the way back the gradient takes the same shortcut: in the "
+        "Each part adds to x instead of replacing it. On the way back, the gradient takes the same shortcut: in the "
         "experiment with five layers, the first one gets a gradient of 0.0002 without shortcuts and 0.22 with them. "
         "First write that experiment, then the block.",
         "每个部分都是给 x 加上一点，而不是替换它。反向传播时梯度也走这条近路：在五层的实验里，"
@@ -102,7 +103,7 @@ result = torch.stack(rows)
             "x + y if shortcuts and x.shape == y.shape else y",
             "y",
             Words(
-                "Both rows are equal: the shortcut is never added.",
+                "Both rows are equal because the shortcut is never added.",
                 "两行一样：残差连接始终没有加上。",
             ),
         ),
@@ -110,7 +111,7 @@ result = torch.stack(rows)
             "x = x + y if shortcuts and x.shape == y.shape else y",
             "x = x + y if shortcuts else y",
             Words(
-                "The last layer has one output and three inputs. Add the shortcut only where the shapes agree.",
+                "The last layer has one output and three inputs. Add the shortcut only if the shapes agree.",
                 "最后一层有三个输入、一个输出。只有形状相同时才加残差连接。",
             ),
         ),
@@ -118,7 +119,7 @@ result = torch.stack(rows)
             "y = gelu(layer(x))\n        x = x + y if shortcuts and x.shape == y.shape else y",
             "y = layer(x)\n        x = gelu(x + y if shortcuts and x.shape == y.shape else y)",
             Words(
-                "The shortcut goes around GELU: add x after it.",
+                "The shortcut bypasses GELU: add x after it.",
                 "残差连接要绕过 GELU：在它之后再加 x。",
             ),
         ),
@@ -144,7 +145,7 @@ result = torch.stack(rows)
             "x = x + self.attn(self.ln_1(x))\n        x = x + self.mlp(self.ln_2(x))",
             "x = self.ln_1(x + self.attn(x))\n        x = self.ln_2(x + self.mlp(x))",
             Words(
-                "That is post-norm, as in the first Transformer. GPT-2 normalises before each part: attn(ln_1(x)).",
+                "That is post-norm, as in the original Transformer. GPT-2 normalises before each part: attn(ln_1(x)).",
                 "这是后置归一化，最早的 Transformer 是这样。GPT-2 在每个部分之前归一化：attn(ln_1(x))。",
             ),
         ),
@@ -165,7 +166,7 @@ result = torch.stack(rows)
             "x = x + self.attn(self.ln_1(x))",
             "x = self.ln_1(x)\n        x = x + self.attn(x)",
             Words(
-                "You add to the normalised copy. The shortcut carries x itself.",
+                "You add to the normalised copy. Add to x itself.",
                 "你加到了归一化后的副本上。残差连接传递的是 x 本身。",
             ),
         ),

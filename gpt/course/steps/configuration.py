@@ -6,7 +6,7 @@ from gpt.presets import PRESETS
 CODE = '''
 @dataclass(frozen=True)
 class Config:
-    """The numbers that shape a GPT; the defaults are those of GPT-2 small.
+    """The numbers that define the shape of a GPT. The defaults are those of GPT-2 small.
     || 决定 GPT 形状的数字；默认值是 GPT-2 small 的。"""
 
     vocab_size: int = 50257
@@ -33,9 +33,9 @@ STEP = Step(
     key="1",
     title=Words("Configuration", "配置"),
     says=Words(
-        "Five sizes and two switches decide every matrix of a GPT. The heads share the width among themselves, so the "
-        "width must be divisible by their number. Check that here, in one sentence, and no later step fails with a "
-        "riddle about shapes.",
+        "Five sizes and two switches determine every matrix of a GPT. The heads share the width, so the width must be "
+        "divisible by the number of heads. Check that here, with a clear message, so that no later step fails with a "
+        "puzzling error about shapes.",
         "五个尺寸和两个开关决定了 GPT 的每一个矩阵。各个注意力头平分宽度，所以宽度必须能被头数整除。"
         "在这里用一句话检查清楚，后面就不会冒出让人摸不着头脑的形状错误。",
     ),
@@ -90,7 +90,7 @@ except ValueError as error:
             'raise ValueError(f"n_embd ({self.n_embd}) must be divisible by n_head ({self.n_head})")',
             'raise ValueError("n_embd must be divisible by n_head")',
             Words(
-                "The sentence should contain both numbers, so that its reader need not search for them.",
+                "The message should contain both numbers, so that its reader does not have to look for them.",
                 "句子里要写出这两个数，读的人才不用到处去找。",
             ),
         ),

@@ -4,9 +4,9 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def attention_scores(q, k):
-    """How well each query fits each key: (..., T, hs) and (..., S, hs) -> (..., T, S).
+    """Compute how well each query fits each key: (..., T, hs) and (..., S, hs) -> (..., T, S).
 
-    The dot product of both vectors, divided by the square root of their width hs.
+    The score is the dot product of both vectors, divided by the square root of their width hs.
     || 每个查询与每个键有多匹配：(..., T, hs) 和 (..., S, hs) -> (..., T, S)。
 
     两个向量的点积，除以宽度 hs 的平方根。
@@ -18,9 +18,9 @@ STEP = Step(
     key="6b",
     title=Words("Attention: dot products", "注意力：点积"),
     says=Words(
-        "Which of the earlier tokens matter? Each token asks with a query, each offers a key, and the dot product says "
-        "how well they fit. Longer vectors have larger products, so divide by the square root of the width; otherwise "
-        "softmax would pick a single token and stop learning.",
+        "Which of the earlier tokens matter? Each token asks with a query and offers a key, and their dot product "
+        "tells how well they fit. Wider vectors have larger products, so divide by the square root of the width. "
+        "Otherwise, softmax would pick a single token, and the model would stop learning.",
         "前面的词元里哪些重要？每个词元用查询来问，每个词元给出一个键，点积就是匹配程度。向量越长，点积越大，"
         "所以要除以宽度的平方根；否则 softmax 只会选中一个词元，学习也就停了。",
     ),
@@ -54,7 +54,7 @@ STEP = Step(
             "math.sqrt(q.shape[-1])",
             "math.sqrt(q.shape[-2])",
             Words(
-                "You divide by the root of the number of tokens, shape[-2]. The width is shape[-1].",
+                "You divide by the square root of the number of tokens, shape[-2]. The width is shape[-1].",
                 "你除以了词元数 shape[-2] 的平方根。宽度是 shape[-1]。",
             ),
         ),
@@ -67,7 +67,7 @@ STEP = Step(
             "k.transpose(-2, -1)",
             "k",
             Words(
-                "q @ k cannot work: both are (T, hs). Turn the keys with k.transpose(-2, -1).",
+                "q @ k cannot work, because both are (T, hs). Transpose the keys: k.transpose(-2, -1).",
                 "q @ k 算不了：两者都是 (T, hs)。用 k.transpose(-2, -1) 把键转置。",
             ),
         ),
@@ -75,7 +75,7 @@ STEP = Step(
             "k.transpose(-2, -1)",
             "k.T",
             Words(
-                "k.T turns all axes around, also those of batch and heads. Swap the last two: k.transpose(-2, -1).",
+                "k.T reverses all axes, including batch and heads. Swap only the last two: k.transpose(-2, -1).",
                 "k.T 会把所有轴都反过来，包括批次和头。只交换最后两个：k.transpose(-2, -1)。",
             ),
         ),

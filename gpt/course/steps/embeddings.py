@@ -4,9 +4,9 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def embed(idx, wte, wpe):
-    """Look up what each token means and where it stands, and add both: (B, T) ids -> (B, T, n_embd).
+    """Look up a vector for each token and one for its position, and add both: (B, T) ids -> (B, T, n_embd).
 
-    wte, wpe: nn.Embedding, of tokens and of positions. The first position is 0.
+    wte, wpe: nn.Embedding of the tokens and of the positions. The first position is 0.
     || 查出每个词元的含义和它所在的位置，再把两者相加：(B, T) 的编号 -> (B, T, n_embd)。
 
     wte、wpe：nn.Embedding，分别对应词元和位置。第一个位置是 0。
@@ -19,9 +19,9 @@ STEP = Step(
     key="2",
     title=Words("Embeddings", "嵌入"),
     says=Words(
-        "A token id is only a number in a list. The first table turns it into a vector that can carry meaning, the "
-        "second one adds a vector for its place. Without the second, “dog bites man” and “man bites dog” would "
-        "be the same to the model.",
+        "A token id is only a number in a list. The first table turns it into a vector that can carry meaning, and "
+        "the second adds a vector for its position. Without the second table, “dog bites man” and “man bites dog” "
+        "would be the same to the model.",
         "词元编号只是列表里的一个序号。第一张表把它变成能承载含义的向量，第二张表再加上代表位置的向量。"
         "没有第二张表，“狗咬人”和“人咬狗”对模型来说就是一回事。",
     ),
@@ -51,13 +51,15 @@ result = embed(idx, wte, wpe)
         Mistake(
             "torch.arange(idx.shape[1])",
             "torch.arange(1, idx.shape[1] + 1)",
-            Words("You count positions from 1; the first is 0.", "你的位置从 1 数起；第一个位置应该是 0。"),
+            Words(
+                "You count positions from 1, but the first position is 0.", "你的位置从 1 数起；第一个位置应该是 0。"
+            ),
         ),
         Mistake(
             "torch.arange(idx.shape[1])",
             "torch.arange(idx.shape[0])",
             Words(
-                "You number the texts of the batch instead of the tokens: positions run along idx.shape[1].",
+                "You count the texts in the batch instead of the tokens: positions run along idx.shape[1].",
                 "你给批次里的文本编了号，而不是给词元编号：位置沿着 idx.shape[1]。",
             ),
         ),
@@ -69,7 +71,7 @@ result = embed(idx, wte, wpe)
         Mistake(
             "wte(idx) + wpe(positions)",
             "wte(idx) * wpe(positions)",
-            Words("Both vectors are added, not multiplied.", "两个向量是相加，不是相乘。"),
+            Words("The two vectors must be added, not multiplied.", "两个向量是相加，不是相乘。"),
         ),
         Mistake(
             "wte(idx) + wpe(positions)",

@@ -4,11 +4,11 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 class FeedForward(nn.Module):
-    """Each token thinks for itself: (..., n_embd) -> (..., n_embd).
+    """Process each token on its own: (..., n_embd) -> (..., n_embd).
     || 每个词元独立思考：(..., n_embd) -> (..., n_embd)。"""
 
     def __init__(self, config):
-        """Linear layers: c_fc, to four times the width, and c_proj, back.
+        """Linear layers: c_fc, from the width to four times the width, and c_proj, back to the width.
         || 线性层：c_fc 变到四倍宽度，c_proj 变回来。"""
         super().__init__()
         self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd)
@@ -23,8 +23,8 @@ STEP = Step(
     key="5",
     title=Words("Feed-forward", "前馈网络"),
     says=Words(
-        "A token's vector is spread over four times as many neurons, bent by GELU, and brought back to its width. No "
-        "token sees another one here. Two thirds of a block's parameters are in these two matrices.",
+        "A token's vector is expanded to four times as many neurons, passed through GELU, and brought back to its "
+        "width. Here, no token sees another. Two thirds of a block's parameters are in these two matrices.",
         "词元的向量展开到四倍数量的神经元上，经 GELU 弯一下，再变回原来的宽度。在这里词元之间互不相见。"
         "一个块三分之二的参数都在这两个矩阵里。",
     ),
@@ -46,7 +46,7 @@ STEP = Step(
             "self.c_proj(gelu(self.c_fc(x)))",
             "self.c_proj(self.c_fc(x))",
             Words(
-                "GELU is missing, so both layers together are one linear layer.",
+                "GELU is missing, so the two layers are equivalent to a single linear layer.",
                 "少了 GELU，两层合起来就只是一个线性层。",
             ),
         ),

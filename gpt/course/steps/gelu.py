@@ -7,7 +7,7 @@ from gpt.layers import GELU
 
 CODE = '''
 def gelu(x):
-    """0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), number by number.
+    """Compute 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) for each number.
     || 逐个数计算 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))。"""
     return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 '''
@@ -16,9 +16,9 @@ STEP = Step(
     key="4",
     title=Words("GELU", "GELU"),
     says=Words(
-        "Linear layers alone add up to one linear layer. A bend between them changes that. GELU lets large numbers "
-        "pass, stops very negative ones, and is smooth in between. Write the tanh form, which GPT-2 uses, not the "
-        "exact one with erf.",
+        "Several linear layers in a row are equivalent to a single one. A curve between them changes that. GELU lets "
+        "large numbers pass, stops very negative ones, and is smooth in between. Write the tanh form, which GPT-2 "
+        "uses, not the exact one with erf.",
         "线性层叠得再多，合起来还是一个线性层；中间弯一下就不同了。GELU 让大的数通过，挡住很负的数，中间平滑过渡。"
         "请写 GPT-2 用的 tanh 形式，而不是带 erf 的精确形式。",
     ),
@@ -36,7 +36,7 @@ STEP = Step(
             "torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))",
             "torch.erf(x / math.sqrt(2))",
             Words(
-                "That is the exact form with erf. It is right elsewhere, but GPT-2 was trained with the tanh form.",
+                "That is the exact form with erf. It is not wrong, but GPT-2 was trained with the tanh form.",
                 "这是带 erf 的精确形式。它本身没错，但 GPT-2 训练时用的是 tanh 形式。",
             ),
         ),
@@ -52,12 +52,12 @@ STEP = Step(
         Mistake(
             "x**3",
             "x**2",
-            Words("The small term is x to the third, not squared.", "小的那一项是 x 的三次方，不是平方。"),
+            Words("The small term contains x cubed, not x squared.", "小的那一项是 x 的三次方，不是平方。"),
         ),
         Mistake(
             "math.sqrt(2 / math.pi)",
             "math.sqrt(2) / math.pi",
-            Words("pi belongs under the root: sqrt(2 / pi).", "pi 也在根号里：sqrt(2 / pi)。"),
+            Words("pi belongs inside the square root: sqrt(2 / pi).", "pi 也在根号里：sqrt(2 / pi)。"),
         ),
         Mistake(
             "(x + 0.044715 * x**3)",

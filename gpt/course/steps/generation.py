@@ -8,7 +8,7 @@ CODE = '''
 def generate(model, idx, n_tokens):
     """Append the most likely token, n_tokens times: (B, T) -> (B, T + n_tokens).
 
-    The model reads the last block_size tokens at most.
+    The model reads at most the last block_size tokens.
     || 接上最可能的词元，重复 n_tokens 次：(B, T) -> (B, T + n_tokens)。
 
     模型最多读最后 block_size 个词元。
@@ -28,8 +28,8 @@ STEP = Step(
     title=Words("Greedy generation", "贪心生成"),
     says=Words(
         "A GPT writes one token at a time: read, take the most likely next token, append it, read again. When the text "
-        "outgrows the context, only its end is read. The last check writes 300 tokens in a context of 256 and wants "
-        "the app's text, token for token.",
+        "outgrows the context, the model reads only its end. The last check writes 300 tokens in a context of 256 and "
+        "expects the app's text, token for token.",
         "GPT 一次写一个词元：读一遍，取最可能的下一个，接上，再读。文本超过上下文长度时，只读末尾。"
         "最后一项检查在 256 的上下文里写 300 个词元，必须和应用写出的文本一模一样。",
     ),
@@ -75,7 +75,7 @@ STEP = Step(
             "idx[:, -model.config.block_size :]",
             "idx",
             Words(
-                "The text outgrows the context, for which there are no positions. Crop it: idx[:, -block_size:].",
+                "The text outgrows the context, and there are no positions beyond it. Crop it: idx[:, -block_size:].",
                 "文本超过了上下文长度，没有那么多位置。要裁剪：idx[:, -block_size:]。",
             ),
         ),
@@ -113,7 +113,7 @@ STEP = Step(
             "logits.argmax(dim=-1, keepdim=True)",
             "logits.argmax(dim=-1)",
             Words(
-                "argmax drops an axis, so it cannot be appended. Use keepdim=True.",
+                "argmax drops an axis, so its result cannot be appended. Use keepdim=True.",
                 "argmax 少了一个轴，接不上去。用 keepdim=True。",
             ),
         ),
@@ -128,7 +128,7 @@ STEP = Step(
         Mistake(
             "dim=1)\n    return idx",
             "dim=1)\n    return idx[:, -n_tokens:]",
-            Words("Return the prompt with the new tokens.", "返回时要包含提示词和新词元。"),
+            Words("Return the prompt followed by the new tokens.", "返回时要包含提示词和新词元。"),
         ),
     ),
 )

@@ -4,10 +4,11 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 class CausalSelfAttention(nn.Module):
-    """Attention by several heads side by side: (B, T, C) -> (B, T, C). || 多个注意力头并行：(B, T, C) -> (B, T, C)。"""
+    """Attention with several heads in parallel: (B, T, C) -> (B, T, C).
+    || 多个注意力头并行：(B, T, C) -> (B, T, C)。"""
 
     def __init__(self, config):
-        """Linear layers: c_attn, from C to 3 C with a bias if config.qkv_bias, and c_proj, from C to C.
+        """Linear layers: c_attn, from C to 3 C, with a bias if config.qkv_bias is set, and c_proj, from C to C.
         || 线性层：c_attn 从 C 到 3 C，config.qkv_bias 为真时有偏置；c_proj 从 C 到 C。"""
         super().__init__()
         self.n_head = config.n_head
@@ -15,9 +16,9 @@ class CausalSelfAttention(nn.Module):
         self.c_proj = nn.Linear(config.n_embd, config.n_embd)
 
     def forward(self, x):
-        """Split c_attn(x) into q, k and v, each of them into heads; attend; put the heads side by side; project.
+        """Split c_attn(x) into q, k and v, and each into heads. Attend, concatenate the heads, and project.
 
-        Keep the weights, (B, n_head, T, T), as self.weights: pictures of attention read them.
+        Store the weights, (B, n_head, T, T), as self.weights for the pictures of attention.
         || 把 c_attn(x) 分成 q、k、v，再各自分成多个头；做注意力；把各头并排拼好；最后投影。
 
         把权重 (B, n_head, T, T) 存为 self.weights：注意力的图会读取它。
@@ -32,7 +33,7 @@ SPLIT = "part.view(B, T, self.n_head, C // self.n_head).transpose(1, 2)"
 
 
 def mixing(run: str) -> str:
-    """Return the lines of a test that builds the attention of layer 0."""
+    """Return the lines of a test that builds the attention of layer 0 first."""
     return "attn = copy_weights(CausalSelfAttention(Config(**config)), weights)\n" + run
 
 
@@ -40,9 +41,9 @@ STEP = Step(
     key="6d",
     title=Words("Attention: heads and projection", "注意力：多头与投影"),
     says=Words(
-        "One matrix makes queries, keys and values for all heads at once. A head is a slice of C / n_head neighbouring "
-        "numbers; each head looks for something else. Afterwards the slices stand side by side again, and c_proj mixes "
-        "them.",
+        "One matrix computes queries, keys and values for all heads at once. A head is a slice of C / n_head adjacent "
+        "numbers, and each head looks for something different. Afterwards, the slices are concatenated again, and "
+        "c_proj mixes them.",
         "一个矩阵一次算出所有头的查询、键和值。一个头就是相邻的 C / n_head 个数；每个头寻找不同的东西。"
         "最后把各段重新并排放好，由 c_proj 混合起来。",
     ),
@@ -83,7 +84,7 @@ STEP = Step(
             SPLIT,
             "part.view(B, T, C // self.n_head, self.n_head).permute(0, 3, 1, 2)",
             Words(
-                "A head takes neighbouring numbers, not every n_head-th: view(B, T, n_head, hs).",
+                "A head takes adjacent numbers, not every n_head-th number: view(B, T, n_head, hs).",
                 "一个头取的是相邻的数，不是每隔 n_head 个取一个：view(B, T, n_head, hs)。",
             ),
         ),
@@ -91,7 +92,7 @@ STEP = Step(
             "y.transpose(1, 2).reshape(B, T, C)",
             "y.reshape(B, T, C)",
             Words(
-                "Before you put the heads side by side, swap heads and positions back: y.transpose(1, 2).",
+                "Before you concatenate the heads, swap heads and positions back: y.transpose(1, 2).",
                 "把头并排拼好之前，先把头和位置换回来：y.transpose(1, 2)。",
             ),
         ),
@@ -99,7 +100,7 @@ STEP = Step(
             "y.transpose(1, 2).reshape(B, T, C)",
             "y.transpose(1, 2).view(B, T, C)",
             Words(
-                "After a transpose the numbers are not neighbours in memory, which view needs. Use reshape.",
+                "view needs numbers that are adjacent in memory, which they are not after a transpose. Use reshape.",
                 "转置之后，这些数在内存里不再相邻，而 view 需要相邻。请用 reshape。",
             ),
         ),
@@ -127,7 +128,7 @@ STEP = Step(
             "        return self.c_proj(y.transpose(1, 2).reshape(B, T, C))",
             "y, self.weights = attention(q, k, v)\n        return self.c_proj(y)",
             Words(
-                "There is one head over the whole width. Split q, k and v into n_head heads.",
+                "You use a single head over the whole width. Split q, k and v into n_head heads.",
                 "只有一个横跨整个宽度的头。把 q、k、v 分成 n_head 个头。",
             ),
         ),
@@ -135,7 +136,7 @@ STEP = Step(
             "y, self.weights = attention(q, k, v)",
             "y, _ = attention(q, k, v)",
             Words(
-                "Keep the weights as self.weights, for the pictures.",
+                "Store the weights as self.weights for the pictures.",
                 "把权重存为 self.weights，画图要用。",
             ),
         ),

@@ -11,14 +11,14 @@ class LayerNorm(nn.Module):
     || 让每个向量的均值为 0、方差为 1，再缩放和平移：(..., width) -> (..., width)。"""
 
     def __init__(self, width):
-        """Parameters: weight, ones, and bias, zeros, both (width,).
+        """Parameters: weight (ones) and bias (zeros), both (width,).
         || 参数：weight 全为 1，bias 全为 0，形状都是 (width,)。"""
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
 
     def forward(self, x):
-        """Use the biased variance, and add 1e-5 to it before you take the root.
+        """Use the biased variance, and add 1e-5 to it before taking the square root.
         || 用有偏方差；开方之前先加上 1e-5。"""
         mean = x.mean(dim=-1, keepdim=True)
         variance = x.var(dim=-1, keepdim=True, unbiased=False)
@@ -29,9 +29,9 @@ STEP = Step(
     key="3",
     title=Words("LayerNorm", "层归一化"),
     says=Words(
-        "Layer after layer, numbers would grow or fade. LayerNorm brings every token's vector back to the same range: "
-        "subtract the mean of its numbers, divide by their standard deviation, then let the model choose its own scale "
-        "and shift.",
+        "From layer to layer, the numbers would grow or shrink. LayerNorm brings every token's vector back to the "
+        "same range: subtract the mean of its numbers, divide by their standard deviation, then let the model choose "
+        "its own scale and shift.",
         "一层层算下去，数字会越来越大或越来越小。层归一化把每个词元的向量拉回同一范围：减去均值，除以标准差，"
         "再让模型自己学一个缩放和一个平移。",
     ),
@@ -61,7 +61,7 @@ STEP = Step(
             "unbiased=False",
             "unbiased=True",
             Words(
-                "The variance is the unbiased one, which divides by n - 1. Use unbiased=False.",
+                "You use the unbiased variance, which divides by n - 1. Use unbiased=False.",
                 "你用的是无偏方差，它除以 n - 1。请用 unbiased=False。",
             ),
         ),
@@ -77,7 +77,8 @@ STEP = Step(
             "torch.sqrt(variance + 1e-5)",
             "(torch.sqrt(variance) + 1e-5)",
             Words(
-                "1e-5 belongs under the root: sqrt(variance + 1e-5).", "1e-5 要放在根号里面：sqrt(variance + 1e-5)。"
+                "1e-5 belongs inside the square root: sqrt(variance + 1e-5).",
+                "1e-5 要放在根号里面：sqrt(variance + 1e-5)。",
             ),
         ),
         Mistake(
@@ -97,7 +98,7 @@ STEP = Step(
             "mean = x.mean(dim=-1, keepdim=True)\n        variance = x.var(dim=-1, keepdim=True, unbiased=False)",
             "mean = x.mean(dim=-2, keepdim=True)\n        variance = x.var(dim=-2, keepdim=True, unbiased=False)",
             Words(
-                "You normalise over the tokens. Mean and variance are taken within each vector: dim=-1.",
+                "You normalise over the tokens. Compute mean and variance within each vector: dim=-1.",
                 "你在词元之间做了归一化。均值和方差应该在每个向量内部求：dim=-1。",
             ),
         ),
@@ -105,7 +106,7 @@ STEP = Step(
             "mean = x.mean(dim=-1, keepdim=True)\n        variance = x.var(dim=-1, keepdim=True, unbiased=False)",
             "mean = x.mean()\n        variance = x.var(unbiased=False)",
             Words(
-                "Mean and variance are those of all numbers together. Each vector needs its own: dim=-1, keepdim=True.",
+                "You compute mean and variance over all numbers. Each vector needs its own: dim=-1, keepdim=True.",
                 "均值和方差是把所有数混在一起求的。每个向量要有自己的：dim=-1, keepdim=True。",
             ),
         ),
@@ -122,7 +123,7 @@ STEP = Step(
         Mistake(
             "(x - mean) / torch.sqrt(variance + 1e-5) * self.weight + self.bias",
             "((x - mean) / torch.sqrt(variance + 1e-5) + self.bias) * self.weight",
-            Words("First scale, then shift: y * weight + bias.", "先缩放，再平移：y * weight + bias。"),
+            Words("Scale first, then shift: y * weight + bias.", "先缩放，再平移：y * weight + bias。"),
         ),
     ),
 )

@@ -8,9 +8,9 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def loss(model, idx):
-    """The mean surprise at each token after the first, in nats: (B, T) ids -> a number with a gradient.
+    """Return the mean surprise at each token after the first, in nats: (B, T) ids -> a number with a gradient.
 
-    Cross-entropy of the model's logits with the tokens that really follow.
+    This is the cross-entropy between the model's logits and the tokens that actually follow.
     || 对第一个之后每个词元的平均意外程度，单位是奈特：(B, T) 的编号 -> 一个带梯度的数。
 
     模型的 logits 与真正的下一个词元之间的交叉熵。
@@ -28,9 +28,9 @@ STEP = Step(
     key="10",
     title=Words("Loss", "损失"),
     says=Words(
-        "The target of each position is the token that follows it, so a text is its own exercise: all but the last "
-        "token go in, all but the first are the answers. An untrained model is as surprised as a die with vocab_size "
-        "sides.",
+        "The target of each position is the token that follows it, so a text is its own exercise: the inputs are "
+        "all tokens except the last, the answers all tokens except the first. An untrained model is as surprised as if "
+        "it rolled a die with vocab_size sides.",
         "每个位置的目标是后面那个词元，所以文本自己就是练习题：除最后一个词元外都是题目，除第一个外都是答案。"
         "没训练过的模型，意外程度就像掷一个有 vocab_size 面的骰子。",
     ),
@@ -70,7 +70,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
             "logits = model(idx[:, :-1])\n    targets = idx[:, 1:]",
             "logits = model(idx[:, 1:])\n    targets = idx[:, :-1]",
             Words(
-                "The targets are shifted the wrong way: you ask for the token before.",
+                "The targets are shifted the wrong way: you ask for the previous token.",
                 "目标错开的方向反了：你问的是前一个词元。",
             ),
         ),
@@ -83,20 +83,20 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
             "logits.flatten(0, 1)",
             "logits.flatten(0, 1).softmax(dim=-1)",
             Words(
-                "cross_entropy takes logits and applies softmax itself. Leave yours out.",
+                "cross_entropy takes logits and applies softmax itself. Remove yours.",
                 "cross_entropy 接收 logits，自己会做 softmax。去掉你的 softmax。",
             ),
         ),
         Mistake(
             "return F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
             "return F.cross_entropy(logits.flatten(0, 1), targets.flatten()) / math.log(2)",
-            Words("That is in bits. Leave it in nats.", "这是以比特为单位。请用奈特。"),
+            Words("This is in bits. Return nats.", "这是以比特为单位。请用奈特。"),
         ),
         Mistake(
             "F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
             "F.cross_entropy(logits[:, -1], targets[:, -1])",
             Words(
-                "Only the last position counts in yours. Use all of them.",
+                "You count only the last position. Use all positions.",
                 "你只算了最后一个位置。所有位置都要算。",
             ),
         ),
@@ -104,7 +104,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
             "F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
             "F.cross_entropy(logits, targets)",
             Words(
-                "cross_entropy wants the classes in the second axis. Flatten batch and positions first.",
+                "cross_entropy expects the classes in the second axis. Flatten batch and positions first.",
                 "cross_entropy 要求类别在第二个轴。先把批次和位置展平。",
             ),
         ),

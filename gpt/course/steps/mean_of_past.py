@@ -8,7 +8,7 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def mean_of_past(x):
-    """Replace each token's vector by the mean of it and those before it: (..., T, C) -> (..., T, C).
+    """Replace each token's vector with the mean of all vectors up to and including it: (..., T, C) -> (..., T, C).
     || 把每个词元的向量换成它和它之前所有向量的均值：(..., T, C) -> (..., T, C)。"""
     T = x.shape[-2]
     weights = torch.tril(torch.ones(T, T))
@@ -18,7 +18,7 @@ def mean_of_past(x):
 
 
 def expected(reference: Reference) -> Tensor:
-    """Return the running means, one row after the other."""
+    """Return the running means, computed row by row."""
     x = reference.layer.resid_pre
     rows = [x[:, : t + 1].mean(dim=1) for t in range(x.shape[1])]
     return torch.stack(rows, dim=1)
@@ -28,9 +28,9 @@ STEP = Step(
     key="6a",
     title=Words("Attention: the mean of the past", "注意力：对过去求平均"),
     says=Words(
-        "Until now no token knows the others. The simplest way to tell it about its past is to average: row t becomes "
-        "the mean of rows 0 to t. Write it as a matrix of weights times x, with zeros above the diagonal and rows that "
-        "sum to 1. Attention is this product with better weights.",
+        "So far, no token knows about the others. The simplest way to tell it about its past is to average: row t "
+        "becomes the mean of rows 0 to t. Write it as a matrix of weights times x, with zeros above the diagonal and "
+        "rows that sum to 1. Attention is this product with better weights.",
         "到目前为止，词元互不相识。让它了解过去，最简单的办法是求平均：第 t 行变成第 0 到 t 行的均值。"
         "把它写成“权重矩阵乘 x”：对角线以上是零，每行之和为 1。注意力就是这个乘积，只是权重更聪明。",
     ),
@@ -48,7 +48,8 @@ STEP = Step(
             "torch.tril(torch.ones(T, T))",
             "torch.ones(T, T)",
             Words(
-                "Every row is the mean of the whole text: the tokens see their future. Keep only the lower triangle.",
+                "Every row is the mean of the whole text, so the tokens see their future. Keep only the lower "
+                "triangle.",
                 "每一行都是整个文本的均值：词元看到了未来。只保留下三角。",
             ),
         ),
@@ -61,7 +62,7 @@ STEP = Step(
             "torch.tril(torch.ones(T, T))",
             "torch.tril(torch.ones(T, T), -1)",
             Words(
-                "The token itself belongs to its past: keep the diagonal. Without it row 0 has nothing to average.",
+                "A token counts as part of its own past: keep the diagonal. Without it, row 0 has nothing to average.",
                 "词元自己也算在内：保留对角线。否则第 0 行没有可平均的东西。",
             ),
         ),

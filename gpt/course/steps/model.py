@@ -6,13 +6,13 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 class GPT(nn.Module):
-    """Token ids in, logits of the next token out: (B, T) -> (B, T, vocab_size).
+    """Map token ids to the logits of the next token: (B, T) -> (B, T, vocab_size).
     || 输入词元编号，输出下一个词元的 logits：(B, T) -> (B, T, vocab_size)。"""
 
     def __init__(self, config):
         """Modules: wte, wpe, h (an nn.ModuleList of blocks), ln_f, lm_head (linear, without a bias).
 
-        Keep the configuration as self.config. If config.tie_weights, lm_head has the very weight of wte.
+        Store the configuration as self.config. If config.tie_weights is set, lm_head and wte share one weight.
         || 模块：wte、wpe、h（由块组成的 nn.ModuleList）、ln_f、lm_head（线性层，无偏置）。
 
         把配置存为 self.config。config.tie_weights 为真时，lm_head 与 wte 用同一个 weight。
@@ -39,9 +39,9 @@ STEP = Step(
     key="8",
     title=Words("The GPT", "完整的 GPT"),
     says=Words(
-        "Everything is there: embed, eight or twelve blocks, one last norm, and a head that compares the result with "
-        "each token of the vocabulary. Keep the names exactly, since the weights are copied by name. After this step "
-        "your program computes the same logits as the app.",
+        "Now put everything together: embed, run eight or twelve blocks, apply a final norm, and let a head compare "
+        "the result with each token of the vocabulary. Use exactly these names, because the weights are copied by "
+        "name. After this step, your program computes the same logits as the app.",
         "零件都齐了：嵌入、八个或十二个块、最后一次归一化，再由输出头把结果和词表里的每个词元比较。"
         "名字要完全一致，因为权重是按名字复制的。完成这一步，你的程序算出的 logits 就和应用一样了。",
     ),
@@ -76,7 +76,7 @@ with torch.no_grad():
             "return self.lm_head(self.ln_f(x))",
             "return self.lm_head(self.ln_f(x))[:, -1]",
             Words(
-                "Return the logits of every position, not only the last: training needs them all.",
+                "Return the logits of every position, not only the last one. Training needs them all.",
                 "要返回每个位置的 logits，不只是最后一个：训练时都要用。",
             ),
         ),
@@ -104,7 +104,7 @@ with torch.no_grad():
         Mistake(
             "self.lm_head(self.ln_f(x))",
             "self.lm_head(x)",
-            Words("The last norm is missing: ln_f.", "缺了最后的归一化 ln_f。"),
+            Words("The final norm, ln_f, is missing.", "缺了最后的归一化 ln_f。"),
         ),
         Mistake(
             "return self.lm_head(self.ln_f(x))",
@@ -123,14 +123,14 @@ with torch.no_grad():
             "            x = block(x)",
             "            x = self.ln_f(block(x))",
             Words(
-                "ln_f comes once, after the last block, not after each.",
+                "Apply ln_f only once, after the last block, not after each block.",
                 "ln_f 只在最后一个块之后用一次，不是每个块之后都用。",
             ),
         ),
         Mistake(
             "for block in self.h:",
             "for block in self.h[:-1]:",
-            Words("One block is left out.", "漏了一个块。"),
+            Words("One block is missing.", "漏了一个块。"),
         ),
         Mistake(
             "nn.Linear(config.n_embd, config.vocab_size, bias=False)",

@@ -7,14 +7,14 @@ from gpt.experiments.shapes import UNTIED_124M, count_parameters
 
 CODE = '''
 def n_parameters(model):
-    """Count the numbers in all weights; a shared matrix counts once.
+    """Count the numbers in all weights. A shared matrix counts once.
     || 数一数所有权重里有多少个数；共享的矩阵只算一次。"""
     return sum(weight.numel() for weight in model.parameters())
 '''
 
 
 def building(tied: bool) -> str:
-    """Return the lines of a test that counts a GPT-2 which takes no memory."""
+    """Return the lines of a test that counts the parameters of a GPT-2 on the meta device."""
     return f"""
 with torch.device("meta"):
     result = n_parameters(GPT(Config(qkv_bias=False, tie_weights={tied})))
@@ -26,7 +26,7 @@ STEP = Step(
     title=Words("Parameters and tying", "参数量与权重绑定"),
     says=Words(
         "GPT-2 small is called 124M, yet its matrices hold 163,009,536 numbers. The difference is one matrix: the "
-        "head is the token embedding, used a second time. Count both ways.",
+        "head uses the token embedding a second time. Count both ways.",
         "GPT-2 small 号称 124M，可它的矩阵里一共有 163,009,536 个数。差别在于一个矩阵：输出头就是词元嵌入，又用了一次。"
         "两种算法都数一数。",
     ),
@@ -65,7 +65,7 @@ STEP = Step(
             "",
             Words(
                 "The shared matrix is counted twice. Tie the head in step 8, self.lm_head.weight = self.wte.weight, "
-                "and count model.parameters(), which has it once; state_dict has it under both names.",
+                "and count model.parameters(), which contains it once. state_dict contains it under both names.",
                 "共享的矩阵算了两次。在第 8 步绑定输出头：self.lm_head.weight = self.wte.weight；"
                 "再数 model.parameters()，它里面只有一份，而 state_dict 里两个名字各有一份。",
             ),

@@ -6,7 +6,7 @@ CODE = '''
 def attention(q, k, v):
     """Mix the values of the past: (..., T, hs) each -> (output (..., T, hs), weights (..., T, T)).
 
-    No token sees those after it: their scores are -inf before the softmax.
+    No token sees later tokens: their scores are -inf before the softmax.
     || 混合过去的值：每个输入都是 (..., T, hs) -> (输出 (..., T, hs)，权重 (..., T, T))。
 
     词元看不到后面的词元：在 softmax 之前，它们的得分是 -inf。
@@ -27,7 +27,7 @@ STEP = Step(
     title=Words("Attention: query, key, value", "注意力：查询、键、值"),
     says=Words(
         "Hide the future: set every score above the diagonal to -inf. Softmax turns each row into weights that sum to "
-        "1, and -inf into exactly 0. The output is the weighted mean of the values, the product of step 6a with "
+        "1, and -inf into exactly 0. The output is the weighted mean of the values: the product from step 6a, with "
         "weights that depend on the text.",
         "先遮住未来：把对角线以上的得分都设为 -inf。softmax 把每一行变成和为 1 的权重，-inf 正好变成 0。"
         "输出是值的加权平均，也就是 6a 的那个乘积，只不过权重由文本决定。",
@@ -59,7 +59,7 @@ STEP = Step(
         Mistake(
             ".masked_fill(future, -math.inf)",
             "",
-            Words("There is no mask: tokens see those after them.", "没有掩码：词元看到了后面的词元。"),
+            Words("There is no mask, so tokens see later tokens.", "没有掩码：词元看到了后面的词元。"),
         ),
         Mistake(
             "scores = attention_scores(q, k).masked_fill(future, -math.inf)\n    weights = scores.softmax(dim=-1)",
@@ -73,7 +73,7 @@ STEP = Step(
             "masked_fill(future, -math.inf)",
             "masked_fill(future, 0.0)",
             Words(
-                "A score of 0 still gets weight, as exp(0) is 1. Fill in -inf.",
+                "A score of 0 still gets some weight, because exp(0) is 1. Fill in -inf.",
                 "得分为 0 仍会得到权重，因为 exp(0) 是 1。请填 -inf。",
             ),
         ),
@@ -94,19 +94,20 @@ STEP = Step(
             "scores.softmax(dim=-1)",
             "scores.softmax(dim=-2)",
             Words(
-                "Softmax runs over the queries, so the columns sum to 1. Each query shares out its own weight: dim=-1.",
+                "Softmax runs over the queries, so the columns sum to 1. Each query distributes its own weight: "
+                "dim=-1.",
                 "softmax 沿查询方向计算，于是列之和为 1。每个查询分配自己的权重：dim=-1。",
             ),
         ),
         Mistake(
             "return weights @ v, weights",
             "return weights @ k, weights",
-            Words("You mix the keys. The values v are mixed.", "你混合的是键。要混合的是值 v。"),
+            Words("You mix the keys. Mix the values v instead.", "你混合的是键。要混合的是值 v。"),
         ),
         Mistake(
             "return weights @ v, weights",
             "return weights.transpose(-2, -1) @ v, weights",
-            Words("The weights are turned around: weights @ v.", "权重被转置了：应为 weights @ v。"),
+            Words("The weights are transposed. Compute weights @ v.", "权重被转置了：应为 weights @ v。"),
         ),
         Mistake(
             "return weights @ v, weights",

@@ -4,9 +4,10 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def distribution(logits, temperature=1.0, top_k=None):
-    """The probabilities from which the next token is drawn: (..., V) logits -> (..., V).
+    """Return the probabilities from which the next token is drawn: (..., V) logits -> (..., V).
 
-    Divide by the temperature; keep the top_k largest, all for None; softmax. Temperature 0 means: the largest only.
+    Divide by the temperature, keep the top_k largest (None: all), and apply softmax. Temperature 0 keeps only the
+    largest.
     || 抽取下一个词元所用的概率：(..., V) 的 logits -> (..., V)。
 
     除以温度；保留最大的 top_k 个，None 表示全部；再做 softmax。温度为 0 表示只留最大的一个。
@@ -22,7 +23,7 @@ def distribution(logits, temperature=1.0, top_k=None):
 
 @torch.no_grad()
 def sample(model, idx, n_tokens, temperature=1.0, top_k=None):
-    """As generate, but with tokens drawn from the distribution. || 与 generate 相同，但词元从分布中抽取。"""
+    """Like generate, but draw each token from the distribution. || 与 generate 相同，但词元从分布中抽取。"""
     for _ in range(n_tokens):
         probabilities = distribution(model(idx[:, -model.config.block_size :])[:, -1], temperature, top_k)
         idx = torch.cat((idx, torch.multinomial(probabilities, 1)), dim=1)
@@ -45,9 +46,9 @@ STEP = Step(
     key="12",
     title=Words("Temperature and top-k", "温度与 Top-k"),
     says=Words(
-        "Greedy text repeats itself. So draw the next token instead. A temperature below 1 makes the favourites more "
-        "likely, above 1 gives outsiders a chance, and 0 is greedy again. Top-k forbids everything but the k most "
-        "likely.",
+        "Greedy text repeats itself, so draw the next token instead. A temperature below 1 makes likely tokens even "
+        "more likely, a temperature above 1 gives unlikely ones a chance, and 0 is greedy again. Top-k removes "
+        "everything except the k most likely tokens.",
         "贪心生成容易重复，所以改成抽取下一个词元。温度低于 1 时，热门词元更容易被抽到；高于 1 时，冷门词元也有机会；"
         "0 又回到贪心。Top-k 只允许最可能的 k 个词元。",
     ),
@@ -95,7 +96,7 @@ result = difference.abs().sum().item()
             "    if temperature == 0:\n        temperature, top_k = 1.0, 1\n",
             "",
             Words(
-                "Dividing by 0 gives NaN. Treat temperature 0 as a case of its own: only the largest stays.",
+                "Dividing by 0 gives NaN. Handle temperature 0 separately: keep only the largest.",
                 "除以 0 得到 NaN。温度为 0 要单独处理：只留最大的一个。",
             ),
         ),
@@ -103,7 +104,7 @@ result = difference.abs().sum().item()
             "logits < least",
             "logits <= least",
             Words(
-                "The k-th largest is removed as well: keep what equals it.",
+                "You also remove the k-th largest. Keep values that equal it.",
                 "第 k 大的也被去掉了：与它相等的要保留。",
             ),
         ),
@@ -111,7 +112,7 @@ result = difference.abs().sum().item()
             "masked_fill(logits < least, -math.inf)",
             "masked_fill(logits < least, 0.0)",
             Words(
-                "A logit of 0 is not forbidden, as exp(0) is 1. Fill in -inf.",
+                "A logit of 0 is not removed, because exp(0) is 1. Fill in -inf.",
                 "logit 为 0 并不等于禁止，因为 exp(0) 是 1。请填 -inf。",
             ),
         ),
@@ -119,7 +120,7 @@ result = difference.abs().sum().item()
             "        logits = logits.masked_fill(logits < least, -math.inf)\n    return logits.softmax(dim=-1)",
             "        return logits.softmax(dim=-1).masked_fill(logits < least, 0.0)\n    return logits.softmax(dim=-1)",
             Words(
-                "What is left no longer sums to 1. Remove tokens before softmax.",
+                "The remaining probabilities no longer sum to 1. Remove tokens before softmax.",
                 "剩下的概率之和不再是 1。要在 softmax 之前去掉词元。",
             ),
         ),

@@ -7,7 +7,7 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def train_step(model, optimizer, idx):
-    """One update on a batch (B, T); returns its loss before the update, as a Python number.
+    """Make one update on a batch (B, T). Return the loss before the update as a Python number.
     || 用一个批次 (B, T) 更新一次；返回更新前的损失，类型是 Python 数。"""
     error = loss(model, idx)
     optimizer.zero_grad()
@@ -25,9 +25,9 @@ STEP = Step(
     key="14",
     title=Words("Training", "训练"),
     says=Words(
-        "Four lines make a model learn: compute the loss, clear the old gradients, go backward, step. First repeat one "
-        "batch and see its loss fall. Then train 200 steps on letters to sort; rows that the model has never seen show "
-        "whether it learned to sort or learned by heart.",
+        "Four lines make a model learn: compute the loss, clear the old gradients, go backward, step. First, repeat "
+        "one batch and watch its loss fall. Then train for 200 steps on sorting letters. Rows that the model has "
+        "never seen show whether it has learned to sort or has only memorised the training rows.",
         "四行代码就能让模型学习：算损失，清掉旧梯度，反向传播，更新。先反复用同一个批次，看损失下降；"
         "再用“给字母排序”训练 200 步，用模型没见过的行来看它是学会了排序，还是死记硬背。",
     ),
@@ -58,7 +58,7 @@ STEP = Step(
             "    optimizer.zero_grad()\n",
             "",
             Words(
-                "Gradients of earlier batches pile up: call optimizer.zero_grad() before backward().",
+                "The gradients of earlier batches add up: call optimizer.zero_grad() before backward().",
                 "之前批次的梯度会累积：在 backward() 之前调用 optimizer.zero_grad()。",
             ),
         ),
@@ -75,14 +75,14 @@ STEP = Step(
             "    error.backward()\n",
             "    (-error).backward()\n",
             Words(
-                "The loss rises: you go uphill. Take backward() of the loss itself.",
+                "The loss rises because you go uphill. Call backward() on the loss itself.",
                 "损失在上升：方向反了。对损失本身求 backward()。",
             ),
         ),
         Mistake(
             "return error.item()",
             "return loss(model, idx).item()",
-            Words("Return the loss from before the update.", "返回更新之前的损失。"),
+            Words("Return the loss before the update.", "返回更新之前的损失。"),
         ),
     ),
 )

@@ -4,11 +4,11 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def load(folder):
-    """The GPT of a folder with config.json and model.safetensors, in evaluation mode.
+    """Load the GPT from a folder with config.json and model.safetensors, in evaluation mode.
 
-    The bundled model has the names of your parameters. A GPT-2 of the hub differs in four things: its context is
-    called n_positions, names may begin with "transformer.", buffers such as h.0.attn.bias are of no use, and c_attn,
-    c_proj and c_fc are transposed. A tied head is in neither of them.
+    The bundled model uses the names of your parameters. A GPT-2 from the hub differs in four ways: its context is
+    called n_positions, names may begin with "transformer.", buffers such as h.0.attn.bias are useless, and c_attn,
+    c_proj and c_fc are transposed. Neither of them contains a tied head.
     || 从含有 config.json 和 model.safetensors 的文件夹读出 GPT，设为评估模式。
 
     自带的模型与你的参数同名。Hub 上的 GPT-2 有四点不同：上下文长度叫 n_positions；名字可能以 "transformer." 开头；
@@ -35,9 +35,9 @@ STEP = Step(
     key="13",
     title=Words("Loading weights", "加载权重"),
     says=Words(
-        "A checkpoint is a dictionary of names and tensors. Read the sizes, build the model, copy every tensor to the "
-        "parameter of its name. OpenAI stored four matrices of each block as (in, out), while nn.Linear has "
-        "(out, in): those must be turned.",
+        "A checkpoint is a dictionary of names and tensors. Read the sizes, build the model, and copy every tensor to "
+        "the parameter with its name. OpenAI stored four matrices of each block as (in, out), while nn.Linear uses "
+        "(out, in), so these must be transposed.",
         "检查点就是“名字到张量”的字典。读出尺寸，建好模型，把每个张量复制到同名参数里。OpenAI 把每个块的四个矩阵存成"
         "（输入，输出），而 nn.Linear 是（输出，输入）：这些要转置。",
     ),
@@ -50,7 +50,7 @@ STEP = Step(
             expected=lambda reference: reference.logits(reference.idx[:2]),
         ),
         Test(
-            name=Words("a GPT-2 folder as transformers writes it", "transformers 写出的 GPT-2 文件夹"),
+            name=Words("a GPT-2 folder written by transformers", "transformers 写出的 GPT-2 文件夹"),
             inputs=lambda reference: {"folder": reference.gpt2_folder, "idx": reference.idx[:2]},
             run=RUN,
             expected=lambda reference: reference.short(reference.idx[:2]).detach(),
@@ -72,7 +72,7 @@ STEP = Step(
             "turned = is_gpt2 and name.endswith",
             "turned = name.endswith",
             Words(
-                "The bundled matrices are turned, too. Only a GPT-2 of the hub needs that.",
+                "You also transpose the bundled matrices. Only a GPT-2 from the hub needs that.",
                 "自带模型的矩阵也被转置了。只有 Hub 上的 GPT-2 才需要。",
             ),
         ),
@@ -80,7 +80,7 @@ STEP = Step(
             "stored[name].T if turned else stored[name]",
             "stored[name]",
             Words(
-                "c_attn, c_proj and c_fc of a GPT-2 must be turned: .T.",
+                "c_attn, c_proj and c_fc of a GPT-2 must be transposed: .T.",
                 "GPT-2 的 c_attn、c_proj、c_fc 要转置：.T。",
             ),
         ),
@@ -88,7 +88,7 @@ STEP = Step(
             "stored[name].T if turned else stored[name]",
             "stored[name].T if stored[name].shape != weight.shape else stored[name]",
             Words(
-                "attn.c_proj is square, so its shape does not tell that it must be turned. Go by the names.",
+                "attn.c_proj is square, so its shape does not show that it must be transposed. Use the names.",
                 "attn.c_proj 是方阵，看形状看不出要转置。请按名字判断。",
             ),
         ),
@@ -96,7 +96,7 @@ STEP = Step(
             '            turned = is_gpt2 and name.endswith(("c_attn.weight", "c_proj.weight", "c_fc.weight"))',
             "            turned = is_gpt2 and weight.dim() == 2",
             Words(
-                "wte and wpe are not turned, only the linear layers.",
+                "Transpose only the linear layers, not wte and wpe.",
                 "wte 和 wpe 不转置，只转置线性层。",
             ),
         ),
@@ -104,7 +104,7 @@ STEP = Step(
             'name.removeprefix("transformer.")',
             "name",
             Words(
-                'The names in a GPT-2 begin with "transformer.": remove it.',
+                'The names in a GPT-2 begin with "transformer.": remove this prefix.',
                 'GPT-2 里的名字以 "transformer." 开头：去掉它。',
             ),
         ),
@@ -112,7 +112,7 @@ STEP = Step(
             'facts["block_size"] = facts["n_positions" if is_gpt2 else "block_size"]',
             "pass",
             Words(
-                "A GPT-2 calls its context n_positions; yours has the default of Config.",
+                "GPT-2 calls its context n_positions, but you use the default of Config.",
                 "GPT-2 把上下文长度叫作 n_positions；你用的是 Config 的默认值。",
             ),
         ),

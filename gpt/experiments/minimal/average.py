@@ -1,4 +1,4 @@
-"""Attention, step 1: every token gets the mean of the past."""
+"""Attention, step 1: every token becomes the mean of the past."""
 
 import torch
 from torch import Tensor, nn

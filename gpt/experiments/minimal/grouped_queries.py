@@ -1,4 +1,4 @@
-"""Attention in which several query heads share a head of keys and values."""
+"""Attention in which several query heads share one key and value head."""
 
 from torch import Tensor, nn
 from torch.nn import functional as F

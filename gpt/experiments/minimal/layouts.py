@@ -1,4 +1,4 @@
-"""Loading the weights of GPT-2 in Hugging Face's format."""
+"""Load GPT-2's weights in Hugging Face's format."""
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ LINEAR = ("c_attn.weight", "c_proj.weight", "c_fc.weight")
 
 @torch.no_grad()
 def load_gpt2(model: GPT, weights: dict[str, Tensor]) -> None:
-    """Copy weights named like GPT-2's into a model."""
+    """Copy weights with GPT-2's names into a model."""
     for name, ours in model.state_dict().items():
         if name == "lm_head.weight":
             name = "wte.weight"  # tied

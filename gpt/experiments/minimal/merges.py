@@ -1,4 +1,4 @@
-"""Learning a vocabulary: the most frequent pair of neighbours becomes a token, again and again."""
+"""Learn a vocabulary by repeatedly merging the most frequent pair of neighbours."""
 
 from collections import Counter
 from itertools import pairwise

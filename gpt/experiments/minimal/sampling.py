@@ -1,4 +1,4 @@
-"""Temperature, top-k and a draw."""
+"""Draw a token with temperature and top-k."""
 
 import torch
 from torch import Tensor

@@ -23,7 +23,7 @@ class Schedule:
 
 @torch.no_grad()
 def clip_gradient(parameters: Iterable[nn.Parameter], most: float = 1.0) -> float:
-    """Shorten the gradient of all parameters together. Returns its original length."""
+    """Limit the joint norm of all gradients to `most`. Returns the norm before."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
     for g in gradients:

@@ -271,7 +271,7 @@ def listed_files(index: Path) -> list[str]:
 
 
 def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
-    """Return the folder of the vocabulary: that of the weights or, for nanoGPT, ../data/<dataset>."""
+    """Return the folder that contains the vocabulary: the same as for the weights or, in nanoGPT, ../data/<dataset>."""
     settings = extras.get("config")
     dataset = settings.get("dataset") if isinstance(settings, dict) else None
     if (

@@ -148,11 +148,11 @@ def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hin
     """
     stated = read_family_options(config)
     weights, layout = translate_family(named, find_family(config), stated)
-    layout = replace(layout, n_head=None)  # the configuration contains it
+    layout = replace(layout, n_head=None)  # n_head comes from the configuration
     tied = stated["tie_weights"]
     if not tied:
         check_has_head(weights, layout)
-    if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # transformers ties in both directions
+    if tied and "wte.weight" not in weights and "lm_head.weight" in weights:  # either matrix may be stored
         weights["wte.weight"] = weights["lm_head.weight"]
     sizes = read_sizes(weights, layout)
     tied = tied and sizes["tie_weights"]  # transformers does not tie weights that differ
@@ -271,7 +271,7 @@ def is_tied(head: Tensor | None, wte: Tensor) -> bool:
 
 
 def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) -> GPTConfig:
-    """Combine what the weights, the configuration and the hints say into a configuration.
+    """Combine the weights' sizes, the stated options and the hints into a configuration.
 
     Raises ValueError, with both values, if they disagree, and HeadsUnknown or ScaleUnknown if a value is missing.
     """

@@ -25,7 +25,7 @@ class Family:
         fixed: Our options with the same value in every model of the family.
         options: {our name: name in config.json}. Replaces or extends SIZES.
         defaults: Values that transformers uses for options missing in config.json. None means that null is allowed.
-        powers: Options of ours that are a power of another option, given by its name and the exponent.
+        powers: Our options that are a power of another option: {our name: (other option, exponent)}.
         required: Options that change the computation, each with the only supported value.
         equal: Options that must equal another option if config.json contains them.
         activations: Names of activation functions that have a different meaning in this family.
@@ -458,7 +458,7 @@ FAMILIES = {
             "tie_word_embeddings": True,
         },
         required={"use_bidirectional_attention": False},
-        activations={"gelu": "gelu_tanh"},  # name used in the first releases
+        activations={"gelu": "gelu_tanh"},  # the first releases used this name
     ),
     "olmo": Family(
         Layout("OLMo", LLAMA_NAMES),

@@ -27,7 +27,7 @@ def check_activation(option: str, value: object) -> None:
         raise unknown_activation(option, value)
 
 
-# Checks by our option names. Each is called with the name in config.json and the value.
+# Check for each of our options, called with the option's name in config.json and its value.
 CHECKS: dict[str, Callable[[str, object], None]] = {
     **dict.fromkeys(
         ("vocab_size", "n_head", "n_embd", "n_ff", "n_kv_head"), partial(check_integer, low=1, high=MAX_SIZE)
@@ -271,7 +271,7 @@ def rope_type(rope: Values) -> object:
 
 
 def read_windows(family: Family, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
-    """Read the window, and which layers lack it, from `layer_types` or by the family's rule; {} if all are alike.
+    """Read the window and the layers without it from `layer_types` or by the family's rule; {} if no layer needs one.
 
     In Gemma, layers without a window also rotate differently.
     """
@@ -311,7 +311,7 @@ def expand_attention_types(types: object, n_layer: int) -> list[str]:
 
 
 def read_unrotated_layers(family: Family, values: Values, n_layer: int) -> tuple[int, ...]:
-    """Read which layers have no rotary positions: those with a 0 in `no_rope_layers`, else one per interval."""
+    """Return the layers without rotary positions: those with 0 in `no_rope_layers`, by default every n-th layer."""
     if SKIPS_ROTATION not in family.defaults:
         return ()
     rotated = values.get("no_rope_layers")

@@ -45,7 +45,7 @@ CONTRACTS = re.compile(r"(linear|dense|lin|w|fc)2|down|out|output|outer|contract
 
 @dataclass
 class Module:
-    """The weights of one module. In names, "{n}" stands for the number of a block and "{h}" for that of a head."""
+    """The weights of one module. In names, "{n}" is a placeholder for the number of a block, and "{h}" of a head."""
 
     name: str
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # shapes of "weight" and "bias"

@@ -118,8 +118,8 @@ class Layout:
     n_head: None if the checkpoint contains it, or if it is unknown.
     norm_offset: number to add to the stored weights of norms.
     attn_scale: see `Hints`.
-    rotary_pairs: "half" if each number of a head is rotated together with the one half a head further on, as in this
-        project; "interleaved" if with its neighbour, as in Meta's Llama and llama2.c.
+    rotary_pairs: numbers of a head that are rotated together. "half" pairs each number with the one half a head further
+        on, as in this project; "interleaved" pairs neighbours, as in Meta's Llama and llama2.c.
     options: other options of the project's code, by the names of GPTConfig.
     """
 
@@ -187,7 +187,7 @@ SCALES = ("head_size", "n_embd")  # widths; attention scores may be divided by t
 class ScaleUnknown(GPTError):
     """Raised when the scale of a checkpoint's attention scores is ambiguous, see `Layout.asks_scale`.
 
-    `widths` maps each of SCALES to the width that it stands for.
+    `widths` maps each of SCALES to its width.
     """
 
     @property

@@ -58,7 +58,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
             return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
     class Dict:
-        """Replacement for dict without the attributes of a class."""
+        """Replacement for dict that does not expose the attributes of the class."""
 
         def __call__(self, *args: Any, **values: Any) -> dict[Any, Any]:
             return dict(*args, **values)

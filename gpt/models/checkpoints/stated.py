@@ -12,7 +12,7 @@ from gpt.config import Activation
 from gpt.errors import GPTError
 
 AttnScale = float | Literal["head_size", "n_embd"]
-Options = dict[str, Any]  # names are those of GPTConfig
+Options = dict[str, Any]  # with the names of GPTConfig
 INFER = "infer"  # given instead of the name of a layout file
 
 # {transformers' name: our name} of activation functions.

@@ -1,7 +1,7 @@
 """Convert a model to a transformers model: the inverse of `family_options` and `translate`.
 
-The family is that of the checkpoint the model was read from, if it can express the configuration, or else the first of
-FAMILIES that can.
+If the family of the original checkpoint can express the configuration, this family is used. Otherwise, it is the first
+of FAMILIES that can.
 """
 
 from __future__ import annotations

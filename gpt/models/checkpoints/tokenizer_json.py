@@ -24,7 +24,7 @@ DECODERS = {"ByteLevel", "ByteFallback", "Fuse", "Metaspace", "Replace", "Strip"
 SEQUENCES = ("normalizers", "pretokenizers", "decoders")  # keys that contain the parts of a "Sequence"
 MAX_PARTS = 32  # maximum number of normalizers, pre-tokenizers or decoders
 MAX_PATTERN_CHARS = 1000
-MAX_GROUPS, MAX_REPETITIONS = 8, 5  # per pattern; per alternative of a pattern
+MAX_GROUPS, MAX_REPETITIONS = 8, 5  # groups per pattern; repetitions per alternative
 REPEATED_GROUP = re.compile(r"\)[*+{]")
 UNBOUNDED = re.compile(r"\\[1-9gk]|\(\?(?!i?:|[=!>]|<[=!])")  # backreference, recursion, condition, free spacing
 REPETITION = re.compile(r"[*+]|(?<!\()\?|\{[\d,]+\}")
@@ -152,7 +152,7 @@ def check_text(kind: str, value: object, file: str) -> None:
 
 
 def check_pattern(pattern: str, file: str) -> None:
-    """Raise ValueError for a regular expression that could be slow: in exponential time, or on repetitive texts."""
+    """Raise ValueError for a regular expression that could take exponential time, or too long on repetitive texts."""
     bare = re.sub(r"\[(?:[^\[\]]|\[:\w+:\])*\]", "c", re.sub(r"\\.", "c", pattern))  # without escapes and classes
     repetitions = max(len(REPETITION.findall(part)) for part in bare.split("|"))
     too_much = len(pattern) > MAX_PATTERN_CHARS or bare.count("(") > MAX_GROUPS or repetitions > MAX_REPETITIONS

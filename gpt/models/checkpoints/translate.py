@@ -18,7 +18,7 @@ from gpt.models.checkpoints.families import Family
 from gpt.models.checkpoints.layouts import CUSTOM, HeadsUnknown, Layout
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
-Place = tuple[int, int]  # of a tensor in a weight: 0, 1, 2 for query, key, value; number of the head
+Place = tuple[int, int]  # place of a tensor in a weight: 0, 1, 2 for query, key, value; head number
 
 
 # Names of wrapper modules: torch.compile, DDP, FSDP, activation checkpointing, and training programs.

@@ -30,7 +30,7 @@ MAX_TUPLES = 20_000  # per torch file; hashing 100,000 nested tuples overflows t
 MAX_HEADER_BYTES = 2_000_000  # safetensors file with about 20,000 tensors; 400,000 take 20 seconds
 MAX_TEXT_BYTES = 64_000_000  # configuration or vocabulary
 OLD_MAGIC = 0x1950A86A20F9469CFC6C
-STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights; else the only state dict counts
+STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights; default: the only state dict
 
 # The only functions that a state dict needs. torch.load(weights_only=True) allows more, even bytearray(10**12).
 TENSOR_GLOBALS = re.compile(

@@ -84,5 +84,5 @@ def test_an_invalid_combination_is_explained_with_a_remedy_in_both_languages() -
     assert "可以用 12 或 16 个头" in localize_error(no.value, "zh")
     with pytest.raises(ValueError, match=r"Possible: 8 heads, or a width of 64\."):
         shape_of(given | {"n_embd": 8, "n_head": 64})
-    with pytest.raises(ValueError, match="makes each head 5 wide, which is odd"):
+    with pytest.raises(ValueError, match="makes each head 5 wide, an odd number"):
         shape_of(given | {"n_embd": 60, "n_head": 12, "rotary": True})

@@ -33,7 +33,7 @@ def test_a_stop_is_an_address_and_a_title_in_each_language():
     assert [stops[0].title(language) for language in LANGUAGES] == ["Why?", "为什么？"]
     assert [stops[1].title(language) for language in LANGUAGES] == ["tab=loss", "tab=loss"]
     for text in ("", "# nothing", "tab=why|a\n" * (MAX_STOPS + 1)):
-        with pytest.raises(ValueError, match=r"This one has (0|41)"):
+        with pytest.raises(ValueError, match=r"This sequence has (0|41)"):
             parse(text)
 
 

@@ -222,10 +222,10 @@ def test_the_saved_file_holds_every_activation_of_the_text_or_of_its_end(
     trace = saved()
     torch.testing.assert_close(trace.layers[2].resid_post, expected.layers[2].resid_post)
     torch.testing.assert_close(trace.layers[0].attn_weights, expected.layers[0].attn_weights)
-    assert f"Positions 0 to {document.n_read - 1}" in inside.shown("trace-said")["text"]
+    assert f"positions 0 to {document.n_read - 1}" in inside.shown("trace-said")["text"]
     monkeypatch.setattr(trace_file, "MAX_TRACE_BYTES", 1)
     trace, last = saved(), document.n_read - 1
-    assert f"Positions {last} to {last}" in inside.shown("trace-said")["text"]
+    assert f"positions {last} to {last}" in inside.shown("trace-said")["text"]
     assert trace.layers[0].attn_weights.shape == (1, 3, 1, last + 1)
     inside.session.document = document_of(document.loaded.model, document.loaded.tokenizer, "the mat")
     assert inside.shown("trace-said")["text"] == ""

@@ -39,13 +39,13 @@ def test_before_a_lesson_is_open_the_widget_is_left_to_ask_for_one(session, load
 
 
 def test_a_lesson_opens_with_its_controls_as_they_begin_and_asking_for_it_again_leaves_them(session, loaded):
-    assert "Layer 0, head 0: “little”" in opened(session, "attention")["chart"]["text"]
+    assert "In layer 0, head 0, “little”" in opened(session, "attention")["chart"]["text"]
     handlers.move(loaded, "a", session, 3)
     handlers.type_text(session, "The dog ran to the")
-    assert "Layer 3, head 0: “the”" in opened(session, "attention")["chart"]["text"]
+    assert "In layer 3, head 0, “the”" in opened(session, "attention")["chart"]["text"]
     opened(session, "loss")
     assert session.state(LessonsState).a == 0
-    assert "Layer 0, head 0: “little”" in opened(session, "attention")["chart"]["text"]
+    assert "In layer 0, head 0, “little”" in opened(session, "attention")["chart"]["text"]
 
 
 def test_whatever_a_browser_sends_a_control_keeps_a_value_that_it_can_have(session, loaded):

@@ -114,7 +114,7 @@ def test_a_setting_moves_bars_and_stages_without_running_the_model(
     monkeypatch.setattr(GPT, "hidden_states", refuse)
     selection.unfold_pipeline(session, True)
     selection.set_values(("top_k",), session, 3)
-    assert "4,093 of 4,096 tokens removed" in drawn(session, "bars")["text"]
+    assert "removed 4,093 of 4,096 tokens" in drawn(session, "bars")["text"]
     assert "3 of 4,096 tokens can be drawn" in drawn(session, "pipeline-lines")["text"]
     selection.set_values(("top_k",), session, 0)
     assert drawn(session, "bars") == before

@@ -94,7 +94,7 @@ def test_the_likeliest_are_those_that_can_be_drawn_and_then_those_that_could_hav
 
 def test_the_sentence_names_the_stage_that_removed_the_token():
     worst = int(DOCUMENT.logits(LAST).argmin())
-    assert "was removed by Top-k" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst), "en")
+    assert "before Top-k removed it" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst), "en")
     assert "5 of 260 tokens can be drawn" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst), "en")
     assert "在“Top-p”这一步去掉了" in views.sentence(pipeline_at_end(SamplingParams(top_p=0.1), worst), "zh")
 

@@ -43,7 +43,7 @@ def test_a_preset_shows_its_numbers_and_moving_a_control_makes_it_one_s_own(sess
     handlers.choose_preset(session, UNTIED)
     shown = drawn(session)
     assert shown["headline"]["text"] == "163,009,536 parameters"
-    assert "124,412,160 tied" in shown["parts"]["text"]
+    assert "124,412,160 with a tied head" in shown["parts"]["text"]
     assert shown["sizes"]["rows"][1][1] == "621.83 MiB"
     assert ["h.N.attn.c_attn.weight", "[2304, 768]", "× 12", "21,233,664"] in shown["weights"]["rows"]
     assert sum(int(row[3].replace(",", "")) for row in shown["weights"]["rows"][1:]) == 163_009_536

@@ -117,8 +117,8 @@ def test_a_run_begins_with_the_weights_and_the_characters_of_a_model(
     assert saved.tokenizer.encode("7 bottles") == begun.tokenizer.encode("7 bottles")
     card = (tmp_path / "walls" / "best" / "README.md").read_text(encoding="utf-8")
     for said in (
-        "Trained from the weights of best by",
-        "characters that it began with",
+        "Trained from the weights of best with",
+        "characters of the initial model",
         "python -m gpt.training --characters wall.txt --out walls --init-from best --every 2",
     ):
         assert said in card

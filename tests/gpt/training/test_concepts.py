@@ -54,7 +54,7 @@ def test_the_command_writes_concepts_that_the_model_is_loaded_with(files, capsys
     assert strongest in loaded.concepts.text.tolist()
     assert ((0 <= dictionary.promotes) & (dictionary.promotes < 260)).all()
     card = (files / "out" / "concepts.md").read_text()
-    assert "32 features each, of which 4 are active" in card
+    assert "32 features, 4 of which are active" in card
 
 
 def test_a_run_that_was_stopped_continues_with_the_same_result(files, monkeypatch):

@@ -35,8 +35,8 @@ def test_the_card_has_the_score_of_the_saved_weights_and_the_command(whole_run: 
     saved_model = load_model(whole_run / "best", device="cpu")
     score = score_stories(saved_model.model, saved_model.tokenizer, held_back)
     assert f"| **{score.bits_per_byte:.4f}** | {score.loss:.4f} |" in body
-    assert f"{len(held_back)} stories" in body
-    assert f"{len(training)} to\ntrain on" in body
+    assert f"on the {len(held_back)}\nstories held back" in body
+    assert f"trained on {len(training)} stories" in body
 
     command = next(line for line in body.splitlines() if line.startswith("python -m gpt.training"))
     options = parse_options(shlex.split(command)[3:])
@@ -67,8 +67,8 @@ def test_the_bundled_card_the_docstrings_and_the_defaults_state_one_recipe() -> 
     assert recipe_section(recipe, second) in card
     n_tokens = recipe.steps * recipe.batch_size * recipe.block_size
     assert f"step {recipe.steps:,} of {recipe.steps:,} and {n_tokens:,} tokens" in card
-    assert f"shuffled with seed {recipe.seed}, then a share of {recipe.held_back} held" in card
-    assert "the defaults are those of the bundled model" in str(Recipe.__doc__)
+    assert f"shuffled with seed {recipe.seed}, with a share of {recipe.held_back} held" in card
+    assert "The defaults are those of the bundled model" in str(Recipe.__doc__)
     assert "trained on stories with the defaults and --compile --every 200; its card has a second part." in str(usage)
 
 

@@ -68,7 +68,7 @@ def test_a_run_begins_with_the_weights_the_shape_and_the_vocabulary_of_a_model(
     for name, weight in best.model.state_dict().items():
         assert torch.equal(weights(out)[name], weight)
     card = (out / "best" / "README.md").read_text(encoding="utf-8")
-    assert "Trained from the weights of best by" in card
+    assert "Trained from the weights of best with" in card
     assert "--init-from best" in card
     assert load_model(out / "best", device="cpu").tokenizer.encode("Tom saw") == best.tokenizer.encode("Tom saw")
 
