@@ -40,8 +40,8 @@ GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 class Unsteered(AtPosition):
     """A comparison of the text with and without the concepts that are turned up.
 
-    logits: without them, after the position, (vocab_size,). goes_on: its continuation without
-    them; steered: with them. absent: those that are turned down, but not active anywhere up to the position.
+    logits: without them, after the position, (vocab_size,). goes_on: its continuation without them; steered: with
+    them. absent: those that are turned down, but not active anywhere up to the position.
     """
 
     logits: Tensor

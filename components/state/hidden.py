@@ -18,8 +18,8 @@ from gpt.documents.document_cache import common_prefix_length
 class WithoutWords(AtPosition):
     """The prediction at a position when some words of the text are hidden.
 
-    hidden: positions. logits: (vocab_size,). off: the logits with attention switched off, if
-    requested. goes_on, off_goes_on: continuations of the text with and without attention.
+    hidden: positions. logits: (vocab_size,). off: the logits with attention switched off, if requested. goes_on,
+    off_goes_on: continuations of the text with and without attention.
     """
 
     hidden: frozenset[int]

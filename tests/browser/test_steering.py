@@ -109,7 +109,7 @@ def test_choosing_while_it_writes_stops_it_first_and_nothing_is_written_after(op
     expect(opened.locator("#status")).to_contain_text("tokens written")
     expect(opened.locator(CHIPS).nth(7)).to_be_visible()
     opened.locator(BARS).nth(1).press("Enter")  # by keyboard, since everything below the text moves while it grows
-    # The stream's last tokens may still appear and vanish.
+    # The stream's last tokens may still appear before they are removed.
     chosen, count = opened.wait_for_function(CHOSEN).json_value()
     expect(opened.locator("#generate")).to_be_enabled()
     expect(opened.locator("#stop")).to_be_disabled()

@@ -22,7 +22,7 @@ class NumberQuestion:
     Attributes:
         expected: Computes the number from the model and the figure's values; None before the figure is drawn.
         tolerance: Largest accepted distance.
-        unit: Unit of an answer without one, such as 0.01 for percent.
+        unit: Unit of answers that state none, such as 0.01 for percent.
         mistakes: Wrong numbers that have a reply, `lesson.<key>.wrong.<n>` with n from 1.
     """
 

@@ -33,11 +33,8 @@ OPERATORS = {
 def parse_number(text: object) -> float | None:
     """Parse a typed number; returns None for anything else.
 
-        of three digits separates thousands unless it follows a 0.
-    =>
-        Accepts "−1", "1/√24", "10,000", "0,5", "38.6 million", "50%" (0.5), "12 tokens" and "１２ 个".
-        A comma before groups of three digits separates thousands unless it follows a 0.
-        of three digits separates thousands unless it follows a 0.
+    Accepts "−1", "1/√24", "10,000", "0,5", "38.6 million", "50%" (0.5), "12 tokens" and "１２ 个".
+    A comma before groups of three digits separates thousands unless it follows a 0.
     """
     if not isinstance(text, str) or len(text) > MAX_CHARS:
         return None

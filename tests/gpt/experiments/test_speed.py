@@ -86,7 +86,7 @@ def test_passes_of_a_generation_are_those_of_transformers(
     forward = reference.transformer.forward
 
     def counted(input_ids: torch.Tensor, **others: Any) -> Any:
-        # The name since transformers 5.24, and the older one.
+        # transformers 5.24 renamed past_key_values to cache.
         cache = others.get("cache", others.get("past_key_values"))
         n_cached = 0 if cache is None else cache.get_seq_length()
         filled = cache.layers if n_cached else []
