@@ -96,7 +96,7 @@ def test_the_sentence_names_the_stage_that_removed_the_token():
     worst = int(DOCUMENT.logits(LAST).argmin())
     assert "before Top-k removed it" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst), "en")
     assert "5 of 260 tokens can be drawn" in views.sentence(pipeline_at_end(SamplingParams(top_k=5), worst), "en")
-    assert "在“Top-p”这一步去掉了" in views.sentence(pipeline_at_end(SamplingParams(top_p=0.1), worst), "zh")
+    assert "在“Top-p”这一步被去掉了" in views.sentence(pipeline_at_end(SamplingParams(top_p=0.1), worst), "zh")
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=12))
