@@ -43,7 +43,7 @@ def drawn(session):
 
 
 def test_the_functions_say_their_values_at_x_and_nothing_else_is_a_place(session):
-    assert "GELU (tanh) 0.8412" in drawn(session)["curves"]["text"]
+    assert "GELU (tanh) is 0.8412" in drawn(session)["curves"]["text"]
     handlers.set_x(session, -1)
     says = drawn(session)["curves"]["text"]
     assert "GELU (tanh) −0.1588" in says
