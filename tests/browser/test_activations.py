@@ -12,7 +12,7 @@ def test_the_functions_follow_x_the_histogram_the_layer_and_the_swap_the_choice_
     page.get_by_role("tab", name="Activations").click()
     expect(says(page, "curves")).to_contain_text("GELU (tanh) is 0.8412")
     set_slider(page, "activation-x", -1)
-    expect(says(page, "curves")).to_contain_text("GELU (tanh) −0.1588")
+    expect(says(page, "curves")).to_contain_text("GELU (tanh) is −0.1588")
     page.locator("#activation-layer").get_by_role("combobox").select_option("2")
     expect(says(page, "pre-activations")).to_contain_text("Layer 2")
     swapped = says(page, "activation-swapped")

@@ -46,7 +46,7 @@ def test_the_functions_say_their_values_at_x_and_nothing_else_is_a_place(session
     assert "GELU (tanh) is 0.8412" in drawn(session)["curves"]["text"]
     handlers.set_x(session, -1)
     says = drawn(session)["curves"]["text"]
-    assert "GELU (tanh) −0.1588" in says
+    assert "GELU (tanh) is −0.1588" in says
     assert "x = −0.75" in says
     assert "−1.00" in drawn(session)["exact-gelu"]["text"]
     for wrong in (4, None, "1", float("nan"), True):

@@ -147,7 +147,7 @@ def test_the_pupil_begins_at_chance_and_learns():
 
 @pytest.mark.parametrize(("n_layer", "growth"), [(4, "2.2"), (24, "5.2")])
 def test_vectors_grow_as_the_lesson_on_initialisation_says(scene, n_layer, growth):
-    assert f"to {growth} times without" in drawn(scene, "initialisation", a=n_layer).chart["text"]
+    assert f"without it, to {growth} times" in drawn(scene, "initialisation", a=n_layer).chart["text"]
     answer = t("lesson.initialisation.answer", "en")
     assert f"{growth} times" in answer
     assert f"at {n_layer}" in answer
