@@ -24,10 +24,16 @@ def hurry():
 
 @pytest.fixture
 def train(stay, site):
-    page = stay(lambda page: open_playground(page, site))
+    page = stay(lambda page: begin(page, site))
     open_tab(page, "train")
     expect(page.locator("#scaling-tokens .main-svg").first).to_be_visible()
     return page
+
+
+def begin(page, address):
+    open_playground(page, address)
+    open_tab(page, "train")
+    page.locator("#train-settings > summary").click()
 
 
 def choose(page, name, value):
@@ -43,27 +49,26 @@ def set_number(page, name, value):
 def test_a_model_learns_is_looked_back_at_and_opens_in_the_playground(train):
     choose(train, "task", "Reverse")
     expect(train.locator("#train-about")).to_contain_text("in reverse")
-    train.locator("#train-settings > summary").click()
     choose(train, "n_embd", "32")
     set_number(train, "steps", 50)
     train.locator("#train-start").click()
     expect(train.locator("#train-curve .main-svg").first).to_be_in_viewport(ratio=1)
     expect(train.locator("#train-status")).to_contain_text("Finished after 50 steps", timeout=PATIENT)
     says, samples = train.locator("#train-curve .gb-says"), train.locator("#train-samples tr")
-    expect(says).to_contain_text("Step 50: ")
+    expect(says).to_contain_text("At step 50, the loss is")
     expect(samples).to_have_count(5)
     expect(samples.nth(1)).to_contain_text(re.compile(f"{EXAMPLE.prompt}.*{EXAMPLE.answer.strip()}.*(✓ right|✗ wrong)"))
-    expect(train.locator("#train-heatmap .gb-says")).to_contain_text("Step 50, ")
+    expect(train.locator("#train-heatmap .gb-says")).to_contain_text("At step 50, ")
     assert train.locator("#train-player output").text_content() == "step 50 of 50"
     train.locator("#train-player input").press("Home")
-    expect(says).to_contain_text("Step 0: ")
+    expect(says).to_contain_text("At step 0, the loss is")
     expect(train.locator("#train-samples-says")).to_contain_text("At step 0, 0 of these 4")
     expect(train.locator("#train-flow .gb-says")).to_contain_text("In layer ")
     train.locator("#train-heads .gb-heads-grid").press("End")  # a key that the grid does not handle
     train.locator("#train-heads .gb-heads-grid").press("Enter")
-    expect(train.locator("#train-heatmap .gb-says")).to_contain_text("Step 0, ")
+    expect(train.locator("#train-heatmap .gb-says")).to_contain_text("At step 0, ")
     train.locator("#train-player .gb-film-play").click()
-    expect(says).to_contain_text("Step 50: ")
+    expect(says).to_contain_text("At step 50, the loss is")
     with train.expect_download() as download:
         train.locator("#train-save").click()
     assert download.value.suggested_filename == "training.gif"

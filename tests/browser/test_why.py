@@ -148,7 +148,7 @@ def test_another_token_the_method_the_order_and_the_role_answer_in_place(why):
     choose(why, "sample", "noise")
     choose(why, "role", "induction")
     expect(says(why, "roles")).to_contain_text("on 101 tokens")
-    expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, to B")
+    expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, the second A attends to B")
 
 
 @pytest.mark.thorough
@@ -187,7 +187,7 @@ def test_a_choice_stays_marked_while_the_server_answers_an_earlier_one(why):
         }"""
     )
     expect(why.locator("#why-method-says")).to_contain_text("would fall")
-    expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, to B")
+    expect(why.locator("#why-role-says")).to_contain_text("“A B … A”, the second A attends to B")
     assert why.evaluate("window.unmarked") == []
     for name, value in (("method", "gradient"), ("order", "layer"), ("role", "induction")):
         expect(why.locator(f"#why-{name} input[value={value}]")).to_be_checked()
