@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,13 +42,17 @@ HERE = ("127.0.0.1", "localhost")
 SEEN = "if (location.origin !== 'null') localStorage.setItem('glassbox-seen', '1')"
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 FAILED = pytest.StashKey[bool]()
+TAB = pytest.StashKey["Tab"]()
+SHOWN_AFTER_FAILURE = 60  # what the page did last
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Record failures so that fixtures can tell whether their test has failed."""
+    """Record failures so that fixtures can tell whether their test has failed, and report what the page did last."""
     report = yield
     item.stash[FAILED] = report.failed or (call.when != "setup" and item.stash.get(FAILED, False))
+    if report.failed and TAB in item.stash:
+        report.sections.append(("page", "\n".join(item.stash[TAB].history)))
     return report
 
 
@@ -113,6 +119,7 @@ def left_with_the_module(tabs: dict[str, Tab], serve: Callable[..., str]) -> Ite
 def _watched(tabs: dict[str, Tab], name: str, request: pytest.FixtureRequest) -> Iterator[Tab]:
     if name not in tabs:
         tabs[name] = Tab(request.getfixturevalue("browser"))
+    request.node.stash[TAB] = tabs[name]
     yield tabs[name]
     problems = tabs[name].problems()
     if problems or request.node.stash.get(FAILED, False):
@@ -136,11 +143,16 @@ class Tab:
         self.context.add_init_script(SEEN)
         self.page = self.context.new_page()
         self.entered = False  # whether a module's tests are using it
+        self.history: deque[str] = deque(maxlen=SHOWN_AFTER_FAILURE)
         self._problems: list[str] = []
         say = self._problems.append
         self.page.on("dialog", self._dismiss)
         self.page.on("pageerror", lambda error: say(f"error: {error}"))
         self.page.on("request", lambda request: self._elsewhere(request.url))
+        self.page.on("request", lambda request: self._note("→", request.url, request.post_data or ""))
+        self.page.on("requestfinished", lambda request: self._note("✓", request.url))
+        self.page.on("requestfailed", lambda request: self._note("✗", request.url))
+        self.page.on("console", lambda said: self._note(said.type, said.text))
         self.page.on("websocket", lambda socket: self._elsewhere(socket.url))
         self.page.on("console", lambda said: say(f"{said.text} {said.location}") if said.type == "error" else None)
 
@@ -165,6 +177,10 @@ class Tab:
 
     def close(self) -> None:
         self.context.close()
+
+    def _note(self, kind: str, *texts: str) -> None:
+        said = " ".join(text[-200:] for text in texts)
+        self.history.append(f"{time.strftime('%X')} {kind} {said}")
 
     def _dismiss(self, dialog: Dialog) -> None:
         self._problems.append(f"dialog: {dialog.message}")
