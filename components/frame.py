@@ -66,7 +66,7 @@ class Frame:
 def build_frame(localizer: Localizer, example: Generation) -> Frame:
     """Build the frame.
 
-    The first row contains title, model picker, language switch, link menu and theme button; the second shows the text.
+    The first row contains title and purpose, model picker, language switch, link menu and theme button; the second shows the text.
     """
     client = gr.Textbox(visible="hidden", elem_id="client")
     saved = gr.Textbox(visible="hidden", elem_id="saved")
@@ -75,6 +75,7 @@ def build_frame(localizer: Localizer, example: Generation) -> Frame:
     with gr.Row(elem_classes="gb-frame"):
         with gr.Column(elem_classes="gb-title", min_width=200):
             gr.HTML("<h1>Glassbox GPT</h1>", padding=False)
+            localizer.sentence("page.purpose", kind="caption")
             placed(sentence("precision", kind="caption"))
         model = gr.Dropdown(
             label=t("model", "en"),

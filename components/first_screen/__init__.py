@@ -162,7 +162,7 @@ def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
     languages = (f"<span{' class=on' if key == s.language else ''}>{name}</span>" for key, name in LANGUAGES.items())
     row = (f"<span>{escape(t(f'tab.{tab}', s.language))}</span>" for tab in tabs)
     return (
-        '<div class="first-frame"><div><h1>Glassbox GPT</h1></div>'
+        f'<div class="first-frame"><div><h1>Glassbox GPT</h1><p>{_text("page.purpose", s.language)}</p></div>'
         f'<span class="first-model"><span>{escape(model)}</span></span>'
         f'<span class="first-languages">{"".join(languages)}</span>'
         f'<span class="first-more">{_text("page.more", s.language)}</span></div>'
