@@ -144,7 +144,7 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
     if chosen is not None:
         sentence += t("bars.says.chosen", language, chosen=quoted(tokenizer, chosen), p=percent(final[chosen]))
     names = [
-        t("bars.row", language, token=quoted(tokenizer, i), before=percent(raw[i]), after=percent(final[i]))
+        t("bars.row.settings", language, token=quoted(tokenizer, i), before=percent(raw[i]), after=percent(final[i]))
         for i in ids.tolist()
     ]
     rows = Rows(

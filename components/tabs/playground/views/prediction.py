@@ -195,6 +195,8 @@ def bars(s: Snapshot) -> dict[str, Any]:
         text += s.cached(steered_sentence)
     if removed:
         text += t("bars.says.removed", s.language, removed=f"{removed:,}", total=f"{len(final):,}")
+    if not np.array_equal(before, final):
+        text += t(f"bars.pale.{_behind(s)}", s.language)
     at = -1 if chosen is None else ids.index(chosen)
     return predictions_data(title, text, listed, place_after(document, position), chosen=at)
 
@@ -214,17 +216,17 @@ def _bars(
     has_changed = not np.array_equal(before, final)
     listed = []
     for i in ids:
-        key = "bars.row.one" if not has_changed else _row_key(s)
+        key = f"bars.row.{_behind(s)}" if has_changed else "bars.row.one"
         says = t(key, s.language, token=quoted(tokenizer, i), before=percent(before[i]), after=percent(final[i]))
         listed.append(Bar(bar_label(tokenizer, i), float(before[i]), float(final[i]), says, {"token": i}))
     return listed, ids
 
 
-def _row_key(s: Snapshot) -> str:
-    """Return the key of the sentence for a bar with another one behind it."""
+def _behind(s: Snapshot) -> str:
+    """Return the last part of the keys that describe the bars behind the bars."""
     if s.cached(hidden_words):
-        return "bars.row.hidden"
-    return "bars.row" if s.cached(unsteered_probabilities) is None else "bars.row.steered"
+        return "hidden"
+    return "settings" if s.cached(unsteered_probabilities) is None else "steered"
 
 
 def bars_off(s: Snapshot) -> dict[str, Any]:
