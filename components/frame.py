@@ -66,7 +66,8 @@ class Frame:
 def build_frame(localizer: Localizer, example: Generation) -> Frame:
     """Build the frame.
 
-    The first row contains title and purpose, model picker, language switch, link menu and theme button; the second shows the text.
+    The first row contains title and purpose, model picker, language switch, link menu and theme button; the second one
+    shows the text.
     """
     client = gr.Textbox(visible="hidden", elem_id="client")
     saved = gr.Textbox(visible="hidden", elem_id="saved")
