@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,8 +14,9 @@ from gpt.model import GPT
 from gpt.tokenizer import Tokenizer, gpt2_tokenizer, load_vocabulary, save_vocabulary
 from tests.gpt.family_configs import FAMILIES
 
-settings.register_profile("here", max_examples=100 if os.environ.get("CI") else 20, deadline=None)
-settings.load_profile("here")
+settings.register_profile("quick", max_examples=20, deadline=None)
+settings.register_profile("thorough", max_examples=100, deadline=None)
+settings.load_profile("quick")
 torch.set_num_threads(1)  # faster for models this small, and reproducible sums
 
 
