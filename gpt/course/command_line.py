@@ -22,7 +22,7 @@ from gpt.errors import GPTError
 WATCH_SECONDS = 0.3  # interval between checks of the file
 STARTED = Words(
     "Open {path} and fill the gaps. To check whenever you save:\n\n    python -m gpt.course watch {folder}",
-    "打开 {path}，把空着的地方填好。每次保存自动检查：\n\n    python -m gpt.course watch {folder}",
+    "打开 {path}，把空着的地方填好。想每次保存都自动检查，请运行：\n\n    python -m gpt.course watch {folder}",
 )
 DONE = Words(
     "All steps are done: you have built a GPT. Load a model with load(FOLDER) and let it write.",

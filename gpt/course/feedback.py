@@ -33,13 +33,13 @@ def error(answer: dict[str, Any]) -> Words:
             seconds=message,
         )
     if kind == "ended":
-        return Words("The process ended before it gave an answer.", "进程还没给出结果就结束了。")
+        return Words("The process ended before it gave an answer.", "程序还没给出结果就退出了。")
     if kind == "WrongNames":
         return wrong_names(message)
     if kind == "TypeError" and message.startswith("result: "):
         return say(
             "It returned {kind} instead of a tensor or a number. Does the function end with return?",
-            "返回的是 {kind}，不是张量或数。函数末尾写 return 了吗？",
+            "返回的是 {kind}，应该是张量或数。函数末尾写 return 了吗？",
             kind=message.removeprefix("result: "),
         )
     where = say("line {line}, ", "第 {line} 行，", line=line) if line else Words("", "")
@@ -118,7 +118,7 @@ def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Wor
         return None
     if received.shape != expected.shape:
         if sorted(received.shape) == sorted(expected.shape):
-            return Words("The axes are in the wrong order: transpose two of them.", "轴的顺序不同：转置其中两个。")
+            return Words("The axes are in the wrong order: transpose two of them.", "轴的顺序不对，要转置其中两个。")
         return None
     if not received.is_floating_point():
         return None

@@ -28,7 +28,7 @@ and hs the width of one head.
 
 The notebook needs this project, `pip install .` in its folder, and Jupyter, `pip install jupyterlab ipywidgets`.""",
     "# 自己动手写一个 GPT\n\n"
-    "从上往下把空着的地方填好；先运行一个单元格，再运行它下面的检查。最后，这个笔记本就是一个 GPT："
+    "从上往下把空着的地方填好；每填好一个单元格，先运行它，再运行下面的检查。最后，这个笔记本就是一个 GPT，"
     "能加载自带的模型或者 GPT-2，也能写文本。"
     "形状里的 B 是文本数，T 是词元数，C 是宽度 (n_embd)，hs 是一个头的宽度。\n\n"
     "需要先安装这个项目（在它的文件夹里运行 `pip install .`）和 Jupyter（`pip install jupyterlab ipywidgets`）。",
@@ -36,7 +36,7 @@ The notebook needs this project, `pip install .` in its folder, and Jupyter, `pi
 SOLUTION = Words("Solution", "答案")
 END = Words(
     "## Your GPT writes\n\nThis runs the bundled model with your code.",
-    "## 你的 GPT 写文本\n\n模型是自带的，代码是你写的。",
+    "## 让你的 GPT 写文本\n\n模型是自带的，代码是你写的。",
 )
 WHERE = Words("the project, if it is not installed", "没有安装项目时，从这里导入")
 SETUP = """import sys

@@ -12,7 +12,7 @@ from gpt.errors import GPTError
 PROGRAM, README, SETTINGS = "my_gpt.py", "README.md", ".course.json"
 HEADER = Words(
     '"""My GPT, step by step. Check it with: python -m gpt.course check"""',
-    '"""我的 GPT，一步一步写成。检查：python -m gpt.course check"""',
+    '"""我的 GPT，一步一步写成。检查时运行 python -m gpt.course check"""',
 )
 IMPORTS = """import json
 import math
@@ -43,14 +43,14 @@ texts, T the number of tokens, C the width (n_embd) and hs the width of one head
 """,
     """# 自己动手写一个 GPT
 
-`my_gpt.py` 里的每个函数都有说明，函数体空着。从上往下填好。最后它就是一个 GPT：能加载这个项目的模型或者 GPT-2，
-写出的文本和应用一模一样，一个词元也不差。
+`my_gpt.py` 里的每个函数都有说明，函数体空着，请从上往下填好。填完以后，它就是一个 GPT，能加载这个项目的模型或者
+GPT-2，写出的文本和应用一模一样，一个词元也不差。
 
 ```
 python -m gpt.course watch       每次保存就检查
 python -m gpt.course check       检查一次
-python -m gpt.course check 7     只检查一步和它依赖的步骤
-python -m gpt.course solution 7  看一步的答案
+python -m gpt.course check 7     检查第 7 步和它依赖的步骤
+python -m gpt.course solution 7  看第 7 步的答案
 ```
 
 你的程序在单独的进程里运行，它打印的内容显示在结果下面。形状里的 B 是文本数，T 是词元数，C 是宽度 (n_embd)，

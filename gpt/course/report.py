@@ -6,9 +6,9 @@ from gpt.course.check import State, Verdict
 from gpt.course.step import Language, Step, Words
 
 MARKS: dict[State, str] = {"ok": "ok", "gap": "-", "wrong": "x"}
-HINT = Words("Hint", "提示")
-TEST = Words("Test", "检查项")
-PRINTED = Words("Your program printed", "你的程序打印了")
+HINT = Words("Hint: ", "提示：")
+TEST = Words("Test: ", "检查项：")
+PRINTED = Words("Your program printed:", "程序的输出：")
 
 
 def line(step: Step, state: State, language: Language) -> str:
@@ -25,11 +25,10 @@ def explain(verdict: Verdict, language: Language) -> str:
         parts.append(verdict.step.says.of(language))
     elif verdict.test is not None:
         parts[:0] = [
-            f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}: "
-            f"{verdict.test.name.of(language)}"
+            f"{verdict.step.key} {verdict.step.title.of(language)}, {TEST.of(language)}{verdict.test.name.of(language)}"
         ]
     if verdict.hint is not None:
-        parts.append(f"{HINT.of(language)}: {verdict.hint.of(language)}")
+        parts.append(f"{HINT.of(language)}{verdict.hint.of(language)}")
     if verdict.printed:
-        parts.append(f"{PRINTED.of(language)}:\n{verdict.printed}")
+        parts.append(f"{PRINTED.of(language)}\n{verdict.printed}")
     return "\n".join(parts)

@@ -38,7 +38,7 @@ class Block(nn.Module):
 
     def forward(self, x):
         """Compute x + attn(ln_1(x)), then the same with mlp and ln_2.
-        || 先 x + attn(ln_1(x))，再用 mlp 和 ln_2 做同样的事。"""
+        || 先算 x + attn(ln_1(x))，再用 mlp 和 ln_2 同样算一次。"""
         x = x + self.attn(self.ln_1(x))
         x = x + self.mlp(self.ln_2(x))
         return x
@@ -66,7 +66,7 @@ STEP = Step(
         "experiment with five layers, the first one gets a gradient of 0.0002 without shortcuts and 0.22 with them. "
         "First write that experiment, then the block.",
         "每个部分都是给 x 加上一点，而不是替换它。反向传播时梯度也走这条近路：在五层的实验里，"
-        "没有残差连接时第一层的梯度是 0.0002，有了之后是 0.22。先写这个实验，再写块。",
+        "没有残差连接，第一层的梯度是 0.0002；有残差连接，是 0.22。先写这个实验，再写块。",
     ),
     code=CODE,
     tests=(
@@ -104,7 +104,7 @@ result = torch.stack(rows)
             "y",
             Words(
                 "Both rows are equal because the shortcut is never added.",
-                "两行一样：残差连接始终没有加上。",
+                "两行一样，说明残差连接始终没有加上。",
             ),
         ),
         Mistake(
@@ -120,7 +120,7 @@ result = torch.stack(rows)
             "y = layer(x)\n        x = gelu(x + y if shortcuts and x.shape == y.shape else y)",
             Words(
                 "The shortcut bypasses GELU: add x after it.",
-                "残差连接要绕过 GELU：在它之后再加 x。",
+                "残差连接要绕过 GELU，在 GELU 之后再加 x。",
             ),
         ),
         Mistake(
@@ -146,7 +146,7 @@ result = torch.stack(rows)
             "x = self.ln_1(x + self.attn(x))\n        x = self.ln_2(x + self.mlp(x))",
             Words(
                 "That is post-norm, as in the original Transformer. GPT-2 normalises before each part: attn(ln_1(x)).",
-                "这是后置归一化，最早的 Transformer 是这样。GPT-2 在每个部分之前归一化：attn(ln_1(x))。",
+                "这是后置归一化，最早的 Transformer 就是这样。GPT-2 在每个部分之前归一化：attn(ln_1(x))。",
             ),
         ),
         Mistake(
@@ -154,26 +154,26 @@ result = torch.stack(rows)
             "x = x + self.attn(self.ln_1(x)) + self.mlp(self.ln_2(x))",
             Words(
                 "The feed-forward part must read x after attention has been added.",
-                "前馈网络要读加上注意力之后的 x。",
+                "前馈网络的输入应该是加上注意力之后的 x。",
             ),
         ),
         Mistake(
             "x = x + self.mlp(self.ln_2(x))",
             "x = x + self.mlp(self.ln_1(x))",
-            Words("You use ln_1 twice. The feed-forward part has ln_2.", "ln_1 用了两次。前馈网络要用 ln_2。"),
+            Words("You use ln_1 twice. The feed-forward part has ln_2.", "ln_1 用了两次，前馈网络要用 ln_2。"),
         ),
         Mistake(
             "x = x + self.attn(self.ln_1(x))",
             "x = self.ln_1(x)\n        x = x + self.attn(x)",
             Words(
                 "You add to the normalised copy. Add to x itself.",
-                "你加到了归一化后的副本上。残差连接传递的是 x 本身。",
+                "你加到了归一化后的副本上。要加到 x 本身上。",
             ),
         ),
         Mistake(
             "x = x + self.attn(self.ln_1(x))",
             "x = x + self.attn(x)",
-            Words("Attention must read ln_1(x).", "注意力要读 ln_1(x)。"),
+            Words("Attention must read ln_1(x).", "注意力的输入应该是 ln_1(x)。"),
         ),
     ),
 )

@@ -19,7 +19,7 @@ class Config:
 
     def __post_init__(self):
         """Raise a ValueError that names both numbers if n_embd is not divisible by n_head.
-        || 如果 n_embd 不能被 n_head 整除，抛出 ValueError，并在句子里写出这两个数。"""
+        || 如果 n_embd 不能被 n_head 整除，抛出 ValueError，并在错误信息里写出这两个数。"""
         if self.n_embd % self.n_head:
             raise ValueError(f"n_embd ({self.n_embd}) must be divisible by n_head ({self.n_head})")
 
@@ -37,7 +37,7 @@ STEP = Step(
         "divisible by the number of heads. Check that here, with a clear message, so that no later step fails with a "
         "puzzling error about shapes.",
         "五个尺寸和两个开关决定了 GPT 的每一个矩阵。各个注意力头平分宽度，所以宽度必须能被头数整除。"
-        "在这里用一句话检查清楚，后面就不会冒出让人摸不着头脑的形状错误。",
+        "在这里检查，用一句话说清楚，后面就不会冒出让人摸不着头脑的形状错误。",
     ),
     code=CODE,
     tests=(
@@ -50,7 +50,7 @@ STEP = Step(
             expected=lambda reference: [PRESETS[name].head_size for name in ("gpt2", "gpt2-medium", "gpt2-xl")],
         ),
         Test(
-            name=Words("a width of 768 for 10 heads", "768 的宽度分给 10 个头"),
+            name=Words("a width of 768 for 10 heads", "宽度 768，10 个头"),
             run="""
 try:
     Config(n_embd=768, n_head=10)
@@ -67,7 +67,7 @@ except ValueError as error:
             "self.n_embd / self.n_head",
             Words(
                 "A width is a whole number: divide with // instead of /.",
-                "宽度是整数：用 // 做除法，不要用 /。",
+                "宽度是整数，要用 // 做除法，不要用 /。",
             ),
         ),
         Mistake(
@@ -91,7 +91,7 @@ except ValueError as error:
             'raise ValueError("n_embd must be divisible by n_head")',
             Words(
                 "The message should contain both numbers, so that its reader does not have to look for them.",
-                "句子里要写出这两个数，读的人才不用到处去找。",
+                "错误信息里要写出这两个数，读的人才不用到处去找。",
             ),
         ),
     ),

@@ -7,9 +7,9 @@ def attention_scores(q, k):
     """Compute how well each query fits each key: (..., T, hs) and (..., S, hs) -> (..., T, S).
 
     The score is the dot product of both vectors, divided by the square root of their width hs.
-    || 每个查询与每个键有多匹配：(..., T, hs) 和 (..., S, hs) -> (..., T, S)。
+    || 计算每个查询与每个键有多匹配：(..., T, hs) 和 (..., S, hs) -> (..., T, S)。
 
-    两个向量的点积，除以宽度 hs 的平方根。
+    得分是两个向量的点积，除以宽度 hs 的平方根。
     """
     return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 '''
@@ -21,8 +21,8 @@ STEP = Step(
         "Which of the earlier tokens matter? Each token asks with a query and offers a key, and their dot product "
         "tells how well they fit. Wider vectors have larger products, so divide by the square root of the width. "
         "Otherwise, softmax would pick a single token, and the model would stop learning.",
-        "前面的词元里哪些重要？每个词元用查询来问，每个词元给出一个键，点积就是匹配程度。向量越长，点积越大，"
-        "所以要除以宽度的平方根；否则 softmax 只会选中一个词元，学习也就停了。",
+        "前面的词元里哪些重要？每个词元用查询来问，用键来答，点积就是匹配程度。向量越宽，点积越大，所以要除以"
+        "宽度的平方根；否则 softmax 只会选中一个词元，学习也就停了。",
     ),
     code=CODE,
     tests=(
@@ -43,12 +43,12 @@ STEP = Step(
         Mistake(
             " / math.sqrt(q.shape[-1])",
             "",
-            Words("The scores are not scaled: divide by sqrt(hs).", "得分没有缩放：除以 sqrt(hs)。"),
+            Words("The scores are not scaled: divide by sqrt(hs).", "得分没有缩放，要除以 sqrt(hs)。"),
         ),
         Mistake(
             "math.sqrt(q.shape[-1])",
             "q.shape[-1]",
-            Words("You divide by the width. Divide by its square root.", "你除以了宽度。应该除以它的平方根。"),
+            Words("You divide by the width. Divide by its square root.", "你除以了宽度，应该除以它的平方根。"),
         ),
         Mistake(
             "math.sqrt(q.shape[-1])",
@@ -61,14 +61,14 @@ STEP = Step(
         Mistake(
             "q @ k.transpose(-2, -1)",
             "k @ q.transpose(-2, -1)",
-            Words("Queries and keys are swapped: rows are queries.", "查询和键放反了：行是查询。"),
+            Words("Queries and keys are swapped: rows are queries.", "查询和键放反了，每行应该是一个查询。"),
         ),
         Mistake(
             "k.transpose(-2, -1)",
             "k",
             Words(
                 "q @ k cannot work, because both are (T, hs). Transpose the keys: k.transpose(-2, -1).",
-                "q @ k 算不了：两者都是 (T, hs)。用 k.transpose(-2, -1) 把键转置。",
+                "q @ k 算不了，因为两者都是 (T, hs)。用 k.transpose(-2, -1) 把键转置。",
             ),
         ),
         Mistake(

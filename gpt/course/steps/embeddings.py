@@ -7,7 +7,7 @@ def embed(idx, wte, wpe):
     """Look up a vector for each token and one for its position, and add both: (B, T) ids -> (B, T, n_embd).
 
     wte, wpe: nn.Embedding of the tokens and of the positions. The first position is 0.
-    || 查出每个词元的含义和它所在的位置，再把两者相加：(B, T) 的编号 -> (B, T, n_embd)。
+    || 查出词元的向量和位置的向量，再把两者相加：(B, T) 的编号 -> (B, T, n_embd)。
 
     wte、wpe：nn.Embedding，分别对应词元和位置。第一个位置是 0。
     """
@@ -46,13 +46,13 @@ result = embed(idx, wte, wpe)
         Mistake(
             "return wte(idx) + wpe(positions)",
             "return wte(idx)",
-            Words("The positions are missing: add wpe(positions).", "缺了位置：加上 wpe(positions)。"),
+            Words("The positions are missing: add wpe(positions).", "缺了位置，要加上 wpe(positions)。"),
         ),
         Mistake(
             "torch.arange(idx.shape[1])",
             "torch.arange(1, idx.shape[1] + 1)",
             Words(
-                "You count positions from 1, but the first position is 0.", "你的位置从 1 数起；第一个位置应该是 0。"
+                "You count positions from 1, but the first position is 0.", "你从 1 开始数位置，第一个位置应该是 0。"
             ),
         ),
         Mistake(
@@ -60,7 +60,7 @@ result = embed(idx, wte, wpe)
             "torch.arange(idx.shape[0])",
             Words(
                 "You count the texts in the batch instead of the tokens: positions run along idx.shape[1].",
-                "你给批次里的文本编了号，而不是给词元编号：位置沿着 idx.shape[1]。",
+                "你给批次里的文本编了号。要给词元编号，位置有 idx.shape[1] 个。",
             ),
         ),
         Mistake(
@@ -71,12 +71,12 @@ result = embed(idx, wte, wpe)
         Mistake(
             "wte(idx) + wpe(positions)",
             "wte(idx) * wpe(positions)",
-            Words("The two vectors must be added, not multiplied.", "两个向量是相加，不是相乘。"),
+            Words("The two vectors must be added, not multiplied.", "两个向量要相加，不是相乘。"),
         ),
         Mistake(
             "wte(idx) + wpe(positions)",
             "wpe(positions).expand(*idx.shape, -1)",
-            Words("The tokens are missing: add wte(idx).", "缺了词元：加上 wte(idx)。"),
+            Words("The tokens are missing: add wte(idx).", "缺了词元，要加上 wte(idx)。"),
         ),
     ),
 )

@@ -5,7 +5,7 @@ from gpt.course.step import Mistake, Step, Test, Words
 CODE = '''
 class FeedForward(nn.Module):
     """Process each token on its own: (..., n_embd) -> (..., n_embd).
-    || 每个词元独立思考：(..., n_embd) -> (..., n_embd)。"""
+    || 单独处理每个词元：(..., n_embd) -> (..., n_embd)。"""
 
     def __init__(self, config):
         """Linear layers: c_fc, from the width to four times the width, and c_proj, back to the width.
@@ -25,7 +25,7 @@ STEP = Step(
     says=Words(
         "A token's vector is expanded to four times as many neurons, passed through GELU, and brought back to its "
         "width. Here, no token sees another. Two thirds of a block's parameters are in these two matrices.",
-        "词元的向量展开到四倍数量的神经元上，经 GELU 弯一下，再变回原来的宽度。在这里词元之间互不相见。"
+        "词元的向量扩展成四倍那么多的神经元，经过 GELU，再变回原来的宽度。在这里，词元之间互相看不见。"
         "一个块三分之二的参数都在这两个矩阵里。",
     ),
     code=CODE,
@@ -63,7 +63,7 @@ STEP = Step(
         Mistake(
             "return self.c_proj(gelu(self.c_fc(x)))",
             "return x + self.c_proj(gelu(self.c_fc(x)))",
-            Words("The shortcut is not part of this module: the block adds it.", "残差连接不在这个模块里：由块来加。"),
+            Words("The shortcut is not part of this module: the block adds it.", "残差连接不在这个模块里，由块来加。"),
         ),
         Mistake(
             "nn.Linear(4 * config.n_embd, config.n_embd)",
@@ -75,7 +75,7 @@ STEP = Step(
             "        self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)",
             "self.c_fc = nn.Linear(config.n_embd, config.n_embd)\n"
             "        self.c_proj = nn.Linear(config.n_embd, config.n_embd)",
-            Words("Between the layers the width is 4 * n_embd.", "两层之间的宽度是 4 * n_embd。"),
+            Words("Between the layers the width is 4 * n_embd.", "两层之间的宽度应该是 4 * n_embd。"),
         ),
     ),
 )

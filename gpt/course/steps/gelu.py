@@ -19,8 +19,8 @@ STEP = Step(
         "Several linear layers in a row are equivalent to a single one. A curve between them changes that. GELU lets "
         "large numbers pass, stops very negative ones, and is smooth in between. Write the tanh form, which GPT-2 "
         "uses, not the exact one with erf.",
-        "线性层叠得再多，合起来还是一个线性层；中间弯一下就不同了。GELU 让大的数通过，挡住很负的数，中间平滑过渡。"
-        "请写 GPT-2 用的 tanh 形式，而不是带 erf 的精确形式。",
+        "线性层叠得再多，合起来还是一个线性层；中间弯一下就不同了。GELU 让大的正数通过，挡住绝对值大的负数，"
+        "中间平滑过渡。请写 GPT-2 用的 tanh 形式，而不是带 erf 的精确形式。",
     ),
     code=CODE,
     tests=(
@@ -45,14 +45,14 @@ STEP = Step(
             "x * torch.sigmoid(1.702 * x)",
             Words(
                 "The approximation with a sigmoid is coarser. Use the tanh form.",
-                "用 sigmoid 的近似更粗糙。请用 tanh 形式。",
+                "用 sigmoid 来近似，更粗糙。请用 tanh 形式。",
             ),
         ),
         Mistake("0.5 * x * (1", "x * (1", Words("The factor 0.5 is missing.", "少了系数 0.5。")),
         Mistake(
             "x**3",
             "x**2",
-            Words("The small term contains x cubed, not x squared.", "小的那一项是 x 的三次方，不是平方。"),
+            Words("The small term contains x cubed, not x squared.", "小的那一项里是 x 的三次方，不是平方。"),
         ),
         Mistake(
             "math.sqrt(2 / math.pi)",
@@ -69,7 +69,7 @@ STEP = Step(
             "torch.relu(x)",
             Words(
                 "That is ReLU, which has a corner at 0. GELU is smooth there.",
-                "这是 ReLU，它在 0 处有一个拐角。GELU 在那里是平滑的。",
+                "这是 ReLU，在 0 处有一个拐角，而 GELU 在那里是平滑的。",
             ),
         ),
     ),

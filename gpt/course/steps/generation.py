@@ -31,7 +31,7 @@ STEP = Step(
         "outgrows the context, the model reads only its end. The last check writes 300 tokens in a context of 256 and "
         "expects the app's text, token for token.",
         "GPT 一次写一个词元：读一遍，取最可能的下一个，接上，再读。文本超过上下文长度时，只读末尾。"
-        "最后一项检查在 256 的上下文里写 300 个词元，必须和应用写出的文本一模一样。",
+        "最后一项检查的上下文长度是 256，要写 300 个词元，必须和应用写出的一模一样。",
     ),
     code=CODE,
     tests=(
@@ -47,7 +47,7 @@ STEP = Step(
             expected=lambda reference: generate_greedy(reference.short, reference.idx[:2, :5], 3),
         ),
         Test(
-            name=Words("10 tokens in a context of 12", "12 的上下文里写 10 个词元"),
+            name=Words("10 tokens in a context of 12", "上下文长度 12，写 10 个词元"),
             inputs=lambda reference: {
                 "config": reference.short_config,
                 "weights": reference.short_weights,
@@ -58,7 +58,7 @@ STEP = Step(
             expected=lambda reference: generate_greedy(reference.short, reference.idx[:2, :5], 10),
         ),
         Test(
-            name=Words("the app's text: 300 tokens in a context of 256", "应用写出的文本：256 的上下文里写 300 个词元"),
+            name=Words("the app's text: 300 tokens in a context of 256", "与应用一样：上下文长度 256，写 300 个词元"),
             inputs=lambda reference: {
                 "config": reference.config,
                 "weights": reference.weights(),
@@ -76,7 +76,7 @@ STEP = Step(
             "idx",
             Words(
                 "The text outgrows the context, and there are no positions beyond it. Crop it: idx[:, -block_size:].",
-                "文本超过了上下文长度，没有那么多位置。要裁剪：idx[:, -block_size:]。",
+                "文本超过了上下文长度，没有那么多位置，要裁剪：idx[:, -block_size:]。",
             ),
         ),
         Mistake(
@@ -93,7 +93,7 @@ STEP = Step(
             "        idx = torch.cat((context, logits.argmax(dim=-1, keepdim=True)), dim=1)\n    return idx",
             Words(
                 "You crop the text itself. Crop only what the model reads, and return everything.",
-                "你把文本本身裁掉了。只裁剪模型读的部分，返回的要完整。",
+                "你把文本本身裁短了。只裁剪给模型读的部分，返回的文本要完整。",
             ),
         ),
         Mistake(
@@ -114,7 +114,7 @@ STEP = Step(
             "logits.argmax(dim=-1)",
             Words(
                 "argmax drops an axis, so its result cannot be appended. Use keepdim=True.",
-                "argmax 少了一个轴，接不上去。用 keepdim=True。",
+                "argmax 的结果少了一个轴，接不上去。用 keepdim=True。",
             ),
         ),
         Mistake(

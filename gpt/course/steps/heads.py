@@ -19,9 +19,9 @@ class CausalSelfAttention(nn.Module):
         """Split c_attn(x) into q, k and v, and each into heads. Attend, concatenate the heads, and project.
 
         Store the weights, (B, n_head, T, T), as self.weights for the pictures of attention.
-        || 把 c_attn(x) 分成 q、k、v，再各自分成多个头；做注意力；把各头并排拼好；最后投影。
+        || 把 c_attn(x) 分成 q、k、v，再各自分成多个头；计算注意力；把各头并排拼好；最后投影。
 
-        把权重 (B, n_head, T, T) 存为 self.weights：注意力的图会读取它。
+        把权重 (B, n_head, T, T) 存为 self.weights，画注意力的图要用。
         """
         B, T, C = x.shape
         q, k, v = self.c_attn(x).chunk(3, dim=-1)
@@ -44,7 +44,7 @@ STEP = Step(
         "One matrix computes queries, keys and values for all heads at once. A head is a slice of C / n_head adjacent "
         "numbers, and each head looks for something different. Afterwards, the slices are concatenated again, and "
         "c_proj mixes them.",
-        "一个矩阵一次算出所有头的查询、键和值。一个头就是相邻的 C / n_head 个数；每个头寻找不同的东西。"
+        "一个矩阵一次算出所有头的查询、键和值。一个头就是相邻的 C / n_head 个数，每个头找的东西不同。"
         "最后把各段重新并排放好，由 c_proj 混合起来。",
     ),
     code=CODE,
@@ -129,7 +129,7 @@ STEP = Step(
             "y, self.weights = attention(q, k, v)\n        return self.c_proj(y)",
             Words(
                 "You use a single head over the whole width. Split q, k and v into n_head heads.",
-                "只有一个横跨整个宽度的头。把 q、k、v 分成 n_head 个头。",
+                "整个宽度成了一个头。要把 q、k、v 分成 n_head 个头。",
             ),
         ),
         Mistake(
@@ -137,7 +137,7 @@ STEP = Step(
             "y, _ = attention(q, k, v)",
             Words(
                 "Store the weights as self.weights for the pictures.",
-                "把权重存为 self.weights，画图要用。",
+                "要把权重存为 self.weights，画图要用。",
             ),
         ),
     ),

@@ -70,7 +70,7 @@ STEP = Step(
             "(variance + 1e-5)",
             Words(
                 "You divide by the variance. Divide by its square root, the standard deviation.",
-                "你除以了方差。应该除以它的平方根，也就是标准差。",
+                "你除以了方差，应该除以它的平方根，也就是标准差。",
             ),
         ),
         Mistake(
@@ -86,7 +86,7 @@ STEP = Step(
             "torch.sqrt(variance)",
             Words(
                 "1e-5 is missing. A vector of equal numbers has variance 0, and you would divide by it.",
-                "少了 1e-5。如果一个向量的数都相等，方差就是 0，你会除以零。",
+                "少了 1e-5。如果一个向量的数都相等，方差就是 0，就会除以零。",
             ),
         ),
         Mistake(
@@ -107,7 +107,7 @@ STEP = Step(
             "mean = x.mean()\n        variance = x.var(unbiased=False)",
             Words(
                 "You compute mean and variance over all numbers. Each vector needs its own: dim=-1, keepdim=True.",
-                "均值和方差是把所有数混在一起求的。每个向量要有自己的：dim=-1, keepdim=True。",
+                "你把所有的数混在一起求了均值和方差。每个向量要单独求：dim=-1, keepdim=True。",
             ),
         ),
         Mistake(

@@ -11,9 +11,9 @@ def loss(model, idx):
     """Return the mean surprise at each token after the first, in nats: (B, T) ids -> a number with a gradient.
 
     This is the cross-entropy between the model's logits and the tokens that actually follow.
-    || 对第一个之后每个词元的平均意外程度，单位是奈特：(B, T) 的编号 -> 一个带梯度的数。
+    || 返回各词元（第一个除外）的平均惊异度，单位是奈特：(B, T) 的编号 -> 一个带梯度的数。
 
-    模型的 logits 与真正的下一个词元之间的交叉熵。
+    也就是模型的 logits 与真正的下一个词元之间的交叉熵。
     """
     logits = model(idx[:, :-1])
     targets = idx[:, 1:]
@@ -31,13 +31,13 @@ STEP = Step(
         "The target of each position is the token that follows it, so a text is its own exercise: the inputs are "
         "all tokens except the last, the answers all tokens except the first. An untrained model is as surprised as if "
         "it rolled a die with vocab_size sides.",
-        "每个位置的目标是后面那个词元，所以文本自己就是练习题：除最后一个词元外都是题目，除第一个外都是答案。"
-        "没训练过的模型，意外程度就像掷一个有 vocab_size 面的骰子。",
+        "每个位置的目标是后面那个词元，所以文本自己就是练习题：最后一个词元以外都是题目，第一个以外都是答案。"
+        "没训练过的模型猜下一个词元，就像掷一个有 vocab_size 面的骰子。",
     ),
     code=CODE,
     tests=(
         Test(
-            name=Words("a model that knows nothing: ln(20)", "一无所知的模型：ln(20)"),
+            name=Words("a model that knows nothing: ln(20)", "什么都不会的模型：ln(20)"),
             inputs=lambda reference: {"idx": torch.arange(10).view(2, 5)},
             run="result = loss(lambda idx: torch.zeros(*idx.shape, 20), idx)",
             expected=lambda reference: torch.tensor(math.log(20)),
@@ -63,7 +63,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
             "logits = model(idx)\n    targets = idx",
             Words(
                 "The targets are not shifted: you ask the model for the token it has just read.",
-                "目标没有错开一位：你在问模型它刚读到的词元。",
+                "目标没有错开一位，成了让模型猜刚读到的词元。",
             ),
         ),
         Mistake(
@@ -71,7 +71,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
             "logits = model(idx[:, 1:])\n    targets = idx[:, :-1]",
             Words(
                 "The targets are shifted the wrong way: you ask for the previous token.",
-                "目标错开的方向反了：你问的是前一个词元。",
+                "目标错开的方向反了，成了猜前一个词元。",
             ),
         ),
         Mistake(
@@ -90,7 +90,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
         Mistake(
             "return F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
             "return F.cross_entropy(logits.flatten(0, 1), targets.flatten()) / math.log(2)",
-            Words("This is in bits. Return nats.", "这是以比特为单位。请用奈特。"),
+            Words("This is in bits. Return nats.", "现在的单位是比特，请改用奈特。"),
         ),
         Mistake(
             "F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
@@ -111,7 +111,7 @@ result = torch.cat([result.detach()[None], model.h[0].ln_1.weight.grad])
         Mistake(
             "return F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
             "return -F.cross_entropy(logits.flatten(0, 1), targets.flatten())",
-            Words("The sign is wrong: a loss is positive.", "符号反了：损失是正数。"),
+            Words("The sign is wrong: a loss is positive.", "符号反了，损失应该是正数。"),
         ),
     ),
 )

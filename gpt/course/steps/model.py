@@ -42,8 +42,8 @@ STEP = Step(
         "Now put everything together: embed, run eight or twelve blocks, apply a final norm, and let a head compare "
         "the result with each token of the vocabulary. Use exactly these names, because the weights are copied by "
         "name. After this step, your program computes the same logits as the app.",
-        "零件都齐了：嵌入、八个或十二个块、最后一次归一化，再由输出头把结果和词表里的每个词元比较。"
-        "名字要完全一致，因为权重是按名字复制的。完成这一步，你的程序算出的 logits 就和应用一样了。",
+        "零件都齐了，现在拼起来：先嵌入，再经过八个或十二个块和最后一次归一化，最后由输出头把结果和词表里的每个词元"
+        "比较。名字要与这里完全一致，因为权重是按名字复制的。完成这一步，你的程序算出的 logits 就和应用一样了。",
     ),
     code=CODE,
     tests=(
@@ -77,7 +77,7 @@ with torch.no_grad():
             "return self.lm_head(self.ln_f(x))[:, -1]",
             Words(
                 "Return the logits of every position, not only the last one. Training needs them all.",
-                "要返回每个位置的 logits，不只是最后一个：训练时都要用。",
+                "要返回每个位置的 logits，不只是最后一个，训练时都要用。",
             ),
         ),
         Mistake(
@@ -90,7 +90,7 @@ with torch.no_grad():
             "[Block(config) for _ in range(config.n_layer)]",
             Words(
                 "A plain list hides the blocks from torch. Put them into an nn.ModuleList.",
-                "普通列表里的块 torch 看不到。请放进 nn.ModuleList。",
+                "放在普通列表里的块，torch 看不到。请放进 nn.ModuleList。",
             ),
         ),
         Mistake(
@@ -117,7 +117,7 @@ with torch.no_grad():
         Mistake(
             "            x = block(x)",
             "            x = x + block(x)",
-            Words("The block already adds its input: x = block(x).", "块已经加过输入了：x = block(x)。"),
+            Words("The block already adds its input: x = block(x).", "块里已经加过输入了，这里写 x = block(x)。"),
         ),
         Mistake(
             "            x = block(x)",
@@ -135,7 +135,7 @@ with torch.no_grad():
         Mistake(
             "nn.Linear(config.n_embd, config.vocab_size, bias=False)",
             "nn.Linear(config.n_embd, config.vocab_size)",
-            Words("The head has no bias: bias=False.", "输出头没有偏置：bias=False。"),
+            Words("The head has no bias: bias=False.", "输出头没有偏置，要写 bias=False。"),
         ),
     ),
 )

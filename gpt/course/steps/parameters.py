@@ -27,18 +27,18 @@ STEP = Step(
     says=Words(
         "GPT-2 small is called 124M, yet its matrices hold 163,009,536 numbers. The difference is one matrix: the "
         "head uses the token embedding a second time. Count both ways.",
-        "GPT-2 small 号称 124M，可它的矩阵里一共有 163,009,536 个数。差别在于一个矩阵：输出头就是词元嵌入，又用了一次。"
-        "两种算法都数一数。",
+        "GPT-2 small 号称 124M，可它的矩阵里一共有 163,009,536 个数。差在一个矩阵：输出头把词元嵌入又用了一次。"
+        "两种数法都算一算。",
     ),
     code=CODE,
     tests=(
         Test(
-            name=Words("GPT-2's shape, untied", "GPT-2 的形状，不绑定"),
+            name=Words("GPT-2's shape, untied", "GPT-2 的结构，不绑定"),
             run=building(False),
             expected=lambda reference: count_parameters(UNTIED_124M),
         ),
         Test(
-            name=Words("GPT-2's shape, tied", "GPT-2 的形状，绑定"),
+            name=Words("GPT-2's shape, tied", "GPT-2 的结构，绑定"),
             run=building(True),
             expected=lambda reference: count_parameters(replace(UNTIED_124M, tie_weights=True)),
         ),
@@ -57,7 +57,7 @@ STEP = Step(
             "len(weight)",
             Words(
                 "len counts only the rows. A matrix has rows times columns: weight.numel().",
-                "len 只数行数。矩阵有行数乘列数个数：weight.numel()。",
+                "len 只数行数，而矩阵的数有行数乘以列数那么多：weight.numel()。",
             ),
         ),
         Mistake(
@@ -67,7 +67,7 @@ STEP = Step(
                 "The shared matrix is counted twice. Tie the head in step 8, self.lm_head.weight = self.wte.weight, "
                 "and count model.parameters(), which contains it once. state_dict contains it under both names.",
                 "共享的矩阵算了两次。在第 8 步绑定输出头：self.lm_head.weight = self.wte.weight；"
-                "再数 model.parameters()，它里面只有一份，而 state_dict 里两个名字各有一份。",
+                "再数 model.parameters()，里面只有一份；state_dict 里两个名字各有一份。",
             ),
         ),
         Mistake(
@@ -75,7 +75,7 @@ STEP = Step(
             "        self.lm_head.weight = self.wte.weight\n",
             Words(
                 "The head is always tied. In step 8, tie it only if config.tie_weights.",
-                "输出头总是被绑定。在第 8 步，只有 config.tie_weights 为真时才绑定。",
+                "你总是绑定输出头。在第 8 步，config.tie_weights 为真时才绑定。",
             ),
         ),
         Mistake(

@@ -7,9 +7,9 @@ def attention(q, k, v):
     """Mix the values of the past: (..., T, hs) each -> (output (..., T, hs), weights (..., T, T)).
 
     No token sees later tokens: their scores are -inf before the softmax.
-    || 混合过去的值：每个输入都是 (..., T, hs) -> (输出 (..., T, hs)，权重 (..., T, T))。
+    || 按权重混合前面的值：每个输入都是 (..., T, hs) -> (输出 (..., T, hs)，权重 (..., T, T))。
 
-    词元看不到后面的词元：在 softmax 之前，它们的得分是 -inf。
+    词元看不到后面的词元，所以 softmax 之前，把后面的得分设为 -inf。
     """
     T = q.shape[-2]
     future = torch.ones(T, T, dtype=torch.bool).triu(1)
@@ -29,7 +29,7 @@ STEP = Step(
         "Hide the future: set every score above the diagonal to -inf. Softmax turns each row into weights that sum to "
         "1, and -inf into exactly 0. The output is the weighted mean of the values: the product from step 6a, with "
         "weights that depend on the text.",
-        "先遮住未来：把对角线以上的得分都设为 -inf。softmax 把每一行变成和为 1 的权重，-inf 正好变成 0。"
+        "先遮住后面的词元：把对角线以上的得分都设为 -inf。softmax 把每一行变成和为 1 的权重，-inf 正好变成 0。"
         "输出是值的加权平均，也就是 6a 的那个乘积，只不过权重由文本决定。",
     ),
     code=CODE,
@@ -59,14 +59,14 @@ STEP = Step(
         Mistake(
             ".masked_fill(future, -math.inf)",
             "",
-            Words("There is no mask, so tokens see later tokens.", "没有掩码：词元看到了后面的词元。"),
+            Words("There is no mask, so tokens see later tokens.", "没有掩码，词元看到了后面的词元。"),
         ),
         Mistake(
             "scores = attention_scores(q, k).masked_fill(future, -math.inf)\n    weights = scores.softmax(dim=-1)",
             "scores = attention_scores(q, k)\n    weights = scores.softmax(dim=-1).masked_fill(future, 0.0)",
             Words(
                 "The mask is applied after softmax, so the rows no longer sum to 1. Mask the scores.",
-                "掩码用在了 softmax 之后，每行之和不再是 1。应该遮住得分。",
+                "掩码用在了 softmax 之后，每行加起来不再是 1。应该遮住得分。",
             ),
         ),
         Mistake(
@@ -74,7 +74,7 @@ STEP = Step(
             "masked_fill(future, 0.0)",
             Words(
                 "A score of 0 still gets some weight, because exp(0) is 1. Fill in -inf.",
-                "得分为 0 仍会得到权重，因为 exp(0) 是 1。请填 -inf。",
+                "得分为 0，还是有权重，因为 exp(0) 是 1。请填 -inf。",
             ),
         ),
         Mistake(
@@ -88,7 +88,7 @@ STEP = Step(
         Mistake(
             ".triu(1)",
             ".tril(-1)",
-            Words("The mask hides the past instead of the future.", "掩码遮住了过去，而不是未来。"),
+            Words("The mask hides the past instead of the future.", "掩码遮住了前面的词元。要遮住后面的。"),
         ),
         Mistake(
             "scores.softmax(dim=-1)",
@@ -96,18 +96,18 @@ STEP = Step(
             Words(
                 "Softmax runs over the queries, so the columns sum to 1. Each query distributes its own weight: "
                 "dim=-1.",
-                "softmax 沿查询方向计算，于是列之和为 1。每个查询分配自己的权重：dim=-1。",
+                "softmax 算错了方向，成了每列加起来是 1。每个查询要分配自己的权重：dim=-1。",
             ),
         ),
         Mistake(
             "return weights @ v, weights",
             "return weights @ k, weights",
-            Words("You mix the keys. Mix the values v instead.", "你混合的是键。要混合的是值 v。"),
+            Words("You mix the keys. Mix the values v instead.", "你混合的是键，要混合的是值 v。"),
         ),
         Mistake(
             "return weights @ v, weights",
             "return weights.transpose(-2, -1) @ v, weights",
-            Words("The weights are transposed. Compute weights @ v.", "权重被转置了：应为 weights @ v。"),
+            Words("The weights are transposed. Compute weights @ v.", "权重转置了，应该是 weights @ v。"),
         ),
         Mistake(
             "return weights @ v, weights",

@@ -8,7 +8,7 @@ def distribution(logits, temperature=1.0, top_k=None):
 
     Divide by the temperature, keep the top_k largest (None: all), and apply softmax. Temperature 0 keeps only the
     largest.
-    || 抽取下一个词元所用的概率：(..., V) 的 logits -> (..., V)。
+    || 返回抽取下一个词元所用的概率：(..., V) 的 logits -> (..., V)。
 
     除以温度；保留最大的 top_k 个，None 表示全部；再做 softmax。温度为 0 表示只留最大的一个。
     """
@@ -23,7 +23,7 @@ def distribution(logits, temperature=1.0, top_k=None):
 
 @torch.no_grad()
 def sample(model, idx, n_tokens, temperature=1.0, top_k=None):
-    """Like generate, but draw each token from the distribution. || 与 generate 相同，但词元从分布中抽取。"""
+    """Like generate, but draw each token from the distribution. || 与 generate 相同，只是从分布中抽取词元。"""
     for _ in range(n_tokens):
         probabilities = distribution(model(idx[:, -model.config.block_size :])[:, -1], temperature, top_k)
         idx = torch.cat((idx, torch.multinomial(probabilities, 1)), dim=1)
@@ -50,7 +50,7 @@ STEP = Step(
         "more likely, a temperature above 1 gives unlikely ones a chance, and 0 is greedy again. Top-k removes "
         "everything except the k most likely tokens.",
         "贪心生成容易重复，所以改成抽取下一个词元。温度低于 1 时，热门词元更容易被抽到；高于 1 时，冷门词元也有机会；"
-        "0 又回到贪心。Top-k 只允许最可能的 k 个词元。",
+        "温度为 0，就又回到贪心。Top-k 只留下最可能的 k 个词元。",
     ),
     code=CODE,
     tests=(
@@ -60,7 +60,7 @@ STEP = Step(
         drawing(Words("temperature 0", "温度 0"), temperature=0.0, top_k=None),
         drawing(Words("k = 1", "k = 1"), temperature=1.0, top_k=1),
         Test(
-            name=Words("drawing with k = 1 is greedy", "k = 1 时的抽取就是贪心"),
+            name=Words("drawing with k = 1 is greedy", "k = 1 时，抽取就是贪心"),
             inputs=lambda reference: {
                 "config": reference.short_config,
                 "weights": reference.short_weights,
@@ -78,7 +78,7 @@ result = difference.abs().sum().item()
         Mistake(
             "logits = logits / temperature",
             "logits = logits * temperature",
-            Words("You multiply by the temperature. Divide by it.", "你乘了温度。应该除以温度。"),
+            Words("You multiply by the temperature. Divide by it.", "你乘以了温度，应该除以温度。"),
         ),
         Mistake(
             "logits = logits / temperature",
@@ -88,16 +88,14 @@ result = difference.abs().sum().item()
         Mistake(
             "    return logits.softmax(dim=-1)",
             "    return logits",
-            Words(
-                "These are logits. softmax turns them into probabilities.", "这是 logits。softmax 才能把它们变成概率。"
-            ),
+            Words("These are logits. softmax turns them into probabilities.", "这是 logits，还要用 softmax 变成概率。"),
         ),
         Mistake(
             "    if temperature == 0:\n        temperature, top_k = 1.0, 1\n",
             "",
             Words(
                 "Dividing by 0 gives NaN. Handle temperature 0 separately: keep only the largest.",
-                "除以 0 得到 NaN。温度为 0 要单独处理：只留最大的一个。",
+                "除以 0 会得到 NaN。温度为 0 要单独处理，只留最大的一个。",
             ),
         ),
         Mistake(
@@ -105,7 +103,7 @@ result = difference.abs().sum().item()
             "logits <= least",
             Words(
                 "You also remove the k-th largest. Keep values that equal it.",
-                "第 k 大的也被去掉了：与它相等的要保留。",
+                "第 k 大的也去掉了，与它相等的数要保留。",
             ),
         ),
         Mistake(
@@ -113,7 +111,7 @@ result = difference.abs().sum().item()
             "masked_fill(logits < least, 0.0)",
             Words(
                 "A logit of 0 is not removed, because exp(0) is 1. Fill in -inf.",
-                "logit 为 0 并不等于禁止，因为 exp(0) 是 1。请填 -inf。",
+                "logit 为 0，词元还没有去掉，因为 exp(0) 是 1。请填 -inf。",
             ),
         ),
         Mistake(
@@ -121,7 +119,7 @@ result = difference.abs().sum().item()
             "        return logits.softmax(dim=-1).masked_fill(logits < least, 0.0)\n    return logits.softmax(dim=-1)",
             Words(
                 "The remaining probabilities no longer sum to 1. Remove tokens before softmax.",
-                "剩下的概率之和不再是 1。要在 softmax 之前去掉词元。",
+                "剩下的概率加起来不再是 1。要在 softmax 之前去掉词元。",
             ),
         ),
         Mistake(

@@ -12,7 +12,7 @@ def load(folder):
     || 从含有 config.json 和 model.safetensors 的文件夹读出 GPT，设为评估模式。
 
     自带的模型与你的参数同名。Hub 上的 GPT-2 有四点不同：上下文长度叫 n_positions；名字可能以 "transformer." 开头；
-    h.0.attn.bias 之类的缓冲用不上；c_attn、c_proj、c_fc 是转置的。绑定的输出头两者都不单独存。
+    h.0.attn.bias 之类的缓冲用不上；c_attn、c_proj、c_fc 是转置的。两者都不单独保存绑定的输出头。
     """
     facts = json.loads((Path(folder) / "config.json").read_text())
     is_gpt2 = "n_positions" in facts
@@ -38,8 +38,8 @@ STEP = Step(
         "A checkpoint is a dictionary of names and tensors. Read the sizes, build the model, and copy every tensor to "
         "the parameter with its name. OpenAI stored four matrices of each block as (in, out), while nn.Linear uses "
         "(out, in), so these must be transposed.",
-        "检查点就是“名字到张量”的字典。读出尺寸，建好模型，把每个张量复制到同名参数里。OpenAI 把每个块的四个矩阵存成"
-        "（输入，输出），而 nn.Linear 是（输出，输入）：这些要转置。",
+        "检查点是一个字典，每个名字对应一个张量。读出尺寸，建好模型，把每个张量复制到同名参数里。OpenAI 把每个块的"
+        "四个矩阵存成（输入，输出），而 nn.Linear 是（输出，输入），所以要转置。",
     ),
     code=CODE,
     tests=(
@@ -66,14 +66,14 @@ STEP = Step(
         Mistake(
             "            weight.copy_(stored[name].T if turned else stored[name])",
             "            pass",
-            Words("The weights are still random: copy them.", "权重还是随机的：要复制进去。"),
+            Words("The weights are still random: copy them.", "权重还是随机的，要把读出的权重复制进去。"),
         ),
         Mistake(
             "turned = is_gpt2 and name.endswith",
             "turned = name.endswith",
             Words(
                 "You also transpose the bundled matrices. Only a GPT-2 from the hub needs that.",
-                "自带模型的矩阵也被转置了。只有 Hub 上的 GPT-2 才需要。",
+                "自带模型的矩阵也转置了。只有 Hub 上的 GPT-2 才需要。",
             ),
         ),
         Mistake(
@@ -89,7 +89,7 @@ STEP = Step(
             "stored[name].T if stored[name].shape != weight.shape else stored[name]",
             Words(
                 "attn.c_proj is square, so its shape does not show that it must be transposed. Use the names.",
-                "attn.c_proj 是方阵，看形状看不出要转置。请按名字判断。",
+                "attn.c_proj 是方阵，看形状看不出要不要转置。请按名字判断。",
             ),
         ),
         Mistake(
@@ -105,7 +105,7 @@ STEP = Step(
             "name",
             Words(
                 'The names in a GPT-2 begin with "transformer.": remove this prefix.',
-                'GPT-2 里的名字以 "transformer." 开头：去掉它。',
+                'GPT-2 里的名字以 "transformer." 开头，要去掉。',
             ),
         ),
         Mistake(
@@ -113,13 +113,13 @@ STEP = Step(
             "pass",
             Words(
                 "GPT-2 calls its context n_positions, but you use the default of Config.",
-                "GPT-2 把上下文长度叫作 n_positions；你用的是 Config 的默认值。",
+                "GPT-2 把上下文长度叫作 n_positions，你用的却是 Config 的默认值。",
             ),
         ),
         Mistake(
             "return model.eval()",
             "return model.train()",
-            Words("Set evaluation mode: model.eval().", "设为评估模式：model.eval()。"),
+            Words("Set evaluation mode: model.eval().", "要设为评估模式：model.eval()。"),
         ),
     ),
 )

@@ -173,7 +173,7 @@ def test_a_folder_is_started_in_a_language_and_checked_in_it(
     assert main(["check", str(tmp_path), "4"]) == 1
     printed = capsys.readouterr().out
     assert "第 4 步还没写。" in printed
-    assert "你的程序打印了:\nhello" in printed
+    assert "程序的输出：\nhello" in printed
     assert main(["start", str(tmp_path)]) == 1
     assert "exists: choose another folder" in capsys.readouterr().err
 
