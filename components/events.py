@@ -101,7 +101,8 @@ class Events:
                         yield shown(session, not_set)
                         not_set = ()
                 except gr.Error:
-                    yield shown(session, not_set)
+                    if streams(handler):  # otherwise an error cannot come with a frame
+                        yield shown(session, not_set)
                     raise
             yield shown(session, not_set)
 

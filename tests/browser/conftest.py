@@ -22,6 +22,7 @@ FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
+    "--disable-smooth-scrolling",  # otherwise something may move between the press and the release of a button
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",

@@ -1,7 +1,8 @@
-"""Event wiring: payloads of widgets."""
+"""Event wiring: payloads of widgets, errors."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import gradio as gr
 import pytest
 
 from components.events import Events
-from components.render import Renderer
+from components.render import Renderer, View
 from components.state.session import Session
 from components.state.store import SessionStore
 
@@ -41,3 +42,19 @@ def test_a_handler_receives_the_payload_of_its_event_or_an_empty_one(
     wired = events.on(widget.select, lambda session, sent: handled.append(sent), [widget])
     wired.fn(gr.EventData(None, None), ID, value)
     assert handled == [received]
+
+
+def test_what_a_handler_changed_before_its_error_is_sent_with_the_next_frame(events: Events) -> None:
+    def fail(session: Session) -> None:
+        session.prompt = "changed"
+        raise ValueError("refused")
+
+    events.renderer.add("", [View("box", lambda s: s.prompt, lambda s: {"text": s.prompt})])
+    button = gr.Button()
+    failing, working = events.on(button.click, fail), events.on(button.click, lambda session: None)
+    before = json.loads(working.fn(gr.EventData(None, None), ID))
+    with pytest.raises(gr.Error, match="refused"):
+        failing.fn(gr.EventData(None, None), ID)
+    after = json.loads(working.fn(gr.EventData(None, None), ID))
+    assert after["base"] == before["n"]
+    assert after["views"] == {"box": {"text": "changed"}}
