@@ -51,7 +51,7 @@ def test_what_stands_in_the_sentence_stands_in_the_other(key):
 def test_an_error_among_the_values_is_said_in_the_same_language():
     problem = GPTError("file.damaged", SENTENCES["file.damaged"], file="a.json", reason=FULL)
     assert str(problem) == "a.json is damaged: the context of 8 tokens is full"
-    assert localize_error(problem, "zh") == "a.json 已损坏：上下文已满：最多 8 个词元"
+    assert localize_error(problem, "zh") == "a.json 已损坏：上下文已满，最多 8 个词元"
 
 
 def test_a_language_without_the_sentence_gets_the_english_one(monkeypatch):
@@ -146,7 +146,7 @@ def test_numbers_out_of_range(value, low, high, name, english, chinese):
 def test_real_problems():
     for doing, chinese in (
         (lambda: SamplingParams(top_p=2), "top_p 必须大于 0 且不超过 1，不能是 2"),
-        (lambda: get_model("nobody"), "没有叫 'nobody' 的模型：已知的模型有 "),
+        (lambda: get_model("nobody"), "没有叫 'nobody' 的模型，可以用的有 "),
     ):
         with pytest.raises(GPTError) as problem:
             doing()

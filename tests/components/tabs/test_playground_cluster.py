@@ -43,7 +43,7 @@ def test_the_page_says_that_the_cluster_is_away_and_writes_on_when_it_is_back(
     next(frames)
     assert drawn(session, "status")["text"].startswith("The cluster that runs the model is unreachable.")
     session.language = "zh"
-    assert drawn(session, "status")["text"].startswith("运行模型的集群暂时连接不上")
+    assert drawn(session, "status")["text"].startswith("暂时连接不上运行模型的集群")
     model[1].is_there = True
     run(frames)
     session.language = "en"
