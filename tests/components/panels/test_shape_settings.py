@@ -81,7 +81,7 @@ def test_an_invalid_combination_is_explained_with_a_remedy_in_both_languages() -
     ) as no:
         shape_of(given)
     assert "宽度 768 不能被头数 13 整除" in localize_error(no.value, "zh")
-    assert "可以用 12 或 16 个头" in localize_error(no.value, "zh")
+    assert "可以改用 12 或 16 个头" in localize_error(no.value, "zh")
     with pytest.raises(ValueError, match=r"Possible: 8 heads, or a width of 64\."):
         shape_of(given | {"n_embd": 8, "n_head": 64})
     with pytest.raises(ValueError, match="makes each head 5 wide, an odd number"):
