@@ -142,7 +142,7 @@ def test_logits_that_overflow_are_an_error_and_the_stream_has_ended(
     monkeypatch.setattr(session.document, "steps", overflow)
     with pytest.raises(ValueError, match="finite") as problem:
         run(generation.generate(session))
-    assert "有限" in localize_error(problem.value, "zh")
+    assert "不能有正无穷或 NaN" in localize_error(problem.value, "zh")
     assert not session.lock.streaming
 
 
