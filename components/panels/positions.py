@@ -13,7 +13,7 @@ import torch
 from components.figures.lines import Hands, circles, lines
 from components.figures.maps import grid
 from components.i18n import t
-from components.labels import percent
+from components.labels import listed, percent
 from components.panels.experiment import Experiment, experiment_buttons, time_limited
 from components.panels.panel import Panel, Settings, panel_section, problem_sentence, within
 from components.parts import caption, column, columns, question, row
@@ -109,8 +109,8 @@ def rotations(s: Snapshot) -> dict[str, Any]:
         position=state.position,
         key_position=key,
         last=PAIRS[-1],
-        slower=f"{degrees[0] / degrees[-1]:,.0f} ×",
-        angles=", ".join(f"{angle:.3g}°" for angle in degrees),
+        slower=f"{degrees[0] / degrees[-1]:,.0f}",
+        angles=listed(f"{angle:.3g}°" for angle in degrees),
     )
     return chart_data(circles(hands, t("positions.query", s.language), t("positions.key", s.language)), caption)
 

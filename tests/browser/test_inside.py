@@ -214,7 +214,7 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     expect(page.locator("#status")).to_contain_text("stopped")
     open_tab(page, "inside")
     page.locator("#language").get_by_text("中文").click()
-    expect(part(page, "ff")).to_have_attribute("aria-label", re.compile("前馈层内部"))
+    expect(part(page, "ff")).to_have_attribute("aria-label", re.compile("前馈网络内部"))
     page.locator("#tabs [role=tab]").first.click()
     page.locator("#clear").click()
     expect(page.locator(CHIPS)).to_have_count(1)  # the start-of-text token

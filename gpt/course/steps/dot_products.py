@@ -9,7 +9,7 @@ def attention_scores(q, k):
     The score is the dot product of both vectors, divided by the square root of their width hs.
     || 计算每个查询与每个键有多匹配：(..., T, hs) 和 (..., S, hs) -> (..., T, S)。
 
-    得分是两个向量的点积，除以宽度 hs 的平方根。
+    分数是两个向量的点积，除以宽度 hs 的平方根。
     """
     return q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 '''
@@ -27,7 +27,7 @@ STEP = Step(
     code=CODE,
     tests=(
         Test(
-            name=Words("the scores of all heads in layer 0", "第 0 层所有头的得分"),
+            name=Words("the scores of all heads in layer 0", "第 0 层所有头的分数"),
             inputs=lambda reference: {"q": reference.layer.attn_q, "k": reference.layer.attn_k},
             run="result = attention_scores(q, k)",
             expected=lambda reference: reference.layer.attn_scores,
@@ -43,7 +43,7 @@ STEP = Step(
         Mistake(
             " / math.sqrt(q.shape[-1])",
             "",
-            Words("The scores are not scaled: divide by sqrt(hs).", "得分没有缩放，要除以 sqrt(hs)。"),
+            Words("The scores are not scaled: divide by sqrt(hs).", "分数没有缩放，要除以 sqrt(hs)。"),
         ),
         Mistake(
             "math.sqrt(q.shape[-1])",

@@ -9,7 +9,7 @@ def attention(q, k, v):
     No token sees later tokens: their scores are -inf before the softmax.
     || 按权重混合前面的值：每个输入都是 (..., T, hs) -> (输出 (..., T, hs)，权重 (..., T, T))。
 
-    词元看不到后面的词元，所以 softmax 之前，把后面的得分设为 -inf。
+    词元看不到后面的词元，所以 softmax 之前，把后面的分数设为 -inf。
     """
     T = q.shape[-2]
     future = torch.ones(T, T, dtype=torch.bool).triu(1)
@@ -29,7 +29,7 @@ STEP = Step(
         "Hide the future: set every score above the diagonal to -inf. Softmax turns each row into weights that sum to "
         "1, and -inf into exactly 0. The output is the weighted mean of the values: the product from step 6a, with "
         "weights that depend on the text.",
-        "先遮住后面的词元：把对角线以上的得分都设为 -inf。softmax 把每一行变成和为 1 的权重，-inf 正好变成 0。"
+        "先遮住后面的词元：把对角线以上的分数都设为 -inf。softmax 把每一行变成和为 1 的权重，-inf 正好变成 0。"
         "输出是值的加权平均，也就是 6a 的那个乘积，只不过权重由文本决定。",
     ),
     code=CODE,
@@ -66,7 +66,7 @@ STEP = Step(
             "scores = attention_scores(q, k)\n    weights = scores.softmax(dim=-1).masked_fill(future, 0.0)",
             Words(
                 "The mask is applied after softmax, so the rows no longer sum to 1. Mask the scores.",
-                "掩码用在了 softmax 之后，每行加起来不再是 1。应该遮住得分。",
+                "掩码用在了 softmax 之后，每行加起来不再是 1。应该遮住分数。",
             ),
         ),
         Mistake(
@@ -74,7 +74,7 @@ STEP = Step(
             "masked_fill(future, 0.0)",
             Words(
                 "A score of 0 still gets some weight, because exp(0) is 1. Fill in -inf.",
-                "得分为 0，还是有权重，因为 exp(0) 是 1。请填 -inf。",
+                "分数为 0，还是有权重，因为 exp(0) 是 1。请填 -inf。",
             ),
         ),
         Mistake(
