@@ -20,8 +20,8 @@ MIN_FALL = 0.001  # relative; a smaller one may be rounding
 
 
 def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
-    """The last positions of n, as many as can be left out one after the other within a number of multiplications."""
-    # The tokens after the removed one are read again: n / 2 on average.
+    """Return the last of n positions: as many as can be left out one by one within a limit of multiplications."""
+    # The tokens after the removed one are read again, n / 2 on average.
     affordable = int((2 * limit / multiplications_per_token(model)) ** 0.5)
     return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
 
@@ -34,7 +34,7 @@ def causes_of(
     edits: Edits | None,
     limit: float = LEAVE_OUT_MULTIPLICATIONS,
 ) -> Causes:
-    """What `token` after a text (T,) depends on. The last word stays: the prediction is what follows it."""
+    """Measure what the prediction of `token` after a text (T,) depends on. The last word is never left out."""
     first = left_out_positions(model, len(ids), limit).start
     words = [word for word in words_of(tokenizer, ids) if word.start >= first and word.stop < len(ids)]
     with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters of all blocks
@@ -43,7 +43,10 @@ def causes_of(
 
 @dataclass(frozen=True)
 class Fall:
-    """place: positions of a word, or (layer, head). probability: of the predicted token without it."""
+    """The probability of the predicted token without a word or head.
+
+    place: positions of the word, or (layer, head).
+    """
 
     place: tuple[int, ...]
     probability: float
@@ -51,8 +54,11 @@ class Fall:
 
 @dataclass(frozen=True)
 class Falls:
-    """probability: of the predicted token under the sampling settings. words, heads: those without which it is lower,
-    the lowest first; all_words: of each measured word, in order of the text."""
+    """What a prediction depends on.
+
+    probability: probability of the predicted token under the sampling settings. words, heads: those without which it
+    is lower, lowest first. all_words: every measured word, in the order of the text.
+    """
 
     probability: float
     words: tuple[Fall, ...]
@@ -61,7 +67,7 @@ class Falls:
 
 
 def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Falls:
-    """The probabilities with these settings, as the bars show them. ids: the text."""
+    """Return the probabilities under these settings, as shown by the bars. ids: the text."""
 
     def of(cause: Cause, hidden: Sequence[int] = ()) -> Fall:
         kept = [token for position, token in enumerate(ids) if position not in hidden]
@@ -75,19 +81,19 @@ def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Fa
 
 
 def main_word(falls: Falls) -> Fall | None:
-    """The word without which the probability falls furthest; None if nobody would see the difference."""
+    """Return the word without which the probability falls furthest; None if nobody would see the difference."""
     best = next(iter(falls.words), None)
     return best if best is not None and is_seen(falls, best) else None
 
 
 def is_seen(falls: Falls, without: Fall) -> bool:
-    """Whether a fall makes a difference to the reader: two percentage points, or half of the probability."""
+    """Return whether a fall matters to a reader: at least two percentage points, or half of the probability."""
     p, q = falls.probability, without.probability
     return percent(p) != percent(q) and (p - q >= 0.02 or q < p / 2)
 
 
 def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
-    """The word without which the probability of `token` falls furthest. ids: the text."""
+    """Name the word without which the probability of `token` falls furthest. ids: the text."""
     name, p, best = quoted(tokenizer, token), percent(falls.probability), main_word(falls)
     if best is None:
         key = "why.because.none" if falls.all_words else "why.because.alone"
@@ -97,7 +103,7 @@ def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Voc
 
 
 def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Language) -> str:
-    """The head without which the probability of `token` falls furthest; "" if nobody would see the difference."""
+    """Name the head without which the probability of `token` falls furthest; "" if nobody would see it."""
     best = next(iter(falls.heads), None)
     if best is None or not is_seen(falls, best):
         return ""
@@ -112,6 +118,6 @@ def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Lan
 
 
 def layer_head_name(place: Sequence[int], language: Language) -> str:
-    """A head inside a sentence. place: (layer, head)."""
+    """Return the name of a head for use inside a sentence. place: (layer, head)."""
     layer, head = place
     return t("why.part.head", language, layer=layer, head=head)

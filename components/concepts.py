@@ -1,6 +1,6 @@
-"""Concepts of the model that a text is written with: their names, and turning them up, in all tabs.
+"""Concepts of the model: their names, and turning them up or down in all tabs.
 
-What is turned up belongs to the edits of the document, so whatever continues or reads the text is steered.
+The strengths are part of the document's edits, so they affect everything that continues or reads the text.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from gpt.inference.threads import threads_for
 Place = tuple[int, int]  # layer and number of a feature
 Rows = Literal["tokens", "promotes"]
 N_CHIPS = 4  # concepts on the first screen
-N_WORDS = 3  # in the name of a feature without one
-LIMIT, STEP = 4.0, 0.25  # of the slider, in multiples of the natural strength; it begins at NO_ACTIVITY
-USUAL = 1.5  # strength of a concept that has none of its own
-MAX_QUERY_CHARS = 40  # of a search for a word
+N_WORDS = 3  # words that stand for a feature without a name
+LIMIT, STEP = 4.0, 0.25  # end and step of the slider, in multiples of the natural strength; it begins at NO_ACTIVITY
+USUAL = 1.5  # default strength of a concept
+MAX_QUERY_CHARS = 40  # quoted from a search
 GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 
@@ -40,8 +40,8 @@ GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 class Unsteered(AtPosition):
     """A comparison of the text with and without the concepts that are turned up.
 
-    logits: without them, after the position, (vocab_size,). goes_on: its continuation without them; steered: with
-    them. absent: those that are turned down, but not active anywhere up to the position.
+    logits: (vocab_size,), after the position, without the concepts. goes_on, steered: the continuations without and
+    with them. absent: concepts that are turned down but not active anywhere up to the position.
     """
 
     logits: Tensor
@@ -52,8 +52,9 @@ class Unsteered(AtPosition):
 
 @dataclass(frozen=True)
 class SteeringState:
-    """chosen: the concept of the slider. all_shown: whether all concepts that are offered stand beside it. measured:
-    the last comparison."""
+    """chosen: the concept of the slider. all_shown: whether all offered concepts are shown. measured: the last
+    comparison.
+    """
 
     chosen: Place | None = None
     all_shown: bool = False
@@ -61,26 +62,28 @@ class SteeringState:
 
 
 def concepts_of(s: Snapshot) -> Concepts | None:
-    """The concepts of the model of the text."""
+    """Return the concepts of the text's model."""
     loaded = s.loaded if s.text is None else s.text.loaded
     return None if loaded is None else loaded.concepts
 
 
 def turned(document: Generation | None) -> dict[Place, float]:
-    """The strengths of what is turned up, or down, in a document."""
+    """Return the strength of each concept that is turned up or down in a document."""
     edits = (document.edits if document is not None else None) or Edits()
     return {(each.layer, each.concept[0]): each.concept[1] for each in edits.steering if each.concept is not None}
 
 
 def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
-    """The edits for a new document of the session: what is turned up stays so with the same model."""
+    """Return the edits for a new document of the session. With the same model, concepts stay turned up."""
     document = session.document
     return document.edits if document is not None and document.loaded is loaded else None
 
 
 def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
-    """The name of a feature; without one, the tokens on which it is strongest, in quotation marks, and no punctuation
-    marks among words."""
+    """Return the name of a feature, or the quoted tokens on which it is strongest if it has none.
+
+    If most of these tokens are words, punctuation marks are left out.
+    """
     assert loaded.concepts is not None
     named = loaded.concepts.of(*place)
     if named is not None:
@@ -89,15 +92,17 @@ def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
 
 
 def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
-    """What features have in common that a reader can't tell apart: their name; without one, the same words in any order
-    and case."""
+    """Return a key that is equal for features that a reader can't tell apart.
+
+    This is their name, or, if they have none, their words in any order and case.
+    """
     assert loaded.concepts is not None
     named = loaded.concepts.of(layer, feature)
     return frozenset(map(str.casefold, _words(loaded, (layer, feature)))) if named is None else named.names["en"]
 
 
 def _words(loaded: LoadedModel, place: Place) -> list[str]:
-    """The words that name a feature without a name."""
+    """Return the words that stand for a feature without a name."""
     tokens = concept_tokens(loaded, place)
     words = [token for token in tokens if any(map(str.isalnum, token))]
     are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
@@ -105,26 +110,26 @@ def _words(loaded: LoadedModel, place: Place) -> list[str]:
 
 
 def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str:
-    """The name of a feature inside a sentence, in quotation marks."""
+    """Return the quoted name of a feature for use inside a sentence."""
     name = concept_name(loaded, place, language)
     return name if name.startswith("“") else f"“{name}”"
 
 
 def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> list[str]:
-    """The tokens on which a feature is strongest, or, as "promotes", those that it makes likelier, each quoted."""
+    """Return the quoted tokens on which a feature is strongest, or, for "promotes", those that it makes likelier."""
     assert loaded.concepts is not None
     ids = getattr(loaded.concepts.dictionaries[place[0]], rows)[place[1]].tolist()
     return list(dict.fromkeys(quoted(loaded.tokenizer, i) for i in ids if i != NONE))
 
 
 def usual_strength(loaded: LoadedModel, place: Place) -> float:
-    """The strength of a feature that is turned up without a given one."""
+    """Return the strength of a feature that is turned up without giving a strength."""
     named = None if loaded.concepts is None else loaded.concepts.of(*place)
     return USUAL if named is None or named.strength is None else named.strength
 
 
 def found_concept(loaded: LoadedModel, query: str) -> Place:
-    """A feature by "layer.number", or the first that a search for a word finds. Raises ValueError for none."""
+    """Find a feature by "layer.number", or by a word. Raises ValueError if there is none."""
     if loaded.concepts is None:
         raise PageError("error.no_concepts", model=loaded.name)
     if place := re.fullmatch(r"(\d{1,4})\.(\d{1,7})", query, re.ASCII):
@@ -137,8 +142,8 @@ def found_concept(loaded: LoadedModel, query: str) -> Place:
 def turn(session: Session, sent: dict[str, Any]) -> None:
     """Turn a concept up or down, or choose it for the slider.
 
-    sent: "place", of unchecked content, with "strength", 0 for as it is, or without, which turns it on or off; "more"
-    shows all concepts, or the first ones; "reset" turns all off.
+    sent (unchecked): {"place", "strength"} sets a strength, where 0 leaves the model unchanged; {"place"} turns the
+    concept on or off; {"more": True} shows all concepts or only the first; {"reset": True} turns all off.
     """
     document = session.document
     if document is None or (concepts := document.loaded.concepts) is None:
@@ -164,12 +169,12 @@ def turn(session: Session, sent: dict[str, Any]) -> None:
 
 
 def on_slider(strength: float) -> float:
-    """The nearest strength that the slider has."""
+    """Clamp a strength to the range of the slider."""
     return max(NO_ACTIVITY, min(LIMIT, float(strength)))
 
 
 def steer(session: Session, steering: Sequence[Steering]) -> None:
-    """Replace what is turned up in the document of the session, and read its text again."""
+    """Replace the steering of the session's document, and read its text again."""
     with session.changing():
         if (document := session.document) is not None:
             document.edit(replace(document.edits or Edits(), steering=tuple(steering)))
@@ -177,7 +182,7 @@ def steer(session: Session, steering: Sequence[Steering]) -> None:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """The comparison that is missing at the selected position; None while nothing is turned up."""
+    """Return the comparison that is missing at the selected position; None if nothing is turned up."""
     if s.text is None or s.text.n_read == 0 or s.generating or not turned(s.text.document):
         return None
     position, found = s.text.at(s.selection), s.state(SteeringState).measured
@@ -187,7 +192,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 
 def measure(session: Session) -> Iterator[None]:
-    """Measure what the text would be without steering."""
+    """Compare the prediction and continuation with those without steering."""
     with session.lock.reading():
         s = session.snapshot()
     if s.text is None or wanted(s) is None:
@@ -203,7 +208,7 @@ def measure(session: Session) -> Iterator[None]:
 def _unsteered(
     loaded: LoadedModel, ids: Sequence[int], edits: Edits | None, settings: SamplingParams
 ) -> tuple[Tensor, str, str, tuple[Place, ...]]:
-    """Logits without steering, how the text goes on without and with, and what is turned down but not active."""
+    """Return the logits without steering, the continuations without and with it, and `absent`."""
     plain = replace(edits or Edits(), steering=())
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
         logits = predict_without(loaded.model, ids, Ablation(), plain)
@@ -215,7 +220,7 @@ def _unsteered(
 
 
 def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place, ...]:
-    """What is turned down in the edits, but not active in a text."""
+    """Return the concepts that the edits turn down but that are not active in the text."""
     down = [(each.layer, each.concept[0]) for each in edits.steering if each.concept and each.concept[1] < 0]
     if not down or loaded.concepts is None:
         return ()
@@ -226,7 +231,7 @@ def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place
 
 
 def unsteered(s: Snapshot) -> Unsteered | None:
-    """The comparison at the selected position; None before it is measured, and while nothing is turned up."""
+    """Return the comparison at the selected position; None before it is measured, and if nothing is turned up."""
     found = s.state(SteeringState).measured
     if s.text is None or s.text.n_read == 0 or found is None or not turned(s.text.document):
         return None
@@ -234,7 +239,7 @@ def unsteered(s: Snapshot) -> Unsteered | None:
 
 
 def unsteered_probabilities(s: Snapshot) -> Tensor | None:
-    """The distribution without steering after the selected position, (vocab_size,), under the sampling settings."""
+    """Return the unsteered distribution (vocab_size,) after the selected position, under the sampling settings."""
     found = s.cached(unsteered)
     if s.text is None or found is None:
         return None
@@ -243,7 +248,7 @@ def unsteered_probabilities(s: Snapshot) -> Tensor | None:
 
 
 def steer_data(s: Snapshot) -> dict[str, Any]:
-    """What the widget `steer` shows: chips of the concepts, the slider of the chosen one, and what it changes."""
+    """Return the data of the widget `steer`: chips, the slider of the chosen concept, and what it changes."""
     concepts, state = concepts_of(s), s.state(SteeringState)
     if concepts is None or not concepts.offered or s.text is None:
         return {"chips": []}
@@ -263,7 +268,7 @@ def steer_data(s: Snapshot) -> dict[str, Any]:
 
 
 def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
-    """The slider of one concept, and a note if turning it down has changed nothing."""
+    """Return the slider of a concept, and a note if turning it down has changed nothing."""
     assert s.text is not None
     found, value = s.cached(unsteered), turned(s.text.document).get(place, 0.0)
     data = {"note": "", **slider_of(s.text.loaded, place, value, s.language)}
@@ -274,13 +279,13 @@ def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
 
 
 def slider_of(loaded: LoadedModel, place: Place, value: float, language: Language) -> dict[str, Any]:
-    """The slider of one concept at a strength."""
+    """Return the slider of a concept at a strength."""
     name = concept_name(loaded, place, language)
     return {"slider": {"place": place, "name": name, "value": value, "min": NO_ACTIVITY, "max": LIMIT, "step": STEP}}
 
 
 def comparison(s: Snapshot) -> dict[str, Any]:
-    """How the text goes on without and with what is turned up. The last comparison stays until the next is measured."""
+    """Return the continuations without and with steering. The last ones stay visible until the next are measured."""
     if s.text is None or not turned(s.text.document):
         return {"texts": []}
     if (found := s.cached(unsteered)) is None:
@@ -304,15 +309,15 @@ def comparison(s: Snapshot) -> dict[str, Any]:
 
 
 def steer_labels(language: Language) -> dict[str, str]:
-    """Labels of the widget `steer`."""
+    """Return the labels of the widget `steer`."""
     names = ("question", "weaker", "stronger", "reset", "strength", "weakened")
     return {name: t(f"concepts.{name}", language) for name in names}
 
 
 def risen_sentence(s: Snapshot, now: Tensor) -> str:
-    """The token whose probability has risen furthest by what is turned up; "" before that is measured.
+    """Name the token whose probability has risen most through steering; "" before that is measured.
 
-    now: (vocab_size,), the distribution with it.
+    now: the steered distribution, (vocab_size,).
     """
     before = s.cached(unsteered_probabilities)
     if s.text is None or before is None:

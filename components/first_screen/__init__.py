@@ -1,9 +1,8 @@
-"""The first screen as plain HTML, shown until gradio's scripts have drawn the page. At the first visit its text writes
-itself, word by word.
+"""The first screen as plain HTML, shown until gradio's scripts have drawn the page.
 
-`first_screen` draws it from the initial session, in each language. The middleware `FirstScreen` puts it and the head
-into the page and compresses the page. The script in it chooses language and theme, and removes it once the page shows
-the same; what was typed until then is typed there.
+On the first visit, the example writes itself word by word. `first_screen` draws the HTML from the initial session of
+each language. The middleware `FirstScreen` puts it and the head into the page, and compresses the page. Its script
+chooses language and theme, and removes it once the page shows the same; anything typed until then moves to the page.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _STYLES = ("widgets/composer/composer.css", "widgets/predictions/predictions.css
 
 
 def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> str:
-    """The HTML of the first screen. openings: the initial session of each language; tabs: ids of the row of tabs."""
+    """Return the HTML of the first screen. openings: the initial session of each language; tabs: ids of the tabs."""
     style = CSS + "".join(map(_read, _STYLES))
     screens = []
     for language, session in openings.items():
@@ -58,10 +57,10 @@ def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> s
 
 @torch.inference_mode()
 def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
-    """What is shown after each word but the last, while the text writes itself.
+    """Return what is shown after each word but the last while the text writes itself.
 
-    n: number of characters of the text. at: the position of the next token. bars: (token, probability) of the
-    likeliest. arc: (position, share) of the word without which the probability of the likeliest falls furthest.
+    n: number of characters so far. at: position of the next token. bars: (token, probability) of the likeliest tokens.
+    arc: (position, share) of the word without which the top token's probability falls furthest.
     """
     if s.text is None or len(s.text.ids) > MAX_WRITTEN:
         return []
@@ -95,17 +94,20 @@ def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
 
 
 def _states_without(model: GPT, ids: Sequence[int], words: Sequence[range]) -> Tensor:
-    """The states of a text without each of its words: (words, T, C), of which the last rows of each are padding.
+    """Return the final states of the text without each of its words: (words, T, C); their last rows are padding.
 
-    As no token sees a later one, the states of the text's beginnings are among them.
+    Because no token sees a later one, they include the states of all beginnings of the text.
     """
     rests = [[*ids[: word.start], *ids[word.stop :], *[0] * len(word)] for word in words]
     return model.hidden_states(torch.tensor(rests, device=model.device))
 
 
 class FirstScreen:
-    """Puts the first screen into the page: the value of the only gr.State among the components, which the server
-    keeps to itself. head: stands in the page's head, where gradio would put it only once its scripts have run."""
+    """ASGI middleware that puts the first screen into the page.
+
+    The screen is the value of the only gr.State, which gradio does not send. head: HTML for the page's head; gradio
+    would insert it only after its scripts have run.
+    """
 
     def __init__(self, app: ASGIApp, head: str) -> None:
         self.app, self.head = app, head
@@ -171,7 +173,7 @@ def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
 
 
 def _card(s: Snapshot) -> str:
-    """The text, what comes next, and the buttons."""
+    """Draw the text, the next token and the buttons."""
     text, predicted = box(s), bars(s)
     temperature, high = s.settings.temperature, LIMITS["temperature"].high
     at, lines = text["selected"], [json.loads(line) for line in text["lines"]]
@@ -199,7 +201,7 @@ def _card(s: Snapshot) -> str:
 
 
 def _concepts(s: Snapshot) -> str:
-    """The chips of what can be turned up."""
+    """Draw the chips of the concepts."""
     shown = concepts(s)
     chips = "".join(_button(chip["name"], "first-small first-chip") for chip in shown["chips"])
     if not chips:
