@@ -15,7 +15,7 @@ from gpt import Generation
 class NextTokens(NamedTuple):
     """Next tokens as bars.
 
-    ids: the tokens of the bars, best first. chosen: the token that follows in the text, if any. content: of a Figure.
+    ids: the tokens of the bars, best first. chosen: the token that follows in the text, if any. content: see `Figure`.
     """
 
     ids: np.ndarray

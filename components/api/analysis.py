@@ -199,8 +199,8 @@ class AnalysisEndpoints(Endpoints):
             concept: a word such as "dog", for its first concept, or layer and feature, as in "5.1553"
             strength: multiple of the natural strength, -10 to 10; null uses the page's default
             max_new_tokens: length of both continuations; 0 generates none
-            temperature: of both continuations; 0 always takes the most probable token
-            seed: of both continuations
+            temperature: temperature of both continuations; 0 always takes the most probable token
+            seed: seed of both continuations
             k: number of best tokens, before and after
             model: name from the page's list; "" is the model the app was started with
         Returns:
@@ -238,7 +238,7 @@ class AnalysisEndpoints(Endpoints):
         Parameters:
             prompt: text to read; if empty, the model sees only the start-of-text token
             layer: counted from 0
-            position: of the token, counted from 0; -1 is the last token of the prompt
+            position: position of the token, counted from 0; -1 is the last token of the prompt
             name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
             model: name from the page's list; "" is the model the app was started with
         Returns:

@@ -49,7 +49,7 @@ class TextEndpoints(Endpoints):
             seed: integer of at least 0; the same seed gives the same text; null draws a random one
             model: name from the page's list; "" is the model the app was started with
             on_full: "stop" ends when the context is full; "crop" continues from the newest tokens that fit
-            messages: of a chat, instead of a prompt, each {"role", "content"}; requires a model with a chat template
+            messages: a chat instead of a prompt, as {"role", "content"}; requires a model with a chat template
             stop: list of texts; generation ends before the first one that occurs
             delta: send only the characters added since the last update, instead of the whole new text
         Returns:

@@ -43,8 +43,8 @@ DIALOG = (
 class ClassState:
     """The state of a class.
 
-    answer: to the last request of the dialog. room: of the pages that follow this one. code: of the class that this
-    page followed last.
+    answer: the answer to the dialog's last request. room: the room of the pages that follow this one. code: the code of
+    the class that this page followed last.
     """
 
     answer: dict[str, Any] | None = None

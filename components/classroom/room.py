@@ -113,8 +113,8 @@ class Mirror:
 class Room:
     """A session that others follow.
 
-    code: of the link. pages: time of each following page's last request, by its name. touch: keeps the session from
-    becoming idle. private: states that only the session itself shows.
+    code: code in the link. pages: time of each following page's last request, by the page's name. touch: keeps the
+    session from becoming idle. private: states that only the session itself shows.
 
     Raises:
         PageError: If MAX_CLASSES rooms are open.

@@ -399,7 +399,7 @@ def row_bars(
 ) -> Figure:
     """Draw each row of (n, C) as a bar chart, one below the other on a common scale.
 
-    A line shows the mean, a band one standard deviation. means, stds: (n,). names: of the rows.
+    A line shows the mean, a band one standard deviation. means, stds: (n,). names: names of the rows.
     """
     rows = floats(rows)
     n, width = rows.shape

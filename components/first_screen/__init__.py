@@ -36,7 +36,7 @@ from gpt.analysis.tracing import to_float32
 
 MAX_BARS = 9  # in view
 MAX_WRITTEN = 40  # tokens of a text that writes itself
-MIN_ARC_SHARE = 0.05  # of the probability
+MIN_ARC_SHARE = 0.05  # lost share of the probability
 COMPRESSION = 5
 _COMPONENTS = Path(__file__).parent.parent
 _STYLES = ("widgets/composer/composer.css", "widgets/predictions/predictions.css", "first_screen/first_screen.css")

@@ -54,8 +54,8 @@ EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
 class LayerNormState:
     """The settings of the panel.
 
-    source: of the rows. scale, shift: applied after the learned ones. eps: a key of EPS. result: rows of the visitor's
-    model.
+    source: source of the rows. scale, shift: applied after the learned ones. eps: a key of EPS. result: rows of the
+    visitor's model.
     """
 
     source: Source = "example"

@@ -42,7 +42,7 @@ class Trained(NamedTuple):
 class PositionsState:
     """The settings of the panel.
 
-    position: of the query; distance: from the query back to the key. run: training of the two models.
+    position: position of the query; distance: how far the key is before it. run: training of the two models.
     """
 
     position: int = 20

@@ -48,7 +48,7 @@ class TyingInputs(NamedTuple):
 class Tying(NamedTuple):
     """The results of the panel.
 
-    effects: of the small model. neighbours: ids and cosine similarities of the rows nearest to the token's row.
+    effects: effects in the small model. neighbours: ids and cosine similarities of the rows nearest to the token's row.
     """
 
     request: TyingInputs

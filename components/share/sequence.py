@@ -26,7 +26,7 @@ _FOLDER = Path(__file__).parent / "sequences"
 class Stop:
     """A stop of a sequence.
 
-    query: of its address. titles: in the order of LANGUAGES; a missing title is replaced by the first.
+    query: query of its address. titles: in the order of LANGUAGES; a missing title is replaced by the first.
     """
 
     query: str

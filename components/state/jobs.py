@@ -73,7 +73,7 @@ def in_thread(
 ) -> Generator[None, None, T]:
     """Run `work` in a thread within a job and return its result.
 
-    key: of the progress message, with `n` and `total`.
+    key: key of the progress message, with `n` and `total`.
 
     Raises:
         Cancelled: If the job is stopped.

@@ -32,7 +32,7 @@ class Cause:
 
 @dataclass(frozen=True, eq=False)
 class Causes:
-    """Words and heads that the prediction of `token` may depend on. logits: of the complete model, (vocab_size,)."""
+    """Words and heads that the prediction of `token` may depend on. logits: (vocab_size,), from the complete model."""
 
     token: int
     logits: Tensor

@@ -89,7 +89,7 @@ def check_shapes(states: Tensor, other_states: Tensor) -> None:
 class TokenStatistics:
     """Statistics of a token under the softmax of the raw logits before it.
 
-    rank: 1 for the most likely token. entropy: of the softmax, in bits. surprisal: -log2 probability, in bits.
+    rank: 1 for the most likely token. entropy: entropy of the softmax, in bits. surprisal: -log2 probability, in bits.
     top: (id, probability) of the most likely tokens, in descending order.
     """
 

@@ -33,7 +33,7 @@ class PromptPart:
     def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
         self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
         T = len(ids)
-        self.rows = [range(T)]  # of its text, as in `StepPart`
+        self.rows = [range(T)]  # rows of its text, as in `StepPart`
         mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
         self.context = ctx.with_window(model.config, T, model.device)  # queries and keys have already been rotated
@@ -55,7 +55,7 @@ class StepPart:
         n_rows = len(ids)
         self.caches, self.block = caches, block
         self.places = block.place(caches)
-        self.rows = [range(i, i + 1) for i in self.places]  # of each text, among those of this part
+        self.rows = [range(i, i + 1) for i in self.places]  # rows of each text within this part
         self.ids, self.positions = [0] * n_rows, [0] * n_rows
         for i, token_id, cache in zip(self.places, ids, caches, strict=True):
             self.ids[i], self.positions[i] = token_id, cache.length
@@ -110,7 +110,9 @@ def batched_hidden_states(
     """Read the next ids of each text into its cache.
 
     texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: this model's
-    cache. steering: of each text; None for no steering. Returns the states after the final norm, (T, C) for each text.
+    cache. steering: one entry per text; None for no steering.
+
+    Returns the states after the final norm, (T, C) for each text.
     Raises ValueError, without changing any cache, if a text does not fit its cache or its steering not the model.
     """
     for ids, cache in zip(texts, caches, strict=True):

@@ -31,7 +31,7 @@ def arcs_data(
 ) -> dict[str, Any]:
     """Return the data of an arcs widget.
 
-    tokens: their texts. name: of the text, for screen readers. arcs: (from, to, weight in 0..1, head), drawn in the
+    tokens: their texts. name: name of the text for screen readers. arcs: (from, to, weight in 0..1, head), drawn in the
     head's colour. is_flat: leave no room for arcs. selected: the picked position, -1 for none.
     """
     return {

@@ -32,8 +32,8 @@ PAGE_OPTIONS = {
 class Rows(NamedTuple):
     """Horizontal bars as buttons, from the top.
 
-    names: of the bars, for screen readers and as tooltips; name: of the whole chart. sent: what each bar sends to the
-    server, together with what all of them send, `common`.
+    name: name of the whole chart. names: the bars' texts for screen readers and tooltips. sent: what each bar sends to
+    the server, in addition to `common`.
     """
 
     name: str

@@ -18,8 +18,8 @@ _TEMPLATE = """<figure class="gb-predictions">
 class Bar(NamedTuple):
     """The bar of one token.
 
-    before, after: its probability according to the model and after the sampling settings, in 0..1. name: for screen
-    readers and as its tooltip. sent: what choosing it sends to the server.
+    before, after: its probability according to the model and after the sampling settings, in 0..1. name: its text for
+    screen readers and its tooltip. sent: sent to the server when it is chosen.
     """
 
     token: str

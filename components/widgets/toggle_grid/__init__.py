@@ -30,9 +30,9 @@ def toggle_grid_data(
 ) -> dict[str, Any]:
     """Return the data of the switches.
 
-    name: of the whole grid, for screen readers. rows, columns: labels beside and above the switches; a single row has
-    no label. on, marked: (row, column) of the switches that are on, and of those with a frame. cell: name of a switch,
-    with {row} and {column} for its labels.
+    name: name of the whole grid for screen readers. rows, columns: labels beside and above the switches; a single row
+    has no label. on, marked: (row, column) of the switches that are on, and of those with a frame. cell: name of a
+    switch, with {row} and {column} for its labels.
     """
     return {
         "name": name,

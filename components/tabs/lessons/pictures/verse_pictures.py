@@ -16,7 +16,7 @@ from gpt import Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.models.sources import POEMS_MODEL
 
 VERSE = 5
-TITLE, N_WRITTEN, PARAMS = "《春日》\n", 56, SamplingParams(temperature=0.8, seed=30)  # of the generated poem
+TITLE, N_WRITTEN, PARAMS = "《春日》\n", 56, SamplingParams(temperature=0.8, seed=30)  # of the poem to generate
 
 
 def poems(scene: Scene | None = None) -> LoadedModel:
