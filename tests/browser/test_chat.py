@@ -28,6 +28,7 @@ def address(serve: Callable[..., str], tmp_path_factory: pytest.TempPathFactory)
     remove_model(name)
 
 
+@pytest.mark.thorough
 def test_a_message_is_typed_inside_its_template(page: Page, address: str) -> None:
     open_playground(page, address)
     box, switch = page.locator("#prompt textarea"), page.locator("#chat input")

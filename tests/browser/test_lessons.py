@@ -63,6 +63,7 @@ def test_a_link_opens_a_lesson_whose_picture_follows_its_controls_and_whose_plac
     expect(lessons.locator("#shape-headline")).to_contain_text("163,009,536")
 
 
+@pytest.mark.thorough
 def test_what_was_seen_is_kept_by_the_browser_and_a_panel_of_the_lab_is_shown_and_speaks_chinese(follow, site):
     lessons = follow()
     open_tab(lessons, "lessons")

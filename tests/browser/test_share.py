@@ -56,6 +56,7 @@ def told(page):
     return page.locator("#share-files .gb-share-says")
 
 
+@pytest.mark.thorough
 def test_what_a_link_cannot_have_is_named_and_a_link_that_was_copied_opens_the_same_text_place_and_tab(page, site):
     page.goto(f"{site}?model=../../etc/passwd&seed=1&length=2&prompt=%3Cimg%20src=x%20onerror=alert(1)%3E")
     expect(page.locator("#notice")).to_contain_text(": model.")

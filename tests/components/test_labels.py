@@ -2,6 +2,8 @@ import sys
 import unicodedata
 from types import SimpleNamespace
 
+import pytest
+
 from components.labels import (
     alone,
     bar_label,
@@ -86,6 +88,7 @@ def test_numbers_side_by_side_have_as_many_decimals_as_the_largest_needs() -> No
     assert [signed(value, decimals([-0.0034])) for value in (-0.0034, 0.00051)] == ["−0.0034", "+0.0005"]
 
 
+@pytest.mark.thorough
 def test_no_character_is_drawn_as_nothing() -> None:
     selectors = {chr(i) for i in [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]}
     fillers = set("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800")

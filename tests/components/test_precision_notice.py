@@ -28,6 +28,7 @@ def test_exact_numbers_need_no_word():
     assert said("stories") == said("no such model") == ""
 
 
+@pytest.mark.thorough
 def test_numbers_that_are_not_exact_say_by_how_much(reduced, monkeypatch):
     error = precision_error(get_model())
     assert any(f"half ({name})" in said("stories") for name in ("bfloat16", "float16"))

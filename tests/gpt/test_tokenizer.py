@@ -149,6 +149,7 @@ def test_a_file_that_is_not_a_vocabulary_is_refused(tmp_path, change, says):
         load_vocabulary(path)
 
 
+@pytest.mark.thorough
 def test_a_vocabulary_of_the_bytes_of_utf8_is_enough(tmp_path):
     path = tmp_path / "v.tiktoken"
     path.write_text(
