@@ -219,6 +219,6 @@ def test_it_follows_a_text_while_it_is_written_and_another_language_and_an_empty
     page.locator("#clear").click()
     expect(page.locator(CHIPS)).to_have_count(1)  # the start-of-text token
     open_tab(page, "inside", "zh")
-    expect(flow(page)).to_contain_text("文本结束，第")
+    expect(flow(page)).to_contain_text("文本结束最关注")
     expect(page.locator("#inside-notice")).to_be_hidden()
     expect(page.locator("#trace-save")).to_be_visible()
