@@ -82,17 +82,18 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         page = browser.new_page(viewport={"width": 1280, "height": 1100})
         page.goto(f"{url}?lang={args.language}")
-        page.locator("#bars .main-svg").first.wait_for()
+        page.locator("#bars [role=option]").first.wait_for()
         page.wait_for_timeout(SETTLES)  # let the page finish loading
         if args.opened:
             for tab in [*page.locator("#tabs > .tab-wrapper [role=tab]").all()[1:], page.get_by_role("tab").first]:
                 tab.click()
                 page.wait_for_timeout(SETTLES)
-        page.locator("#pace input").click()
-        page.get_by_role("option", name=args.pace, exact=True).click()
+        page.locator("#token-by-token > summary").click()
+        if page.locator("#pace input").input_value() != args.pace:
+            page.locator("#pace input").click()
+            page.get_by_test_id("dropdown-option").and_(page.get_by_role("option", name=args.pace, exact=True)).click()
         for name, value in (("length", args.tokens), ("temperature", 1)):
-            page.locator(f"#{name} input[type=number]").fill(str(value))
-            page.locator(f"#{name} input[type=number]").press("Tab")
+            page.locator(f"#{name} input[type=range]").fill(str(value))
         client = page.context.new_cdp_session(page)
         client.send("Performance.enable")
         rows = [measure(page, client, made) for _ in range(args.rounds + 1)][1:]
