@@ -85,7 +85,7 @@ def test_a_text_decides_between_two_scales_and_the_model_opens_with_the_chosen_o
     weights = tmp_path / "lecture.pt"
     torch.save(randomized(LectureGPT()).state_dict(), weights)
     choose(opened, weights)
-    expect(opened.locator("#upload-message")).to_contain_text("the files do not say which")
+    expect(opened.locator("#upload-message")).to_contain_text("the files do not show which")
     opened.locator("#upload-trial textarea").fill("3 5 7 3 5 7 3 5 7")
     expect(opened.locator("#upload-scale")).to_contain_text(re.compile(r"√8, .*loss \d\.\d+ nats.*√24, .*loss \d"))
     expect(opened.locator("#upload-scale input:checked")).to_have_count(1)

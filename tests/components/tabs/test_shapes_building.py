@@ -75,7 +75,7 @@ def test_the_skeleton_has_the_same_shapes_and_says_that_it_computes_nothing(sess
     assert whole["note"] == ""
     assert "computes nothing" in bare["note"]
     assert bare["text"] == whole["text"]
-    assert "times identity" in str(bare["figure"])
+    assert "× identity" in str(bare["figure"])
 
 
 def test_the_sentences_follow_the_language_at_any_time(session):

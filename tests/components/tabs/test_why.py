@@ -64,7 +64,7 @@ def test_until_the_causes_are_measured_the_probability_is_said_and_room_is_kept(
     known = predictions.predict(snapshot.text, snapshot.position)
     p = known.probabilities(snapshot.settings.sampling())[known.token].item()
     assert percent(p) in drawn["why-because"]["text"]
-    assert "the app leaves out each word once" in drawn["why-because"]["text"]
+    assert "the app hides each word" in drawn["why-because"]["text"]
     assert drawn["why-flow"]["is_pending"]
     assert "is_pending" not in answered(session)["why-flow"]
 
