@@ -25,9 +25,9 @@ class PlaygroundState:
 
     Attributes:
         too_long: Number of tokens of an overlong prompt, else 0.
-        unit: Unit of the pipeline card.
+        unit: Unit for the pipeline card.
         followed: Token followed through the stages; None for the one that came next.
-        found: Search results of the pipeline card.
+        found: Search results in the pipeline card.
     """
 
     too_long: int = 0
@@ -39,7 +39,7 @@ class PlaygroundState:
 
 @dataclass(frozen=True, eq=False)
 class Reason(AtPosition):
-    """The causes of predicting `token` after a position."""
+    """The causes for predicting `token` after a position."""
 
     token: int
     causes: Causes
