@@ -38,7 +38,7 @@ class _Buffers:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The activations of the first tokens of a document, independent of the selection.
+    """The activations for a document's first tokens, independent of the selection.
 
     `extended` writes into the same memory: an earlier recording remains valid only up to the first id that differs from
     the new ones.

@@ -122,7 +122,7 @@ def n_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
 
 
 def attends_to_previous(state: LessonsState) -> bool:
-    """Return whether the figure's last token puts more than half of its attention on the previous token."""
+    """Return whether the figure's last token puts more than half its attention on the previous token."""
     return state.values.get("on_previous", 0) > 0.5
 
 

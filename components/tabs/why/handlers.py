@@ -52,8 +52,7 @@ def choose_bar(session: Session, sent: dict[str, Any]) -> None:
 def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     """Switch a token, a head or a head's input off or on in the flow, and predict without everything that is off.
 
-    `sent` contains "part", a field of `Ablation`, and "place", an element of that field; or "all" to switch everything
-    on.
+    `sent` contains "part", a field of `Ablation`, and "place", an element of it, or "all" to switch everything on.
     """
     answer = session.state(WhyState).shown
     if answer is None or (off := _switched(answer, sent, session.settings.sampling())) is None:

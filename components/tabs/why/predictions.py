@@ -44,7 +44,7 @@ class Prediction:
     """The prediction to explain: `token` after the token at `position`.
 
     Attributes:
-        follows: Whether it is the next token of the text.
+        follows: Whether it is the next token in the text.
         best: The most likely tokens, best first.
         previous: The tokens up to and including the position.
         logits: Logits after the position, (vocab_size,).
@@ -249,7 +249,7 @@ def without_parts(traced: TracedText, prediction: Prediction, graph: ConceptGrap
 
 
 def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> Tensor:
-    """Return the logits without some tokens, heads and inputs of heads, (vocab_size,)."""
+    """Return the logits without some tokens, heads and inputs to heads, (vocab_size,)."""
     with threads_for(len(prediction.previous) * multiplications_per_token(traced.model)):
         return predict_without(traced.model, prediction.previous, ablation, traced.edits)
 

@@ -64,7 +64,7 @@ class Copied(Circuit):
 
 @dataclass(frozen=True)
 class Meets(Circuit):
-    """Pick the token where both arcs end."""
+    """Pick the token where the two arcs meet."""
 
     tool = "token"
     shows_bars = False

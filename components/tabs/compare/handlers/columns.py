@@ -41,7 +41,7 @@ def type_prompt(session: Session, prompt: object) -> None:
 
 
 def type_right_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt of the right column. While it equals the left one, it follows changes to that one."""
+    """Set the right column's prompt. While it equals the left one, it follows changes to that one."""
     if isinstance(prompt, str):
         session.change(CompareState, right_prompt=None if prompt == prompts(session)[0] else prompt)
 

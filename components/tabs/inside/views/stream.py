@@ -113,7 +113,7 @@ def shares(s: Snapshot, scene: Scene) -> Data:
 
 
 def neurons(s: Snapshot, scene: Scene) -> Data:
-    """Plot the strongest neurons of the selected layer, before and after the activation function."""
+    """Plot the strongest neurons in the selected layer, before and after the activation function."""
     language, found = s.language, s.cached(neurons_of)
     activation = ACTIVATIONS[activation_of(scene.document)]
     figure = grouped_bars(

@@ -53,7 +53,7 @@ def groups(scene: Scene, gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.nd
 
 
 def rms_norm(scene: Scene) -> Drawn:
-    """Compare the mean and root mean square of the last token's vector before and after the first norm of a layer."""
+    """Compare the mean and root mean square of the last token's vector before and after a layer's first norm."""
     layer = int(scene.a)
     effects = {shape: norm_effect(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     gpt2, llama = effects["gpt2"], effects["llama"]
@@ -98,7 +98,7 @@ def rotary(scene: Scene) -> Drawn:
 
 
 def swiglu(scene: Scene) -> Drawn:
-    """Plot the neurons of a layer at the last token by magnitude, in both models."""
+    """Plot a layer's neurons at the last token, by magnitude, in both models."""
     layer = int(scene.a)
     counts = {shape: neuron_counts(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     longest = max(len(count.values) for count in counts.values())

@@ -65,7 +65,7 @@ def layouts(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=4)
 def name_rows(layout: str) -> list[list[str]]:
-    """Return each kind of weight's names and shapes in both layouts, with one row for all layers."""
+    """Return the names and shapes of each kind of weight in both layouts, with one row for all layers."""
     weights = meta_model(GPTConfig(n_layer=1)).state_dict()
     ours = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     if layout == "book":

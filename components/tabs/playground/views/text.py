@@ -87,7 +87,7 @@ def dropped(s: Snapshot) -> dict[str, Any]:
 
 
 def prompt_strip(s: Snapshot) -> dict[str, Any]:
-    """Show the tokens of the text with their ids."""
+    """Show the text's tokens with their ids."""
     lines = Lines()
     if s.text is not None:
         lines = prompt_lines(s.text.tokenizer, s.text.ids[:MAX_PROMPT_TOKENS])
