@@ -1,4 +1,4 @@
-"""Event handlers and analysis of the Activations tab."""
+"""Event handlers and analysis for the Activations tab."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def set_x(session: Session, x: object) -> None:
 
 
 def choose_layer(session: Session, layer: object) -> None:
-    """Select the layer of the histogram, in every tab."""
+    """Select the histogram's layer, in every tab."""
     session.select(layer=layer)
 
 

@@ -19,7 +19,7 @@ class Histogram:
         shares: Share of the values in each bin, shape (BINS,).
         edges: Bin edges, shape (BINS + 1,).
         n: Number of values.
-        negative, outside: Shares of values below zero and beyond the edges.
+        negative, outside: Share of the values below zero, and of those beyond the edges.
     """
 
     text: Text
@@ -50,7 +50,7 @@ class Swap:
 
 @dataclass(frozen=True, eq=False)
 class ActivationsState:
-    """The point of evaluation x, the replacement activation function, and the latest results."""
+    """The evaluation point x, the replacement activation function, and the latest results."""
 
     x: float = 1.0
     activation: Activation = "relu"

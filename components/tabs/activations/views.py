@@ -1,4 +1,4 @@
-"""Views of the Activations tab."""
+"""Views for the Activations tab."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ def exact(s: Snapshot) -> dict[str, Any]:
 
 
 def histogram(s: Snapshot) -> dict[str, Any]:
-    """Show the histogram of the current text. The previous layer stays visible until the chosen one is computed."""
+    """Show the histogram for the current text.
+
+    The previous layer's histogram stays visible until that of the chosen layer is computed.
+    """
     found = s.state(ActivationsState).histogram
     return chart_data(None, "") if found is None or found.text != s.text else histogram_chart(found, s.language)
 
@@ -99,7 +102,7 @@ def histogram(s: Snapshot) -> dict[str, Any]:
 def swap(s: Snapshot) -> dict[str, Any]:
     """Show the predictions at the selected position.
 
-    The previous activation function stays visible until the chosen one is computed.
+    The previous result stays visible until the prediction with the chosen activation function is computed.
     """
     found = s.state(ActivationsState).swap
     if found is None or (found.text, found.position) != (s.text, s.position):

@@ -1,4 +1,4 @@
-"""Event handlers of the Challenges tab, and the analysis that judges an answer."""
+"""Event handlers for the Challenges tab, and the analysis that judges an answer."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def _begin(session: Session, key: str) -> None:
 
 
 def type_text(session: Session, sent: dict[str, Any]) -> None:
-    """Accept the text of the box, unless a newer text has arrived or another challenge was opened in the meantime.
+    """Accept the text in the box, unless a newer text has arrived or another challenge has been opened in the meantime.
 
-    `sent` is a payload of `components.widgets.composer`; its document is the challenge.
+    `sent` is a payload from `components.widgets.composer`, whose document is the challenge.
     """
     state, text, edited = session.state(ChallengesState), sent.get("text"), sent.get("edited")
     if sent.get("document") != state.challenge or _tool(state) != "text":
@@ -59,7 +59,7 @@ def type_text(session: Session, sent: dict[str, Any]) -> None:
 
 
 def append_token(session: Session, sent: dict[str, Any]) -> None:
-    """Append the token of the clicked bar to the text."""
+    """Append the clicked bar's token to the text."""
     state, token = session.state(ChallengesState), sent.get("token")
     judged = latest(state)
     if judged is None or _tool(state) != "text" or type(token) is not int or not 0 <= token < len(judged.after):
@@ -84,7 +84,7 @@ def pick_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def turn_concept(session: Session, sent: dict[str, Any]) -> None:
-    """Turn a concept up or off. `sent` is a payload of `components.widgets.steer`."""
+    """Turn a concept up or off. `sent` is a payload from `components.widgets.steer`."""
     state, judged = session.state(ChallengesState), latest(session.state(ChallengesState))
     concepts = None if judged is None else judged.reading.loaded.concepts
     if concepts is None or _tool(state) != "concepts":
@@ -105,8 +105,9 @@ def turn_concept(session: Session, sent: dict[str, Any]) -> None:
 
 
 def pick_feature(session: Session, sent: dict[str, Any]) -> None:
-    """Pick a token to list its features, or pick a listed feature. `sent` is a payload of
-    `components.widgets.features`.
+    """Pick a token to list its features, or pick a listed feature.
+
+    `sent` is a payload from `components.widgets.features`.
     """
     state, judged = session.state(ChallengesState), latest(session.state(ChallengesState))
     concepts = None if judged is None else judged.reading.loaded.concepts
@@ -149,7 +150,7 @@ def _tool(state: ChallengesState) -> str | None:
 
 
 def _head(state: ChallengesState, layer: object, head: object) -> tuple[int, int] | None:
-    """Return the head if the model has it."""
+    """Return the head if the model has it, else None."""
     judged = latest(state)
     if judged is None:
         return None
@@ -162,7 +163,7 @@ def _within(value: object, count: int) -> TypeGuard[int]:
 
 
 def _request(s: Snapshot) -> JudgeInputs | None:
-    """Return the inputs to judge; None without an open challenge."""
+    """Return the inputs to judge, or None if no challenge is open."""
     state = s.state(ChallengesState)
     if state.challenge not in BY_KEY or s.loaded is None:
         return None
@@ -170,7 +171,7 @@ def _request(s: Snapshot) -> JudgeInputs | None:
 
 
 def judge_of(loaded: LoadedModel) -> LoadedModel:
-    """Return the judging model: the bundled one if the chosen model does not read the language of the texts."""
+    """Return the judging model: the bundled one if the chosen model does not read the texts' language."""
     return loaded if language_of_model(loaded.name) == "en" else get_model()
 
 

@@ -1,4 +1,4 @@
-"""A visitor's answer to a challenge, and the model's pass over its text."""
+"""A visitor's answer to a challenge, and the model's pass over the answer's text."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Answer:
     """The visitor's answer to a challenge.
 
     Attributes:
-        text: The text of the box.
+        text: The text in the box.
         off: Heads that are switched off.
-        tried: Heads that have been the only one off at some time.
-        head, token, layer, feature: The latest pick; `token` is a position.
+        tried: Heads that have been switched off while all others were on.
+        head, token, layer, feature: The latest picks; `token` is a position.
         turned: Concepts with their strengths.
     """
 
@@ -41,7 +41,7 @@ class Answer:
     feature: tuple[int, int] | None = None
 
     def fitting(self, config: GPTConfig, n_tokens: int) -> Answer:
-        """Return the answer without the parts that a model of this shape lacks."""
+        """Return the answer without the heads, layers and tokens that do not exist for this model and text."""
 
         def exists(head: Head) -> bool:
             return head[0] < config.n_layer and head[1] < config.n_head
@@ -58,7 +58,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One pass of the unedited model over the text of an answer.
+    """One pass of the unedited model over an answer's text.
 
     Attributes:
         start: The initial text of the challenge.
@@ -75,7 +75,7 @@ class Reading:
     @classmethod
     @torch.inference_mode()
     def of(cls, loaded: LoadedModel, start: str, answer: Answer) -> Reading:
-        """Read the text of an answer. Raises ValueError if it is empty, too long or not in the vocabulary."""
+        """Read an answer's text. Raises ValueError if it is empty, too long or cannot be encoded."""
         ids = tuple(prompt_ids(loaded.tokenizer, answer.text))
         limit = min(MAX_TOKENS, loaded.model.config.block_size)
         if not ids:
@@ -102,7 +102,7 @@ class Reading:
         return self.before if edits == Edits() else self.predicted(self.ids, edits)
 
     def patch(self, name: str, token: int, layer: int, text: str | None = None) -> Patch:
-        """Return an activation at one place of the unedited pass over this text, or over `text`."""
+        """Return an activation at one token and layer in the unedited pass over this text, or over `text`."""
         ids = self.ids if text is None else prompt_ids(self.tokenizer, text)
         return patch_from(self.loaded.model, ids, name, layer, token)
 

@@ -16,7 +16,7 @@ from gpt import LoadedModel
 
 @dataclass(frozen=True)
 class JudgeInputs:
-    """The inputs of a judgement. `model` is the name of the loaded model."""
+    """The inputs to a judgement. `model` is the name of the loaded model."""
 
     challenge: str
     answer: Answer
@@ -39,7 +39,7 @@ class ChallengesState:
 
     Attributes:
         challenge: Key of the open challenge, or "".
-        edited: Time of the last edit, in milliseconds of the browser's clock.
+        edited: Time of the last edit by the browser's clock, in milliseconds.
         attempts: Number of answers so far.
         result: The latest result, which may belong to an earlier answer or to another challenge.
     """
@@ -57,14 +57,14 @@ class ChallengesState:
 
 
 def shown(s: Snapshot) -> tuple[Challenge, Judged] | None:
-    """Return the open challenge with its latest result; None before there is one."""
+    """Return the open challenge with its latest result, or None until there is one."""
     state = s.state(ChallengesState)
     challenge, judged = BY_KEY.get(state.challenge), latest(state)
     return None if challenge is None or judged is None else (challenge, judged)
 
 
 def latest(state: ChallengesState) -> Judged | None:
-    """Return the latest result of the open challenge."""
+    """Return the latest result for the open challenge."""
     result = state.result
     if result is None or not isinstance(result.request, JudgeInputs) or result.request.challenge != state.challenge:
         return None

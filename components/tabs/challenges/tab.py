@@ -55,5 +55,5 @@ def build_challenges(events: Events) -> None:
 
 
 def _where(piece: Piece, *parts: Part, **layout: Any) -> Part:
-    """A column that is visible only if the goal needs it."""
+    """Return a column that is visible only if the goal needs it."""
     return column(*parts, name=f"challenge-{piece}", show=partial(shows, piece), **layout)

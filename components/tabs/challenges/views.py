@@ -1,4 +1,4 @@
-"""Views of the Challenges tab."""
+"""Views for the Challenges tab."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_BARS = 8
 
 
 def head(s: Snapshot) -> dict[str, Any]:
-    """Show the list of challenges and the goal of the open one."""
+    """Show the list of challenges and the open challenge's goal."""
     challenge = BY_KEY.get(s.state(ChallengesState).challenge)
     return {
         "open": None if challenge is None else challenge.key,
@@ -152,7 +152,7 @@ def heads(s: Snapshot) -> dict[str, Any]:
 
 
 def toggles(s: Snapshot) -> dict[str, Any]:
-    """Show the switches of the heads, or the layers to choose from."""
+    """Show the head switches, or the layers to choose from."""
     found = shown(s)
     tool = None if found is None else found[0].goal.tool
     if found is None or tool not in ("switches", "layer", "place"):
@@ -226,7 +226,7 @@ def concepts(s: Snapshot) -> dict[str, Any]:
 
 
 def features(s: Snapshot) -> dict[str, Any]:
-    """Show the text and the features at the picked token."""
+    """Show the text and the features active at the picked token."""
     found = shown(s)
     if found is None or found[0].goal.tool != "feature" or found[1].reading.loaded.concepts is None:
         return {"tokens": [], "features": []}

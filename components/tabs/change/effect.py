@@ -16,18 +16,18 @@ from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, text
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.background import Progress
 
-MAX_COST_TOKENS = 96  # the first tokens of the text, with one forward pass per head
+MAX_COST_TOKENS = 96  # limits the text, since each head takes one forward pass
 
 
 @dataclass(frozen=True, eq=False)
 class ReadText:
-    """A text with the states of the unedited model, independent of later changes of the document.
+    """A text with the unedited model's states, unaffected by later changes to the document.
 
     Attributes:
         source: Identifies the text.
         ids: All tokens; the model has read the first n_read.
         states: Final-norm states, (n_read, C).
-        own: Whether the text differs from the text of Write.
+        own: Whether the text differs from Write's.
     """
 
     source: Hashable
@@ -47,17 +47,17 @@ class ReadText:
 
     @property
     def following(self) -> tuple[int, ...]:
-        """The ids that have a prediction."""
+        """The ids for which the model has made a prediction."""
         return self.ids[1 : self.n_read + 1]
 
     @cached_property
     def statistics(self) -> TextStatistics:
-        """Return the unedited model's statistics of `following`."""
+        """The unedited model's statistics for `following`."""
         return text_statistics(self.loaded.model, self.states[: len(self.following)], self.following)
 
 
 def read_document(document: Generation, source: Hashable, *, own: bool = False) -> ReadText:
-    """Copy the part of a document that has been read. If its model is edited, the unedited model reads it again."""
+    """Copy the part of a document that has been read. If the document has edits, the unedited model rereads it."""
     states, ids = document.states().clone(), tuple(document.ids)
     if document.edits not in (None, Edits()):
         states = read(document.loaded, ids[: len(states)])
@@ -81,10 +81,10 @@ class Effect:
     """The effect of edits on the predictions for one text.
 
     Attributes:
-        states: States of the edited model, (n_read, C).
+        states: The edited model's states, (n_read, C).
         bits: Kullback-Leibler divergence of its predictions from the unedited model's, (n_read,).
-        before, after: Mean surprisal of the text under the unedited and the edited model, in bits; NaN for a text of
-            one token.
+        before, after: Mean surprisal of the text under the unedited and the edited model, in bits; NaN for a text with
+            only one token.
     """
 
     text: ReadText
@@ -121,7 +121,7 @@ def measure(text: ReadText, edits: Edits) -> Effect:
 
 @dataclass(frozen=True, eq=False)
 class HeadCosts:
-    """The mean divergence in bits caused by switching off each head alone, (n_layer, n_head), over n_tokens tokens."""
+    """Mean divergence caused by switching off each head alone, in bits, (n_layer, n_head), over n_tokens tokens."""
 
     text: ReadText
     bits: np.ndarray
@@ -130,7 +130,7 @@ class HeadCosts:
 
 @torch.inference_mode()
 def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
-    """Switch off each head in turn, on at most the first MAX_COST_TOKENS tokens of the text."""
+    """Switch off each head in turn, and measure the effect on at most the first MAX_COST_TOKENS tokens of the text."""
     model, config, n = text.loaded.model, text.config, min(MAX_COST_TOKENS, text.n_read)
     bits = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
     streams, against = trace_text(model, text.ids[:n]).layers, kl_bits_from(model, text.states[:n])
@@ -142,8 +142,9 @@ def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
 
 
 def fitting_edits(edits: Edits, loaded: LoadedModel) -> tuple[Edits, Edits]:
-    """Split edits into those that a model supports and the others. A patch is valid only for the model it was taken
-    from.
+    """Split edits into those that a model supports and the others.
+
+    A patch is valid only for the model that it was taken from.
     """
     kept = edits.fitting(loaded.model.config)
     kept = replace(kept, patches=tuple(patch for patch in kept.patches if is_patch_of_model(loaded.model, patch)))

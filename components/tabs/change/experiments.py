@@ -20,9 +20,9 @@ MAX_DESCRIBED = 6  # edits named in a summary; the rest are counted
 
 
 def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[str]:
-    """Describe each edit by a phrase such as "layer 3 head 2 off", model-wide edits first.
+    """Describe each edit with a phrase such as "layer 3 head 2 off", model-wide edits first.
 
-    Equal edits of all heads of a layer, or of all layers, share a phrase.
+    Equal edits to all heads in a layer, or to all layers, share a phrase.
     """
     heads, attention, feed = dict(edits.head_scale), dict(edits.attn_scale), dict(edits.mlp_scale)
     found = []
@@ -60,7 +60,7 @@ def describe_edits(edits: Edits, config: GPTConfig, language: Language) -> list[
 
 
 def summary(edits: Edits, config: GPTConfig, language: Language) -> str:
-    """Describe all edits in one phrase, or "" if there are none."""
+    """Return one phrase that describes all edits; "" if there are none."""
     found = describe_edits(edits, config, language)
     more = [t("change.more", language, n=len(found) - MAX_DESCRIBED)] if len(found) > MAX_DESCRIBED else []
     return t("change.separator", language).join([*found[:MAX_DESCRIBED], *more])

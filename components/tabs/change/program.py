@@ -7,15 +7,14 @@ from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
 from gpt.tokenizer import Vocabulary, prompt_text
 
-DEFAULT_LENGTH = 40  # new tokens, before the first generation
+DEFAULT_LENGTH = 40  # new tokens, until the visitor has generated texts
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
 def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int) -> str:
-    """Write a program that generates the text with the unedited and the edited model and prints how their predictions
-    diverge.
+    """Write a program that generates the text with and without the edits and prints how the predictions diverge.
 
-    On the same type of machine it reproduces the texts of the page.
+    On the same type of machine it reproduces the texts on the page.
     """
     load, loading = loading_line(loaded)
     imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []

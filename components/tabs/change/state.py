@@ -18,7 +18,7 @@ from gpt.documents.comparison import divergence_index
 from gpt.documents.edit_text import format_edits
 
 PATCHED = ("resid_pre", "attn_out", "mlp_out")  # activations that can be patched on the page
-PROMPT_PAIRS = {  # by language of the model
+PROMPT_PAIRS = {  # by the model's language
     "en": {
         "names": ("Lily was sad. Tom gave a hug to", "Tom was sad. Lily gave a hug to"),
         "animals": ("Tom saw a big dog. He wanted to play with the", "Tom saw a big cat. He wanted to play with the"),
@@ -32,7 +32,7 @@ PROMPT_PAIRS = {  # by language of the model
 
 @dataclass(frozen=True)
 class WrittenText:
-    """A generated text, prompt included. `lines` are the lines of its token strip."""
+    """A generated text, including its prompt. `lines` are the lines of its token strip."""
 
     key: str = ""
     ids: tuple[int, ...] = ()
@@ -41,10 +41,10 @@ class WrittenText:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPair:
-    """The texts of the unedited and the edited model for one prompt and seed.
+    """The texts that the unedited and the edited model generated with one prompt and seed.
 
     Attributes:
-        version: Version of the text of Write when they were generated.
+        version: Version of Write's text when the pair was generated.
         read: The unedited model's text with its states; None during generation.
     """
 
@@ -63,7 +63,7 @@ class WrittenPair:
 
 @dataclass(frozen=True, eq=False)
 class DroppedEdits:
-    """Edits that the text's model does not support. `config` belongs to the model they were made for."""
+    """Edits that the text's model does not support. `config` describes the model they were made for."""
 
     edits: Edits
     config: GPTConfig
@@ -99,13 +99,13 @@ class ChangeState:
     """State of Change it.
 
     Attributes:
-        effect: Effect of the session's edits on a text, see `text_source`.
+        effect: Effect of the session's edits on a text (see `text_source`).
         position: Selected position in a text that differs from Write's.
-        tried_on: A prompt of `Session.edits_on`, valid for this version of Write's text.
+        tried_on: A prompt from `Session.edits_on`, and the version of Write's text that it is valid for.
         experiment: The last chosen experiment, until the edits change.
         n_switched: Number of handled clicks on the switches.
-        clean, corrupted, answer, other, patched: Values of the controls of activation patching.
-        cell: Selected cell of its map, (layer, position).
+        clean, corrupted, answer, other, patched: Values of the controls for activation patching.
+        cell: Selected cell in the recovery map, (layer, position).
     """
 
     effect: Effect | None = None
@@ -149,14 +149,14 @@ class ChangeState:
 
 
 def selected_position(s: Snapshot, text: ReadText) -> int:
-    """Return the selected position of the measured text, at most the last one that the model has read."""
+    """Return the selected position in the measured text, at most the last one that the model has read."""
     last = text.n_read - 1
     position = s.state(ChangeState).position if text.own else s.selection.position
     return last if position == NEWEST else min(position, last)
 
 
 def written_pair(s: Snapshot) -> WrittenPair | None:
-    """Return both texts while they are generated, or if they belong to the current text of Write."""
+    """Return both texts while they are being generated, or if they belong to Write's current text."""
     state = s.state(ChangeState)
     if s.text is None or state.written is None:
         return None
@@ -170,7 +170,7 @@ def is_stale(s: Snapshot) -> bool:
 
 
 def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
-    """Return the prompt ids to try the edits on; () for the text of Write."""
+    """Return the prompt ids to try the edits on; () for Write's text."""
     tried_on = s.state(ChangeState).tried_on
     stale = tried_on is not None and s.edits_on is tried_on[0] and (s.text is None or s.text.version != tried_on[1])
     return () if stale else s.edits_on

@@ -55,7 +55,7 @@ def build_change(events: Events) -> None:
 
 
 def _switches() -> Part:
-    """Head switches and other edits."""
+    """Build the head switches and the controls for other edits."""
     experiments = [
         button(f"change-try-{name.replace('_', '-')}", f"change.try.{name}", partial(editing.try_experiment, name))
         for name in EXPERIMENTS
@@ -113,7 +113,7 @@ def _switches() -> Part:
 
 
 def _texts() -> Part:
-    """Both texts side by side, and the program that reproduces them."""
+    """Build both texts side by side, and the program that reproduces them."""
     sides = {"original": editing.select_token, "edited": None}
     return section(
         title_row(
@@ -144,13 +144,13 @@ def _texts() -> Part:
 
 
 def _divergence() -> Part:
-    """The divergence of the predictions at each token."""
+    """Build the chart of how far the predictions diverge at each token."""
     picture = chart("change-divergence", clickable=True, on=editing.select_bar)
     return section(question("change.divergence.question"), picture)
 
 
 def _effect() -> Part:
-    """The next token before and after the edits, pinned beside the switches."""
+    """Build the chart of the next token before and after the edits, pinned beside the switches."""
     return section(
         predictions("change-bars", selectable=False),
         caption("change.bars.legend"),
@@ -162,7 +162,7 @@ def _effect() -> Part:
 
 
 def _patching() -> Part:
-    """Two prompts, their answers and the recovery map."""
+    """Build the two prompts, their answers and the recovery map."""
     examples = case(
         "change-patch-examples",
         lambda s: language_of_model(s.model),
@@ -246,7 +246,7 @@ def _prompt(i: int, s: Snapshot) -> str:
 
 
 def _pair(name: str, pair: tuple[str, str]) -> Part:
-    """The button that loads a pair of prompts."""
+    """Build the button that loads a pair of prompts."""
     take = partial(patching.take_example, pair)
     return button(f"change-patch-{name}", f"change.patch.example.{name}", take, queue="model")
 

@@ -12,13 +12,13 @@ CHUNK = 16  # positions compared between two updates
 
 
 class Pair:
-    """Two continuations, of one prompt or two, that grow during generation.
+    """Two continuations of one prompt or two, which grow during generation.
 
     Attributes:
         comparison: Where they diverge and by how much.
-        statistics: Statistics of each document's tokens.
-        positions: Selected position of each column. None selects the last position before they diverge, or the last one
-            of all; with two prompts, the end of each prompt.
+        statistics: Statistics for each document's tokens.
+        positions: Selected position in each column. None selects the last position before the texts diverge, or the
+            last position if they do not; with two prompts, it selects the end of each prompt.
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class Pair:
         self.positions: list[int | None] = [None, None]
 
     def read(self) -> None:
-        """Run both models over their text."""
+        """Run both models over their texts."""
         for document in self.documents:
             document.read()
 
     def measure(self) -> Iterator[int]:
-        """Compare the predictions at each position that both models have read; yields the number compared so far."""
+        """Compare the predictions at each position that both models have read, yielding the number compared so far."""
         while self.comparison.measure(CHUNK):
             yield len(self.comparison.divergences)
 
@@ -65,7 +65,7 @@ class Pair:
         return left if self.comparison.comparable and left == right else None
 
     def at(self, side: int) -> int:
-        """Return the selected position of a column."""
+        """Return the selected position in a column."""
         document, chosen = self.documents[side], self.positions[side]
         last = document.n_read - 1
         if chosen is None and self.prompts[0] != self.prompts[1]:
@@ -76,9 +76,9 @@ class Pair:
         return min(chosen, last)
 
     def select(self, position: object, side: int | None = None) -> bool:
-        """Select a position, in one column only if the two texts have no tokens in common.
+        """Select a position in both columns, or only in the one on `side` if the texts are not comparable.
 
-        `position` is unvalidated browser input. Returns False if it does not exist.
+        `position` is unvalidated browser input. Returns False if there is no such position.
         """
         sides = (0, 1) if self.comparison.comparable or side is None else (side,)
         longest = max(self.documents[each].n_read for each in sides)
@@ -89,7 +89,7 @@ class Pair:
         return True
 
     def stages(self, side: int, position: int) -> Stages:
-        """Return the distribution after a position of a column, under its settings."""
+        """Return the distribution after a position in a column, under that column's settings."""
         document = self.documents[side]
         previous_ids = document.ids[: position + 1]
         return distribution(document.logits(position), self.params[side], previous_ids=previous_ids)

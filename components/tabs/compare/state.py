@@ -24,7 +24,7 @@ MAX_WIDTH = 8  # beams
 
 @dataclass(frozen=True)
 class ColumnSettings:
-    """Settings of one column. An empty model name stands for the page's model."""
+    """Settings for one column. An empty model name stands for the page's model."""
 
     model: str = ""
     temperature: float = LIMITS["temperature"].default
@@ -43,7 +43,7 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """A run of either part of the tab: the active job, and a remark or error about the latest one."""
+    """A run of either part of the tab: the active job, and a remark or error about the latest job."""
 
     job: Job | None = None
     notice: Message | Exception | None = None
@@ -59,10 +59,10 @@ class CompareState(RunState):
 
     Attributes:
         part: The open part of the tab.
-        prompt: Prompt of both parts; None for the prompt of Write.
-        right_prompt: Prompt of the right column; None if it equals the left one.
-        columns: Settings of each column.
-        ran: Inputs of the last run.
+        prompt: Prompt for both parts; None for Write's prompt.
+        right_prompt: Prompt for the right column; None if it equals the left one.
+        columns: Settings for each column.
+        ran: Inputs to the last run.
         pair: The generated texts, which grow in place.
         pair_version: Changes with each token.
         measured: Number of positions compared so far and in total, during the measurement.
@@ -104,7 +104,7 @@ class BeamState(RunState):
 
 
 def prompts(s: Session | Snapshot) -> tuple[str, str]:
-    """Return the prompts of both columns. The beam search uses the left one."""
+    """Return both columns' prompts. The beam search uses the left one."""
     state = s.state(CompareState)
     left = s.next_prompt if state.prompt is None else state.prompt
     return left, left if state.right_prompt is None else state.right_prompt

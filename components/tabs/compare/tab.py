@@ -65,7 +65,7 @@ def _part(s: Snapshot) -> state.Part:
 
 
 def _prompt() -> Part:
-    """The prompt of both parts, and the choice of the open part."""
+    """Build the prompt box shared by both parts, and the switch between the parts."""
     part = choice(
         "compare-part",
         lambda s: [(t(f"compare.{each}", s.language), each) for each in get_args(state.Part)],
@@ -98,7 +98,7 @@ def _prompt() -> Part:
 
 
 def _side_by_side() -> Part:
-    """Two columns and their differences."""
+    """Build the two columns and their differences."""
     presets = [
         button(f"compare-{name}", f"compare.preset.{name}", partial(handlers.run_preset, name), queue="model")
         for name in PRESETS
@@ -133,13 +133,13 @@ def _side_by_side() -> Part:
 
 
 def _bars(side: state.Side) -> Part:
-    """The predictions of one side."""
+    """Build the chart of one side's predictions."""
     bars = chart(f"compare-{side}-bars")
     return column(caption(f"compare.{side}"), bars, classes="gb-compare-side")
 
 
 def _column(side: int) -> Part:
-    """The settings and the text of one side."""
+    """Build one side's settings and text."""
     name = f"compare-{SIDES[side]}"
 
     def value(setting: str) -> Any:
@@ -191,7 +191,7 @@ def _beam_setting(name: str, s: Snapshot) -> Any:
 
 
 def _beam_search() -> Part:
-    """The tree of a beam search and its finished texts."""
+    """Build the tree of a beam search and its finished texts."""
     steps = {"width": 1, "penalty": 0.1, "length": 1}
     sliders = [
         slider(
@@ -227,7 +227,7 @@ def _beam_search() -> Part:
 
 
 def _run_buttons(name: str, label: str, start: Any, stop_name: str, run: type[RunState]) -> Part:
-    """Start and Stop buttons. A stopped run still shows its last results before it ends."""
+    """Build the Start and Stop buttons. A stopped run still shows its last results before it ends."""
     return row(
         button(name, label, start, queue="model", enabled=lambda s: not s.state(run).busy, primary=True),
         button(stop_name, "stop", partial(stop, run), enabled=lambda s: s.state(run).busy),

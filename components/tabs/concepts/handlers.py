@@ -1,4 +1,4 @@
-"""Event handlers and analysis of Concepts."""
+"""Event handlers and analysis for Concepts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
-MAX_TOKENS = 256  # up to and including the selected token
+MAX_TOKENS = 256  # window around the selected token
 MAX_FOUND = 12
 
 
@@ -55,7 +55,7 @@ def search(session: Session, query: object) -> None:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """Return what is still to be measured on the text; None during generation and for a model without concepts."""
+    """Return what remains to be measured on the text; None during generation or if the model has no concepts."""
     if s.text is None or s.text.n_read == 0 or s.generating or s.text.loaded.concepts is None:
         return None
     missing = concepts.wanted(s)
@@ -70,7 +70,7 @@ def _lacks(s: Snapshot, text: Text) -> bool:
 
 
 def measure(session: Session) -> Iterator[None]:
-    """Measure the activities on the text, and the prediction without the concepts that are turned up."""
+    """Measure the activities on the text, and the prediction without the turned-up concepts."""
     with session.lock.reading():
         s = session.snapshot()
     if s.text is None or wanted(s) is None:

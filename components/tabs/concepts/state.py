@@ -12,7 +12,7 @@ from components.state.text import Text
 
 @dataclass(frozen=True, eq=False)
 class Activities:
-    """Activity of the features on the tokens of a text, starting at position `first`: one array (T, n) per layer."""
+    """The features' activity on the tokens in a text, starting at position `first`: one array (T, n) per layer."""
 
     text: Text
     first: int
@@ -30,7 +30,7 @@ class ConceptsState:
     Attributes:
         layer: Layer whose features are listed; None for the last one.
         chosen: The open feature.
-        query: The word that is searched for.
+        query: The word searched for.
         found: Search results.
         shown: The activities that all views are drawn from.
     """

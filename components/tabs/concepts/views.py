@@ -1,4 +1,4 @@
-"""Views of Concepts."""
+"""Views for Concepts."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def features(s: Snapshot) -> dict[str, Any]:
 
 
 def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
-    """Return one row of the list. `value` is the length of its bar, 0 to 1."""
+    """Return one row for the list. `value` is the length of its bar, 0 to 1."""
     assert s.text is not None
     name = concept_name(s.text.loaded, place, s.language)
     says = t("concepts.feature", s.language, name=name, layer=place[0])
@@ -131,7 +131,7 @@ def lead(s: Snapshot) -> dict[str, Any]:
 
 
 def evidence(s: Snapshot) -> dict[str, Any]:
-    """Show snippets of other texts in which the chosen feature is strong."""
+    """Show snippets from other texts in which the chosen feature is strong."""
     place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
     if s.text is None or concepts is None or place is None or place[0] not in concepts.dictionaries:
         return {"snippets": []}
@@ -168,9 +168,7 @@ def about(s: Snapshot) -> dict[str, Any]:
 
 
 def slider(s: Snapshot) -> dict[str, Any]:
-    """Show the slider of the chosen feature, and how the text continues with and without the concepts that are turned
-    up.
-    """
+    """Show the chosen feature's slider, and how the text continues with and without the turned-up concepts."""
     place = s.state(ConceptsState).chosen
     if s.text is None or place is None or concepts_of(s) is None:
         return {"chips": []}
@@ -180,7 +178,7 @@ def slider(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """Show the next tokens with the concepts that are turned up, and behind them the ones without."""
+    """Show the next tokens with the turned-up concepts, in front of those without them."""
     name = t("concepts.bars", s.language)
     if s.text is None or s.text.n_read == 0 or s.state(ConceptsState).chosen is None:
         return predictions_data(name, "", [])

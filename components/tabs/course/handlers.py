@@ -1,4 +1,4 @@
-"""Event handlers of the Build tab."""
+"""Event handlers for the Build tab."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpt.tokenizer import prompt_ids
 
 MY_GPT = "my-gpt"  # name of the learner's model
 
-checker = cache(Checker)  # its reference model is loaded on first use
+checker = cache(Checker)  # the reference model is loaded on first use
 
 
 def check(course: Path, session: Session) -> Iterator[None]:

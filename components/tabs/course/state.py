@@ -16,7 +16,7 @@ class BuildState:
     """State of the Build tab.
 
     Attributes:
-        verdicts: Verdicts of the last check, by step, up to the first that is not ok.
+        verdicts: Verdicts from the last check, by step, up to the first that is not ok.
         opening: Whether the job opens a model instead of checking.
         notice: An error.
     """

@@ -1,4 +1,4 @@
-"""Views of the Build tab."""
+"""Views for the Build tab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number of a 
 
 
 def spoken(words: Words | None, language: Language) -> str:
-    """Return a sentence of the course, in English if it has no translation."""
+    """Return a sentence from the course, in English if it has no translation."""
     return "" if words is None else (words.zh if language == "zh" else words.en)
 
 
@@ -129,9 +129,9 @@ def wrong_cell(expected: Tensor, received: Tensor, tolerance: float) -> tuple[in
 
 
 def window(values: Tensor, wrong: tuple[int, ...] | None) -> tuple[np.ndarray, tuple[int, int]]:
-    """Cut ROWS x COLUMNS numbers out of a tensor around a cell, by default its first.
+    """Return a window of ROWS x COLUMNS numbers around a cell of a tensor, by default around the first cell.
 
-    Returns them, with infinite values as NaN, and the index of their first row and column.
+    Infinite values become NaN. Also returns the indices of the window's first row and column.
     """
     cell = wrong or (0,) * values.dim()
     plane = values[cell[:-2]] if values.dim() > 2 else values if values.dim() == 2 else values[None]

@@ -1,4 +1,4 @@
-"""Analysis of the Inside tab: records the text as it grows and computes what the open part needs."""
+"""The analysis for the Inside tab, which records the text as it grows and computes what the open part needs."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def analysis(max_bytes: int) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """Identify what is missing by what is already there, so that the value changes with every round, not with every
-    token.
+    """Return a key for what is missing, or None if nothing is.
+
+    The key is made from what is already computed, so that it changes with every round and not with every token.
     """
     text, state = s.text, s.state(InsideState)
     if text is None or text.n_read == 0:
@@ -49,7 +50,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 
 def record(session: Session, max_bytes: int) -> Iterator[None]:
-    """Run one round: update the recording, and compute one portion of what the open part needs."""
+    """Run one round: update the recording, and compute a portion of what the open part needs."""
     with session.lock.reading():
         s = session.snapshot()
     text, began = s.text, time.perf_counter()
@@ -89,7 +90,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
 
 
 def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
-    """Return what the film and the open part still need once the recording is complete; None for nothing."""
+    """Return a key for what the film and the open part still need after the recording is complete; None for nothing."""
     if s.film is not None:
         position = recorded_position(s, recording)
         if not has_film(state, recording, position):
@@ -111,7 +112,7 @@ def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
 
 
 def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str, Any]:
-    """Compute one portion of what the film and the open part need, and return the new fields of the state."""
+    """Compute a portion of what the film and the open part need, and return the new fields for the state."""
     computed: dict[str, Any] = {}
     if s.film is not None:
         loaded, stories = recording.document.loaded, state.stories
@@ -140,7 +141,7 @@ def has_film(state: InsideState, recording: Recording, position: int) -> bool:
 
 
 def shows_skeleton(s: Snapshot) -> bool:
-    """Return whether the skeleton is shown, i.e. was chosen for the current model."""
+    """Return whether the skeleton is shown, that is, whether it was chosen for the current model."""
     return s.text is not None and s.state(InsideState).skeleton_of == s.text.loaded.name
 
 
@@ -150,7 +151,7 @@ def recorded_position(s: Snapshot, recording: Recording) -> int:
 
 
 def _pause(session: Session, seconds: float) -> None:
-    """Pause during generation, as long as nothing is selected."""
+    """Pause during generation, but only until the visitor selects something or switches tabs."""
 
     def looked_at() -> tuple[Any, ...]:
         return session.tab, session.selection, session.state(InsideState)

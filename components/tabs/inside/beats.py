@@ -1,4 +1,4 @@
-"""The beats of the film: three acts, set in the picture of the machine."""
+"""The film's beats: three acts, set in the machine picture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Beat:
 
     Attributes:
         name: Names its texts, "film.<name>" and "film.<name>.title".
-        act: Number of its act, from 1.
+        act: 1-based number of its act.
         seconds: Its duration.
         view: Parts of the picture that the camera shows; some models lack some of them.
         more: Parts whose texts explain the details.
@@ -41,7 +41,7 @@ BEATS = (
 )
 NAMES = tuple(beat.name for beat in BEATS)
 
-# Beats of older links, which refer to a beat by number.
+# Beats as numbered in older links, which refer to a beat by its number.
 NUMBERED = (
     *("ending", "rows", "rows", "rows", "ask", "ask", "answer", "answer", "answer"),
     *("mix", "add", "neurons", "layers", "next", "draw", "draw"),
@@ -49,7 +49,7 @@ NUMBERED = (
 
 
 def beat_named(name: str) -> str:
-    """Return the beat that a link names, possibly by a number from 1; the first beat for anything else."""
+    """Return the beat that a link refers to by name or 1-based number; the first beat for anything else."""
     if name.isdigit():
         return NUMBERED[max(1, min(int(name), len(NUMBERED))) - 1]
     return name if name in NAMES else NAMES[0]

@@ -1,4 +1,4 @@
-"""The machine picture on given tokens, for a model other than the session's."""
+"""The machine picture for given tokens, with a model other than the session's."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ class ExamplePass:
         self.recording = Recording.empty(document).extended(tuple(ids))
 
     def draw(self, position: int, layer: int, head: int, language: Language) -> Data:
-        """Return the data of the flow widget."""
+        """Return the data for the flow widget."""
         scene = Scene(self.recording, position, None, layer, head, language)
         return flow(scene, window(self.recording.length, position, MAX_ROWS)) | {"offered_rows": None}

@@ -1,4 +1,4 @@
-"""Event handlers of the Inside tab. Browser payloads are unvalidated."""
+"""Event handlers for the Inside tab. Browser payloads are unvalidated."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def select(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_pair(session: Session, sent: dict[str, Any]) -> None:
-    """Select like `select`, in charts with a window of a long text. The window stays if it contains the selection."""
+    """Select like `select`, in charts that show a window of a long text. It stays if it contains the selection."""
     state, document = session.state(InsideState), session.document
     if document is not None and state.recording is not None and state.recording.length:
         length = state.recording.length
@@ -99,7 +99,7 @@ def choose_attention_view(session: Session, view: object) -> None:
 
 
 def open_film(session: Session, beat: str = NAMES[0]) -> None:
-    """Open the film at the named beat, in the picture of the machine."""
+    """Open the film in the machine picture, at the named beat."""
     if session.document is None:
         raise PageError("error.no_text")
     session.change(InsideState, part="machine", skeleton_of="", film_plays=True)
@@ -107,7 +107,7 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
 
 
 def play_film(session: Session, sent: dict[str, Any]) -> None:
-    """Go to the beat of the film that the address names, or close the film if "beat" is null."""
+    """Go to the film's beat that the address names, or close the film if "beat" is null."""
     beat = sent.get("beat")
     if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat
@@ -117,7 +117,7 @@ def play_film(session: Session, sent: dict[str, Any]) -> None:
 
 
 def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Append the token that the film draws to the text, keeping the followed token selected."""
+    """Append the token sampled in the film to the text, keeping the followed token selected."""
     document = session.document
     if document is None or session.lock.streaming:
         return
@@ -136,7 +136,7 @@ def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def save_trace(session: Session) -> Iterator[None]:
-    """Offer all activations of the text for download."""
+    """Offer all of the text's activations for download."""
     document = session.document
     if document is None:
         raise PageError("error.no_text")

@@ -21,8 +21,8 @@ class HeadOverview:
     """Thumbnails of all heads. Each pixel is the maximum weight of `factor` x `factor` token pairs.
 
     Attributes:
-        ids: Tokens of the document that are included.
-        rows: Rows of pixels, each (n_layer, n_head, row + 1) of uint8, where 255 is a weight of 1. Masked keys have no
+        ids: The document's tokens that are included.
+        rows: Rows of pixels, each (n_layer, n_head, row + 1) in uint8, where 255 is a weight of 1. Masked keys have no
             weight.
         sums: Sums behind `shares`, (n_layer, n_head, 3).
     """
@@ -40,8 +40,7 @@ class HeadOverview:
 
     @property
     def shares(self) -> np.ndarray:
-        """Mean weights of each head, (n_layer, n_head, 3): on the first token, on the previous token, and on the token
-        itself.
+        """Each head's mean weights on the first token, the previous token and the token itself, (n_layer, n_head, 3).
 
         The first two are averaged over all positions except the first.
         """
@@ -49,7 +48,7 @@ class HeadOverview:
         return self.sums / np.array([max(1, n - 1), max(1, n - 1), max(1, n)])
 
     def is_beginning(self, recording: Recording) -> bool:
-        """Return whether the recorded text starts with the text of the overview."""
+        """Return whether the recorded text starts with the overview's text."""
         return self.document is recording.document and recording.ids[: len(self.ids)] == self.ids
 
     def is_complete(self, recording: Recording) -> bool:
@@ -57,7 +56,7 @@ class HeadOverview:
         return self.document is recording.document and recording.ids == self.ids
 
     def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
-        """Extend the overview by at least one block of positions, and by more until the time is up.
+        """Return the overview extended by at least one block of positions, and by further blocks until the time is up.
 
         Starts from scratch if the recording belongs to another text.
         """
@@ -95,9 +94,7 @@ class HeadOverview:
         return replace(self, ids=recording.ids[:end], rows=tuple(rows), sums=sums)
 
     def _pooled(self, levels: np.ndarray, start: int) -> list[np.ndarray]:
-        """Pool (n_head, queries, keys) into the rows of pixels that the queries touch, each (n_head, columns of
-        pixels).
-        """
+        """Pool (n_head, queries, keys) into the rows of pixels that the queries touch, each (n_head, pixels)."""
         columns = np.maximum.reduceat(levels, np.arange(0, levels.shape[2], self.factor), axis=2)
         first = -start % self.factor  # start of the next row of pixels
         edges = [0, *range(first or self.factor, levels.shape[1], self.factor)]

@@ -11,15 +11,15 @@ Pool = Callable[[np.ndarray, int], np.ndarray]
 
 
 def pool_mean(vectors: np.ndarray, bins: int) -> np.ndarray:
-    """Average `bins` contiguous groups of about equal size: (T, width) -> (T, bins)."""
+    """Average each of `bins` contiguous groups of about equal size: (T, width) -> (T, bins)."""
     edges = np.arange(bins + 1) * vectors.shape[1] // bins
     return np.add.reduceat(vectors, edges[:-1], axis=1) / np.diff(edges)
 
 
 def pool_strongest(vectors: np.ndarray, bins: int) -> np.ndarray:
-    """Keep the value with the largest magnitude of each group: (T, width) -> (T, bins).
+    """Keep the value with the largest magnitude in each group: (T, width) -> (T, bins).
 
-    Used for neurons, which are sparse, so that a mean would hide them.
+    Used for neurons: their activations are sparse, so a mean would hide them.
     """
     starts = np.arange(bins) * vectors.shape[1] // bins
     high, low = (pick.reduceat(vectors, starts, axis=1) for pick in (np.maximum, np.minimum))
@@ -32,7 +32,7 @@ class PooledVectors:
 
     Attributes:
         values: The vectors, (T, bins).
-        norm, mean, std: Statistics of the full vectors, (T,).
+        norm, mean, std: Statistics for the full vectors, (T,).
         width: Size of a full vector.
     """
 
@@ -44,7 +44,7 @@ class PooledVectors:
 
     @classmethod
     def empty(cls, length: int, bins: int, width: int) -> PooledVectors:
-        """Allocate space for that many positions."""
+        """Allocate space for `length` positions."""
         norm, mean, std = (np.zeros(length, np.float32) for _ in range(3))
         return cls(np.zeros((length, bins), np.float32), norm, mean, std, width)
 
@@ -56,7 +56,7 @@ class PooledVectors:
         return pooled
 
     def put(self, start: int, vectors: np.ndarray, pool: Pool = pool_mean) -> None:
-        """Store vectors (n, width) from position `start` on."""
+        """Store vectors (n, width), starting at position `start`."""
         at = slice(start, start + len(vectors))
         self.values[at] = pool(vectors, self.values.shape[1])
         self.norm[at] = np.linalg.norm(vectors, axis=1)
@@ -69,14 +69,14 @@ class PooledVectors:
 
 @dataclass(frozen=True, eq=False)
 class NeuronSummary:
-    """Neurons per position, each attribute (T,).
+    """Summary of a layer's neurons at each position. Every attribute is (T,).
 
     Attributes:
-        active: Number of neurons above zero; in a gated layer, the number of neurons whose gate is.
+        active: Number of neurons above zero; in a gated layer, number of neurons whose gate is above zero.
         strongest: Index of the neuron with the highest activation; in a gated layer, where `post` may have either sign,
             the one with the largest magnitude.
-        pre, post: Its value before and after the activation function.
-        up: Its up projection; 1 in a layer without a gate.
+        pre, post: The strongest neuron's value before and after the activation function.
+        up: The strongest neuron's up projection; 1 in a layer without a gate.
     """
 
     active: np.ndarray
@@ -87,11 +87,11 @@ class NeuronSummary:
 
     @classmethod
     def empty(cls, length: int) -> NeuronSummary:
-        """Allocate space for that many positions."""
+        """Allocate space for `length` positions."""
         return cls(np.zeros(length, int), np.zeros(length, int), *(np.zeros(length) for _ in range(3)))
 
     def put(self, start: int, pre: np.ndarray, post: np.ndarray, up: np.ndarray | None = None) -> None:
-        """Store the neurons (n, n_ff) of the positions from `start` on."""
+        """Store the neurons of n positions, (n, n_ff), starting at position `start`."""
         at, rows = slice(start, start + len(pre)), np.arange(len(pre))
         self.active[at] = ((post if up is None else pre) > 0).sum(axis=1)
         self.strongest[at] = best = (post if up is None else np.abs(post)).argmax(axis=1)
@@ -101,7 +101,7 @@ class NeuronSummary:
 
 @dataclass(frozen=True, eq=False)
 class HeadVectors:
-    """The vectors q, k, v and the output z of one head, (T, hs) each, and its scores and weights, (T, T).
+    """One head's vectors q, k and v and output z, (T, hs) each, and its scores and weights, (T, T).
 
     They correspond to `gpt.trace.LayerTrace`; the scores are scaled but not masked.
     """

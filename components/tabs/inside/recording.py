@@ -18,8 +18,8 @@ from gpt.config import Activation
 from gpt.documents.document_cache import common_prefix_length
 from gpt.layers import ACTIVATIONS, attention_scores
 
-BINS = 16  # pixels of a vector of width n_embd
-WIDE_BINS = 48  # pixels of a vector inside the feed-forward part
+BINS = 16  # pixels for a vector of width n_embd
+WIDE_BINS = 48  # pixels for a vector inside the feed-forward part
 RECORDED = ("resid_pre", "attn_out", "resid_mid", "mlp_post", "mlp_out", "resid_post")  # in each layer
 RECORDED_GATED = ("mlp_gate", "mlp_up")  # in each gated layer, where mlp_post is their product
 RECORDED_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")
@@ -38,14 +38,14 @@ class _Buffers:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """The activations of the first tokens of a document, independent of the selection.
+    """The activations for a document's first tokens, independent of the selection.
 
-    `extended` writes into the same memory: earlier recordings remain valid only as far as their ids are a prefix of the
-    new ones.
+    `extended` writes into the same memory: an earlier recording remains valid only up to the first id that differs from
+    the new ones.
 
     Attributes:
-        max_bytes: Limit for queries, keys and values.
-        limit: Number of positions that fit into it; later ones are not recorded.
+        max_bytes: Memory limit for queries, keys and values.
+        limit: Number of positions that fit into `max_bytes`; later positions are not recorded.
     """
 
     document: Generation
@@ -73,7 +73,7 @@ class Recording:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the recorded positions in bytes, not counting reserved memory."""
+        """Memory used by the recorded positions, in bytes, excluding reserved memory."""
         numbers = sum(pooled.values.shape[1] + 3 for pooled in self._buffers.pooled.values())
         cache = _cache_bytes(self.config, self.document.loaded.model.dtype)
         return self.length * (cache + 4 * numbers + 32 * self.config.n_layer)
@@ -87,13 +87,13 @@ class Recording:
         return self.document is text.document and 0 < self.length and text.ids[: text.n_read][: self.length] == self.ids
 
     def missing(self, text: Text) -> int:
-        """Return the number of positions still to be read for a complete recording."""
+        """Return the number of positions that must still be read to complete the recording."""
         n = min(text.n_read, self.limit)
         return n - common_prefix_length(self.ids, text.ids[:n])
 
     @torch.inference_mode()
     def extended(self, ids: tuple[int, ...]) -> Recording:
-        """Record other ids of the same document with one forward pass over those not recorded yet."""
+        """Return a recording of other ids of the same document, after one forward pass over those not recorded yet."""
         ids = ids[: self.limit]
         if ids == self.ids:
             return self
@@ -136,26 +136,25 @@ class Recording:
 
     @torch.inference_mode()
     def attn_weights(self, layer: int, start: int = 0, stop: int | None = None) -> Tensor:
-        """Return the attention weights of all heads of a layer, (n_head, stop - start, stop); by default of all
-        queries.
-        """
+        """Return all heads' attention weights in a layer, (n_head, stop - start, stop), by default for all queries."""
         stop = self.length if stop is None else stop
         return self._buffers.cache.attn_weights(layer, start=start, stop=stop)[0].cpu()
 
     def looks_ahead(self, layer: int) -> bool:
-        """Return whether a layer lets tokens attend to later ones, like a program without a mask."""
+        """Return whether a layer lets tokens attend to later tokens, like a program without a mask."""
         return self.length > 1 and bool(self.attn_weights(layer, 0, 2)[:, 0, 1].any())
 
     def attention_trace(self, start: int = 0, stop: int | None = None) -> Trace:
-        """Return attn_weights and attn_v of the queries from `start` to before `stop`, in the form that
-        `gpt.analysis.heads` expects. Weights are computed on access.
+        """Return attn_weights and attn_v in the form that `gpt.analysis.heads` expects.
+
+        They cover the queries from `start` up to but not including `stop`. Weights are computed on access.
         """
         return _AttentionTrace(self._buffers.cache, start, self.length if stop is None else stop)
 
     @torch.inference_mode()
     def trace_at(self, position: int) -> Trace:
-        """Run the model on one token with the stored cache, and return all activations of its position, (1, 1, ...)."""
-        cache = copy(self._buffers.cache)  # shares its memory: the values of this position are rewritten
+        """Run the model on one token with the stored cache, and return all activations at its position, (1, 1, ...)."""
+        cache = copy(self._buffers.cache)  # shares the memory: the values at this position are rewritten
         cache.crop(position)
         trace = Trace()
         idx = torch.tensor([[self.ids[position]]], device=cache.k.device)
@@ -228,7 +227,7 @@ class _AttentionTrace(Trace):
 
 @dataclass(frozen=True)
 class _AttentionLayer:
-    """The fields of a LayerTrace that are read, computed on access."""
+    """The fields of a LayerTrace that `gpt.analysis.heads` reads, computed on access."""
 
     cache: KVCache
     layer: int

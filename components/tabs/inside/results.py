@@ -19,7 +19,7 @@ from gpt.experiments.random_models import skeleton_of
 
 @dataclass(frozen=True, eq=False)
 class PositionTrace:
-    """All activations of the last token in `ids`, (1, 1, ...)."""
+    """All activations at the last token in `ids`, (1, 1, ...)."""
 
     document: Generation
     ids: tuple[int, ...]
@@ -30,7 +30,7 @@ class PositionTrace:
         return cls(recording.document, recording.ids[: position + 1], recording.trace_at(position))
 
     def is_at(self, recording: Recording, position: int) -> bool:
-        """Return whether the trace belongs to that position of the recorded text."""
+        """Return whether the trace belongs to that position in the recorded text."""
         return self.document is recording.document and self.ids == recording.ids[: position + 1]
 
 
@@ -39,9 +39,9 @@ class Stories:
     """The model's predictions after two sentences with the same ending, and after the ending alone.
 
     Attributes:
-        TEXTS: By language of the model: the two beginnings, their ending, and the words in which they differ.
-        next: For each of the three texts, the most probable tokens as (id, probability), best first. Empty if the model
-            cannot read them.
+        TEXTS: By the model's language: the two prefixes, their shared ending, and the words in which they differ.
+        next: For each of the three texts, the most probable next tokens as (id, probability), best first. Empty if the
+            model cannot read the texts.
     """
 
     TEXTS: ClassVar = {
@@ -110,7 +110,7 @@ class SkeletonPass:
 class Rollout:
     """Attention rollout after the first `n_layers` layers.
 
-    `flow` is (T, T), see `gpt.analysis.rollout.rollout_layers`.
+    `flow` is (T, T); see `gpt.analysis.rollout.rollout_layers`.
     """
 
     recording: Recording
@@ -128,7 +128,7 @@ class Rollout:
         return self.n_layers == self.recording.config.n_layer
 
     def extended(self, seconds: float) -> Rollout:
-        """Continue the rollout through at least one more layer, and through more until the time is up.
+        """Continue the rollout through at least one more layer, and through further layers until the time is up.
 
         Only the latest rollout may be extended.
         """

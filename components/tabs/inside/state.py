@@ -18,17 +18,17 @@ FLOW_ROWS = (12, 64)  # tokens in the flow by default, and on request
 
 @dataclass(frozen=True)
 class InsideState:
-    """What is open and selected, and the results for the text.
+    """The open part, the selection, and the results for the text.
 
     Attributes:
-        key: Selected key position; None for the one with the largest weight.
-        windows: First query and first key of the One head part when something was last selected there.
+        key: Selected key position; None for the position with the largest weight.
+        windows: First query and first key shown in the One head part when something was last selected there.
         closer: Layer and head under the pointer in the overview.
         flow_rows: Number of tokens in the flow, one of FLOW_ROWS.
         skeleton_of: The model whose skeleton is shown instead of the full model.
-        reading: Number of tokens of a long forward pass in progress.
+        reading: Number of tokens in a long forward pass that is in progress.
         film_plays: Whether the film was opened by a click; a link opens it paused.
-        film_played: The beat up to which the page last played the film.
+        film_played: The last beat that the page has played.
     """
 
     part: Part = "machine"
@@ -51,6 +51,6 @@ class InsideState:
 
     @property
     def n_bytes(self) -> int:
-        """Approximate memory of the results, in bytes."""
+        """Approximate memory used by the results, in bytes."""
         flow = 0 if self.rollout is None else self.rollout.flow.nbytes
         return flow + (0 if self.recording is None else self.recording.n_bytes)

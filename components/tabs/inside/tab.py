@@ -50,12 +50,12 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
 
 
 def _notice() -> Card:
-    """The message shown if there is nothing to see."""
+    """Build the message shown if there is nothing to see."""
     return Card("inside-film", sentence("inside-notice", kind="notice"), classes="")
 
 
 def _machine() -> Card:
-    """The flow diagram, in which the film plays, and the overview of all heads."""
+    """Build the flow diagram, in which the film plays, and the overview of all heads."""
     model = choice(
         "flow-model",
         lambda s: [(t(f"bare.{model}", s.language), model) for model in get_args(Model)],
@@ -81,7 +81,7 @@ def _machine() -> Card:
 
 
 def _one_head() -> Card:
-    """The stages of one head, and the attention between tokens."""
+    """Build the stages of one head, and the attention between tokens."""
     view = select(
         "lines-view",
         lambda s: [(t(f"lines.view.{view}", s.language), view) for view in get_args(AttentionView)],
@@ -107,7 +107,7 @@ def _one_head() -> Card:
 
 
 def _stream() -> Card:
-    """The residual stream and the neurons."""
+    """Build the charts of the residual stream and the neurons."""
     norms = chart("stream-norms", clickable=True, on=handlers.select_layer)
     shares = chart("stream-shares", clickable=True, on=handlers.select_layer)
     return Card(
@@ -135,7 +135,7 @@ def _stream() -> Card:
 
 
 def _embeddings() -> Card:
-    """Token and position embeddings."""
+    """Build the charts of token and position embeddings."""
     return Card(
         "inside-embeddings",
         row(
@@ -153,7 +153,7 @@ def _embeddings() -> Card:
 
 
 def _trace_file() -> Card:
-    """A button that saves all activations."""
+    """Build the button that saves all activations."""
     return Card(
         "inside-trace",
         row(

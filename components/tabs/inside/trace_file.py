@@ -21,7 +21,7 @@ class TraceFile:
 
     @classmethod
     def write(cls, text: Text, path: Path) -> TraceFile:
-        """Trace the text, or as much of its end as the limit allows, and write the file."""
+        """Trace the text, or only its end if it exceeds the limit, and write the file."""
         config, n = text.config, text.n_read
         heads = (config.n_head + 2 * config.kv_heads) * config.head_size
         neurons = (3 if config.gated else 2) * config.ff_size

@@ -32,8 +32,8 @@ KINDS = {
 class Code:
     """The source to show: a class, function or constant of a module, such as "GPT.loss" of "gpt.model".
 
-    Docstrings and the methods of a class are omitted. `only` selects statements of a function by how they begin; ()
-    stands for the whole function.
+    Docstrings and a class's methods are omitted. `only` selects statements in a function by how they begin; () stands
+    for the whole function.
     """
 
     module: str
@@ -43,13 +43,13 @@ class Code:
 
 @dataclass(frozen=True)
 class Excerpt:
-    """An excerpt of the source.
+    """An excerpt from the source.
 
     Attributes:
         file: Path relative to the project.
         name: Name of the definition; "" for a whole module.
-        line: Number of the first line, from 1.
-        lines: Tokens of each line.
+        line: 1-based number of the first line.
+        lines: The tokens in each line.
     """
 
     file: str
@@ -150,7 +150,7 @@ def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]
 
 
 def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:
-    """Split each line into tokens that concatenate to the line."""
+    """Split each line into tokens whose concatenation is the line."""
     lines: list[list[CodeToken]] = [[]]
     for token, value in PYTHON.get_tokens(text):
         kind = next((kind for group, kind in KINDS.items() if token in group), "")
@@ -163,7 +163,7 @@ def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:
 
 
 def _add(line: list[CodeToken], kind: str, text: str) -> None:
-    """Append a text to a line, merging it with the last token if both have the same kind."""
+    """Append text to a line, merging it with the last token if both are of the same kind."""
     if line and line[-1][0] == kind:
         line[-1] = (kind, line[-1][1] + text)
     elif text:

@@ -1,4 +1,4 @@
-"""Event handlers of the Lessons tab, and the analysis that draws its figures."""
+"""Event handlers for the Lessons tab, and the analysis that draws its figures."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from gpt.inference.threads import SMALL_WORK, threads_for
 
 
 class SetShape(Protocol):
-    """Sets the Shapes tab to a configuration or its skeleton."""
+    """Callback that sets the Shapes tab to a configuration or its skeleton."""
 
     def __call__(self, session: Session, config: GPTConfig, skeleton: bool = False) -> None: ...
 
 
 class ScoreText(Protocol):
-    """Scores a text in the Loss tab."""
+    """Callback that scores a text in the Loss tab."""
 
     def __call__(self, session: Session, *, text: str) -> Iterator[None]: ...
 
 
 @dataclass(frozen=True)
 class OtherTabs:
-    """Actions of the lessons in other tabs. `open_film` opens the film at the named beat."""
+    """The lessons' actions in other tabs. `open_film` opens the film at the named beat."""
 
     set_shape: SetShape
     score_text: ScoreText
@@ -49,7 +49,7 @@ class OtherTabs:
 
 
 def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked lesson, given by its index from 0, unless it is open. `loaded` is the model of the figures."""
+    """Open the clicked lesson, given by its 0-based index, unless it is open. `loaded` is the figures' model."""
     index = sent.get("lesson")
     if type(index) is int and 0 <= index < len(LESSONS):
         open_lesson(loaded, session, LESSONS[index].key)
@@ -58,7 +58,7 @@ def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -
 def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
     """Open a lesson with its initial controls. Returns False if there is no lesson with this key.
 
-    In older links `key` is the lesson's number, from 1.
+    In older links, `key` is the lesson's 1-based number.
     """
     if key.isdecimal() and 0 < int(key) <= len(NUMBERED):
         key = NUMBERED[int(key) - 1]
@@ -109,9 +109,10 @@ def type_text(session: Session, text: object) -> None:
 
 
 def answer(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Check the answer to a question of the lesson.
+    """Check the answer to one of the lesson's questions.
 
-    `sent` contains "question", its number from 1, and "answer": the typed number, or the number of the choice from 1.
+    `sent` contains "question", the 1-based number of the question, and "answer": the typed number, or the 1-based
+    number of the choice.
     """
     state, n = session.state(LessonsState), sent.get("question")
     questions = QUESTIONS.get(state.lesson, ())
@@ -122,7 +123,7 @@ def answer(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
 
 
 def _check_goal(session: Session) -> None:
-    """Record that the figure has reached the state that a question asks for. Leaving that state changes nothing."""
+    """Record that the figure has reached the state that a question asks for. Leaving the state does not undo this."""
     state = session.state(LessonsState)
     for n, question in enumerate(QUESTIONS.get(state.lesson, ()), 1):
         if isinstance(question, GoalQuestion) and question.is_reached(state):
@@ -187,7 +188,7 @@ def analysis(loaded: LoadedModel) -> Analysis:
 
 
 def wanted(s: Snapshot) -> FigureInputs | None:
-    """Return the inputs of the missing figure; None for a lesson without one."""
+    """Return the inputs to the missing figure; None for a lesson without a figure."""
     state = s.state(LessonsState)
     question = FigureInputs(state.lesson, s.language, state.text, state.a, state.b, state.choice, s.numbers)
     is_known = state.result is not None and state.result.request == question
@@ -195,7 +196,7 @@ def wanted(s: Snapshot) -> FigureInputs | None:
 
 
 def draw_picture(loaded: LoadedModel, session: Session) -> Iterator[None]:
-    """Draw the missing figure. An error is shown while the previous figure stays."""
+    """Draw the missing figure. If this fails, show the error and keep the previous figure."""
     with session.lock.reading():
         question = wanted(session.snapshot())
     if question is None:

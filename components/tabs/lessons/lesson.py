@@ -1,4 +1,4 @@
-"""A lesson of the course with its code, its panels and its place in the app."""
+"""A lesson in the course, with its code, its panels and its place in the app."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Place:
         tab: Id of the tab.
         shape, skeleton: Configuration for the Shapes tab, and whether it is a skeleton.
         settings: Values of Write's sliders, by name.
-        sliders: By setting, the figure's slider ("a" or "b") from which it takes its value.
+        sliders: For each setting that follows the figure, the slider ("a" or "b") that provides its value.
         selects_head: Whether to select the figure's layer and head.
         head: A layer and head to select.
         model: Name of the model that continues the text; "" for the lessons' own.
@@ -47,10 +47,10 @@ class Lesson:
     Attributes:
         key: Names its texts (`lesson.<key>.title` and so on), its figure, its link, and the module of
             `gpt.experiments.minimal` that it prints.
-        part: Its part of the course.
+        part: The part of the course that it belongs to.
         topic: Its number among the twenty topics of building a GPT from scratch, which the list can search.
         code: Excerpts of the code that runs in this app.
-        panels: Builders of the panels below its figure, or in place of one.
+        panels: Builders of the panels below its figure, or in place of a figure.
         beat: Name of the film's beat that shows it; "" for none.
         words: Synonyms in all languages, which the list can search.
     """

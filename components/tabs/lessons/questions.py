@@ -1,4 +1,4 @@
-"""The questions of the lessons and how they are checked: a number, a choice, or a state of the figure."""
+"""The lessons' questions and how they are checked: a number, a choice, or a state of the figure."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ HINT = "hint"
 
 @dataclass(frozen=True)
 class NumberQuestion:
-    """Asks for a number.
+    """A question that asks for a number.
 
     Attributes:
-        expected: Computes the number from the model and the figure's values; None before the figure is drawn.
-        tolerance: Largest accepted distance.
-        unit: Unit of answers that state none, such as 0.01 for percent.
-        mistakes: Wrong numbers that have a reply, `lesson.<key>.wrong.<n>` with n from 1.
+        expected: Computes the number from the model and the figure's values; returns None until the figure is drawn.
+        tolerance: Largest accepted error.
+        unit: Unit of the expected number, such as 0.01 for percent. Answers may omit it.
+        mistakes: Wrong numbers that have their own reply, `lesson.<key>.wrong.<n>`, with n counted from 1.
     """
 
     expected: Expected
@@ -44,9 +44,9 @@ class NumberQuestion:
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """Asks to choose one of the texts `lesson.<key>.choice.<n>`, with n from 1.
+    """A question with the choices `lesson.<key>.choice.<n>`, with n counted from 1.
 
-    `right` is the number of the right choice. The others have a reply, `lesson.<key>.wrong.<n>`.
+    `right` is the number of the right choice. Each of the others has its own reply, `lesson.<key>.wrong.<n>`.
     """
 
     right: int
@@ -60,7 +60,7 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class GoalQuestion:
-    """Asks to bring the figure into the state that `is_reached` recognises."""
+    """A question that asks for a state of the figure, which `is_reached` recognises."""
 
     is_reached: Callable[[LessonsState], bool]
 
@@ -72,12 +72,12 @@ Question = NumberQuestion | ChoiceQuestion | GoalQuestion
 
 
 def number(value: float, *mistakes: float | Expected, tolerance: float = 1e-9, unit: float = 1.0) -> NumberQuestion:
-    """Ask for a number that is the same for every model."""
+    """Create a question about a number that is the same for every model."""
     return NumberQuestion(lambda loaded, values: value, tolerance, unit, mistakes)
 
 
 def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
-    """Ask for the number of tokens in a text."""
+    """Create a question about the number of tokens in a text."""
 
     def expected(loaded: LoadedModel, values: dict[str, float]) -> float | None:
         try:
@@ -89,12 +89,12 @@ def n_tokens(text: str, *mistakes: float) -> NumberQuestion:
 
 
 def of_figure(name: str) -> NumberQuestion:
-    """Ask for a value of the figure."""
+    """Create a question about one of the figure's values."""
     return NumberQuestion(lambda loaded, values: values.get(name))
 
 
 def of_config(name: str, *mistakes: Expected) -> NumberQuestion:
-    """Ask for a number of the model's configuration."""
+    """Create a question about a number in the model's configuration."""
     return NumberQuestion(lambda loaded, values: getattr(loaded.model.config, name), mistakes=mistakes)
 
 
@@ -103,7 +103,7 @@ def chance_in_percent(loaded: LoadedModel, values: dict[str, float]) -> float:
 
 
 def log_vocabulary(base: float) -> Expected:
-    """Return the expected logarithm of the vocabulary size."""
+    """Return a function that computes the logarithm of the vocabulary size."""
     return lambda loaded, values: math.log(loaded.model.config.vocab_size, base)
 
 
@@ -112,7 +112,7 @@ def width(loaded: LoadedModel, values: dict[str, float]) -> float:
 
 
 def active_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
-    """Return how many features of a dictionary are active on a token."""
+    """Return how many features in a dictionary are active on a token."""
     return None if loaded.concepts is None else next(iter(loaded.concepts.dictionaries.values())).active
 
 
@@ -122,7 +122,7 @@ def n_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
 
 
 def attends_to_previous(state: LessonsState) -> bool:
-    """Return whether the figure's last token puts more than half of its attention on the previous token."""
+    """Return whether the figure's last token puts more than half its attention on the previous token."""
     return state.values.get("on_previous", 0) > 0.5
 
 

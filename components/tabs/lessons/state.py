@@ -22,7 +22,7 @@ class Reply(NamedTuple):
 
 
 class FigureInputs(NamedTuple):
-    """The inputs of a figure: its lesson, the values of its controls, and whether numbers have all digits."""
+    """The inputs to a figure: its lesson, the values of its controls, and whether numbers have all digits."""
 
     lesson: str
     language: Language
@@ -42,7 +42,7 @@ class LessonsState:
         text, a, b, choice: Values of the figure's controls.
         learning: Whether drawing takes seconds because a model is being trained.
         result: The latest figure, possibly with a newer problem; ignored if it belongs to another lesson.
-        replies: Reply to the last answer to each question, by the question's number from 1.
+        replies: Reply to the last answer to each question, by the question's 1-based number.
     """
 
     lesson: str = ""
@@ -56,12 +56,12 @@ class LessonsState:
 
     @property
     def values(self) -> dict[str, float]:
-        """The values of the figure that questions ask for."""
+        """The figure's values that questions ask for."""
         return {} if self.drawn is None else self.drawn.values
 
     @property
     def drawn(self) -> Drawn | None:
-        """The figure of the open lesson."""
+        """The open lesson's figure."""
         return None if self.result is None or not self._is_open(self.result) else self.result.value
 
     @property

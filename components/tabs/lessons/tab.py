@@ -1,7 +1,7 @@
 """The Lessons tab: one lesson at a time, with an interactive figure, the code and a question.
 
 The head and the body are one widget each. One set of controls with a chart, a strip and a table serves all figures.
-Only the panels of the open lesson are on the page.
+Only the open lesson's panels are on the page.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NAME = "lessons"
 
 
 def build_lessons(events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs) -> None:
-    """Build and wire the tab. `loaded` is the model of the figures; `tabs` are the lessons' actions in other tabs."""
+    """Build and wire the tab. `loaded` is the figures' model; `tabs` are the lessons' actions in other tabs."""
     panels = {lesson.key: [build() for build in lesson.panels] for lesson in LESSONS if lesson.panels}
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     head = lesson_head(
@@ -72,7 +72,7 @@ def build_lessons(events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs)
 
 
 def _picture(loaded: LoadedModel) -> Part:
-    """The card of the figure."""
+    """Build the figure's card."""
     config = loaded.model.config
 
     def has_text(s: Snapshot) -> bool:
@@ -112,7 +112,7 @@ def _picture(loaded: LoadedModel) -> Part:
 
 
 def _slider(name: Literal["a", "b"], loaded: LoadedModel, config: GPTConfig) -> Part:
-    """A slider of the figure."""
+    """Build one of the figure's sliders."""
 
     def spec(s: Snapshot) -> Any:
         return getattr(_shown(s), name, None)
@@ -133,7 +133,7 @@ def _slider(name: Literal["a", "b"], loaded: LoadedModel, config: GPTConfig) -> 
 
 
 def _panels(name: str, panels: dict[str, list[Panel]]) -> Part:
-    """The panels of the open lesson."""
+    """Build the open lesson's panels."""
     stacks = {key: column(*(panel.part for panel in own)) for key, own in panels.items()}
     return case(name, lambda s: s.state(LessonsState).lesson, stacks)
 
@@ -147,5 +147,5 @@ def _choices(s: Snapshot) -> list[tuple[str, str]]:
 
 
 def _shown(s: Snapshot) -> Picture | None:
-    """Return the figure of the open lesson."""
+    """Return the open lesson's figure."""
     return PICTURES.get(s.state(LessonsState).lesson)

@@ -1,4 +1,4 @@
-"""Parse numbers as people type them: fractions, roots, percent, units, thousands, decimal commas, full-width digits."""
+"""A parser for typed numbers: fractions, roots, percent, units, thousands, decimal commas, full-width digits."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parse_number(text: object) -> float | None:
 
 
 def plain_number(digits: str) -> str:
-    """Remove separators of thousands, and use a decimal point."""
+    """Remove thousands separators, and use a decimal point."""
     digits = digits.replace(" ", "").replace("'", "")
     if digits.count(",") and digits.count("."):
         thousands = "," if digits.rindex(",") < digits.rindex(".") else "."

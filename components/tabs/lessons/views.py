@@ -1,4 +1,4 @@
-"""Views of the Lessons tab: the head of a lesson, its code and question, and its figure."""
+"""Views for the Lessons tab: a lesson's head, its code and questions, and its figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpt.experiments.speed import next_token_cost
 
 
 def lesson_views(loaded: LoadedModel) -> tuple[View, ...]:
-    """Return the views of the tab. `loaded` is the model that the texts describe."""
+    """Return the tab's views. `loaded` is the model that the texts describe."""
 
     def lesson(s: Snapshot) -> tuple[str, Language]:
         return s.state(LessonsState).lesson, s.language
@@ -47,7 +47,7 @@ def lesson_views(loaded: LoadedModel) -> tuple[View, ...]:
 
 
 def head(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
-    """Return the navigation of the course. With an index of None the widget asks the visitor to choose a lesson."""
+    """Return the course navigation. If the index is None, the widget asks the visitor to choose a lesson."""
     lesson = BY_KEY.get(s.state(LessonsState).lesson)
     return {
         "index": None if lesson is None else LESSONS.index(lesson),
@@ -66,7 +66,7 @@ def head(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
 
 
 def body(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
-    """Return the code of the lesson, its question and the answer."""
+    """Return the lesson's code, and its questions with their answers."""
     state = s.state(LessonsState)
     lesson = BY_KEY.get(state.lesson)
     if lesson is None:
@@ -83,13 +83,13 @@ def body(loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
 
 
 def listing(found: Excerpt, language: Language) -> dict[str, Any]:
-    """Return an excerpt of the source and its location."""
+    """Return an excerpt from the source, with its location."""
     place = [found.file, found.name, t("lessons.line", language, line=found.line)] if found.name else [found.file]
     return {"caption": " · ".join(place), "lines": found.lines}
 
 
 def question_data(lesson: Lesson, n: int, loaded: LoadedModel, s: Snapshot) -> dict[str, Any]:
-    """Return a question and its kind, the answer, and the verdict on it with a sentence. `n` is its number, from 1."""
+    """Return a question with its kind and answer, and the verdict on the visitor's answer. `n` is 1-based."""
     state, question = s.state(LessonsState), QUESTIONS[lesson.key][n - 1]
     reply = state.replies.get(n, Reply())
     right = question.expected(loaded, state.values) if isinstance(question, NumberQuestion) else None
@@ -121,15 +121,15 @@ def _texts(s: Snapshot, *names: str) -> dict[str, str]:
 
 
 def lesson_text(lesson: Lesson, part: str, language: Language, loaded: LoadedModel, **values: str) -> str:
-    """Return a text of a lesson with the model's values filled in."""
+    """Return one of a lesson's texts, with the model's values filled in."""
     return t(f"lesson.{lesson.key}.{part}", language, **facts(loaded.model.config), **values)
 
 
 @lru_cache(maxsize=8)
 def facts(config: GPTConfig) -> dict[str, str]:
-    """Return the values of this model for the texts of lessons.
+    """Return a model's values for the lessons' texts.
 
-    `times` is the ratio of GPT-2's operations without and with a KV cache.
+    `times` is the ratio of GPT-2's operations without a KV cache to those with one.
     """
     gpt2 = PRESETS["gpt2"]
     cached, uncached = (next_token_cost(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))
@@ -149,7 +149,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def summary(s: Snapshot) -> dict[str, Any]:
-    """Show the sentence of the figure, or a message while a model is being trained for it."""
+    """Show the figure's sentence, or a message while a model is being trained for the figure."""
     state = s.state(LessonsState)
     if state.drawn is not None:
         return {"text": state.drawn.summary}
@@ -157,7 +157,7 @@ def summary(s: Snapshot) -> dict[str, Any]:
 
 
 def strip(s: Snapshot) -> dict[str, Any]:
-    """Show the tokens of the generated text."""
+    """Show the tokens in the generated text."""
     state = s.state(LessonsState)
     lines = Lines() if state.drawn is None else state.drawn.strip
     return {"lines": lines, "doc": state.lesson, "labels": strip_labels(s.language)}

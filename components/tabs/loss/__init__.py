@@ -1,1 +1,1 @@
-"""The Loss tab: the loss of a text, token by token."""
+"""The Loss tab: the loss on a text, token by token."""

@@ -1,4 +1,4 @@
-"""Event handlers of the Loss tab, and the analysis of its example."""
+"""Event handlers for the Loss tab, and the analysis that scores its example."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def scored_example(loaded: LoadedModel) -> ScoredText:
 
 
 def type_text(session: Session, text: object) -> None:
-    """Set the text of the box, truncating it if it is far too long."""
+    """Set the text in the box, truncating it if it is far too long."""
     if isinstance(text, str):
         session.change(LossState, text=text[: MAX_CHARACTERS + 1])
 
 
 def choose_stride(session: Session, parts: object) -> None:
-    """Set the stride of the windows."""
+    """Set the stride between windows."""
     if type(parts) is int and parts in STRIDES:
         session.change(LossState, parts=parts)
 
 
 def measure_text(session: Session, *, text: str) -> Iterator[None]:
-    """Put a text into the box, as far as the model can read it, and score it."""
+    """Put the part of a text that the model can read into the box, and score it."""
     if session.loaded is not None and session.loaded.name == session.model:
         text = encodable_text(session.loaded, text)
     session.change(LossState, text=text)
@@ -85,13 +85,13 @@ def measure_text(session: Session, *, text: str) -> Iterator[None]:
 
 
 def measure_box(session: Session) -> Iterator[None]:
-    """Score the text of the box."""
+    """Score the text in the box."""
     state = session.state(LossState)
     yield from measure(session, state.text, state.parts)
 
 
 def measure(session: Session, text: str, parts: int) -> Iterator[None]:
-    """Score a text window by window. An error is shown while the previous result stays."""
+    """Score a text window by window. If this fails, show the error and keep the previous result."""
     run = session.state(LossState).run + 1
     session.change(LossState, run=run)
 

@@ -8,7 +8,7 @@ from components.state.jobs import Job
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore
 
-EXAMPLES = {  # by language of the model
+EXAMPLES = {  # by the model's language
     "en": {
         "turn": "Once upon a time, there was a little girl named Lily. She loved to play with her red ball in the "
         "park. One day, her ball rolled into the central bank and raised the interest rates.",
@@ -23,17 +23,17 @@ EXAMPLES = {  # by language of the model
     },
 }
 FIRST_EXAMPLE = EXAMPLES["en"]["turn"]
-STRIDES = (1, 2, 4, 8)  # divisors of the context length that give the stride of the windows
+STRIDES = (1, 2, 4, 8)  # divisors of the context length, which give the stride between windows
 HALF = 2
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredText:
-    """A text with its losses.
+    """A text and its losses.
 
     Attributes:
         run: Number of the run that scored it; 0 for the example.
-        parts: See `handlers.stride_of`.
+        parts: Divisor of the context length (see `handlers.stride_of`).
         repaired: Whether lone surrogates were replaced with U+FFFD.
     """
 
@@ -50,9 +50,9 @@ class LossState:
     """State of the Loss tab.
 
     Attributes:
-        text, parts: Values of the box and of the stride control.
-        scored, selected: The displayed text and a position of it.
-        run: How many texts have been scored.
+        text, parts: Values of the text box and the stride control.
+        scored, selected: The displayed text and the selected position in it.
+        run: Number of texts scored so far.
         notice: An error.
     """
 

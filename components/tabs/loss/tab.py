@@ -78,7 +78,7 @@ def stride_choices(s: Snapshot) -> list[tuple[str, int]]:
 
 
 def _examples(language: str) -> Part:
-    """The example buttons for models of one language."""
+    """Build the example buttons for models in one language."""
     suffix = "" if language == "en" else f"-{language}"
     buttons = (
         button(

@@ -1,4 +1,4 @@
-"""Views of the Loss tab."""
+"""Views for the Loss tab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from components.widgets.tokens import shade_value
 
 
 def headline_sentence(scored: ScoredText, language: Language) -> str:
-    """State the three numbers of the whole text."""
+    """State the three numbers for the whole text."""
     score = scored.result.score
     return t(
         "loss.headline",
@@ -79,7 +79,7 @@ def token_sentence(scored: ScoredText, selected: int, language: Language) -> str
 
 
 def strip_labels(language: Language) -> dict[str, str]:
-    """Return the labels of the strip, which is shaded by surprisal."""
+    """Return the labels for the strip, which is shaded by surprisal."""
     named = text_views.strip_labels(language, t("strip.empty", language))
     return named | {"surprisal": t("loss.surprisal", language), "bits": t("loss.bits", language)}
 
@@ -126,7 +126,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def result_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """Return the inputs of the views of a scored text."""
+    """Return the inputs to the views of a scored text."""
     state = s.state(LossState)
     return state.scored, state.selected, s.language
 

@@ -1,4 +1,4 @@
-"""The Gradio components of the Write tab: the buttons and the sampling settings."""
+"""The Gradio components in the Write tab: the buttons and the sampling settings."""
 
 from __future__ import annotations
 

@@ -24,10 +24,10 @@ class PlaygroundState:
     """State of the Write tab.
 
     Attributes:
-        too_long: Number of tokens of an overlong prompt, else 0.
-        unit: Unit of the pipeline card.
+        too_long: Number of tokens in an overlong prompt, else 0.
+        unit: Unit for the pipeline card.
         followed: Token followed through the stages; None for the one that came next.
-        found: Search results of the pipeline card.
+        found: Search results in the pipeline card.
     """
 
     too_long: int = 0
@@ -39,7 +39,7 @@ class PlaygroundState:
 
 @dataclass(frozen=True, eq=False)
 class Reason(AtPosition):
-    """The causes of predicting `token` after a position."""
+    """The causes for predicting `token` after a position."""
 
     token: int
     causes: Causes
@@ -53,5 +53,5 @@ class ReasonState:
 
 
 def tail_length(block_size: int) -> int:
-    """Return how many tokens of an overlong prompt are kept."""
+    """Return how many tokens to keep from an overlong prompt."""
     return max(1, block_size // 2)

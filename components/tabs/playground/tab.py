@@ -102,7 +102,7 @@ def build_playground(
 
 
 def _next() -> Card:
-    """The next token and its reason; on request, also the prediction without attention."""
+    """Build the card with the next token and its reason and, on request, the prediction without attention."""
     fitting = generation.written(knowledge.prepare_fitting)
     why = column(
         question("reason.question"),
@@ -174,7 +174,7 @@ def _film(open_film: Handler) -> Part:
 
 
 def _attention() -> tuple[Part, ...]:
-    """The attention heatmap."""
+    """Build the attention heatmap."""
     layer = select(
         "layer",
         lambda s: [(str(layer), layer) for layer in range(0 if s.text is None else s.text.config.n_layer)],
@@ -198,7 +198,7 @@ def _attention() -> tuple[Part, ...]:
 
 
 def _text() -> tuple[Part, ...]:
-    """Branches and undo; in a fold, the text token by token with its strip, the draw of a token, and edits by hand."""
+    """Build the branches and undo and, in a fold, the text token by token, the draw of a token, and manual edits."""
     shading = choice(
         "shading",
         lambda s: [(t(f"strip.shading.{kind}", s.language), kind) for kind in get_args(Shading)],
@@ -252,7 +252,7 @@ def _text() -> tuple[Part, ...]:
 
 
 def _pipeline() -> Part:
-    """The sampling pipeline, stage by stage. It is collapsed at first and computed only while open."""
+    """Build the sampling pipeline, stage by stage. It is collapsed at first and computed only while open."""
     follow = pick_list(
         "pipeline-follow", to_follow, most=1, label="pipeline.follow", value=followed, on=selection.follow_picked
     )
@@ -278,11 +278,11 @@ def _pipeline() -> Part:
 
 
 def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, writing: list[Any]) -> None:
-    """Wire the text and Gradio's controls. `writing` are the other events that may generate."""
+    """Wire the text and the Gradio controls. `writing` contains the other events that may generate."""
     on = events.on
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
-    carried = [frame.saved]  # the text of the box is sent in its place
+    carried = [frame.saved]  # replaced in transit by the text in the box
     on(prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
     on(prompt.select, selection.select_token, [prompt], **latest)
     on(prompt.submit, hiding.hide_words, [prompt], **latest)
@@ -294,8 +294,9 @@ def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, wri
     on([each.input for each in settings], partial(selection.set_values, names), settings, js=clamped, **latest)
 
     def writes(button: gr.Button, handler: Handler) -> Any:
-        """Wire a button that generates. It sends the text and the settings along, since their own events may still be
-        on the way.
+        """Wire a button that generates.
+
+        It also sends the text and the settings, because the events of those controls may still be on the way.
         """
         js = f"(_, ...settings) => [({TYPED})(), ...({clamped})(...settings)]"
         return on(button.click, partial(selection.set_and, names, handler), [*carried, *settings], js=js, **run)
@@ -310,7 +311,7 @@ def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, wri
 
 
 def _tail(s: Snapshot) -> str:
-    """Return the label of the button that cuts an overlong text."""
+    """Return the label of the button that truncates an overlong text."""
     n = 0 if s.loaded is None else tail_length(s.loaded.model.config.block_size)
     return t("prompt.use_tail", s.language, n=n)
 

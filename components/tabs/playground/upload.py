@@ -1,4 +1,4 @@
-"""Opens an uploaded checkpoint and adds it to the models. Only for an app with a single user."""
+"""The panel that adds an uploaded checkpoint to the models. Only for an app with a single user."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ VOCABULARIES = {Characters: "upload.characters", Words: "upload.words", PlainIds
 
 @dataclass(frozen=True)
 class UploadState:
-    """Questions about the files of the last attempt.
+    """Questions about the files from the last attempt.
 
     Attributes:
-        heads: Possible numbers of heads, if the files do not specify it.
-        activation: The default if the files do not specify an activation function.
-        widths: Widths of the model and of a head, either of which may scale the attention scores.
-        losses: Loss of a typed text under each scale, to find out which one is right.
-        layout: The inferred names, as the content of a layout file. The visitor confirms or corrects them, and replaces
+        heads: Possible numbers of heads, if the files do not specify the number.
+        activation: The default activation function, if the files do not specify one.
+        widths: The model's and a head's width, either of which may scale the attention scores.
+        losses: Loss on a typed text under each scale, to find out which scale is right.
+        layout: The inferred names, in the format of a layout file. The visitor confirms or corrects them, and replaces
             each "?".
         opened: The loaded model.
     """
@@ -71,7 +71,7 @@ class UploadState:
 
 @dataclass(frozen=True)
 class Upload:
-    """The components of the panel."""
+    """The panel's components."""
 
     files: gr.File
     n_head: gr.Dropdown
@@ -83,7 +83,7 @@ class Upload:
 
 
 def build_upload(localizer: Localizer, events: Events) -> Any:
-    """Build and wire the collapsed panel. Returns the event that generates with the opened model."""
+    """Build and wire the collapsed panel, and return the event that generates with the opened model."""
     with localizer.build(gr.Accordion, {"label": "upload"}, open=False, elem_classes="gb-card", elem_id="upload"):
         localizer.sentence("upload.says", kind="caption")
         with gr.Row():
@@ -207,7 +207,7 @@ def open_upload(
 
 
 def try_scales(session: Session, text: str) -> Iterator[None]:
-    """Measure the loss of a typed text under each scale of the attention scores."""
+    """Measure the loss on a typed text under each scale for the attention scores."""
     state, losses = session.state(UploadState), {}
     if not state.widths or not state.files or len(text) < 2:
         return
@@ -225,7 +225,7 @@ def try_scales(session: Session, text: str) -> Iterator[None]:
 
 
 def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
-    """Return the files with these names in place of their layout file, or unchanged if there are no names."""
+    """Return the files with a layout file made of these names instead of their own; unchanged if there are no names."""
     if not names.strip():
         return files
     path = folder / LAYOUT_FILE
@@ -283,7 +283,7 @@ def names_table(s: Snapshot) -> dict[str, Any]:
 
 
 def role_words(ours: str, layout: dict[str, Any], language: Language) -> str:
-    """Describe the role of one of our names. A fused matrix lists its parts in order."""
+    """Describe the role of one of our names. For a fused matrix, list its parts in order."""
     role = re.sub(r"\.(weight|bias)$", "", ours)
     name = role.removeprefix("h.{n}.")
     parts = [f"attn.{letter}" for letter in layout.get("qkv_order", "qkv")] if name == "attn.c_attn" else [name]

@@ -12,7 +12,7 @@ from components.panels.shape_settings import check_value, shape_of, values_of
 from gpt import PRESETS, GPTConfig
 from gpt.experiments.shapes import UNTIED_124M
 
-PICKED, OWN, UNTIED = "picked", "own", "untied"  # presets in addition to those of gpt.config
+PICKED, OWN, UNTIED = "picked", "own", "untied"  # presets in addition to PRESETS
 SHAPES = {UNTIED: UNTIED_124M, **PRESETS}
 TITLES = {
     "gpt2": "GPT-2 small",
@@ -20,7 +20,7 @@ TITLES = {
     "gpt2-large": "GPT-2 large",
     "gpt2-xl": "GPT-2 XL",
     "distilgpt2": "DistilGPT2",
-}  # names of other presets
+}  # names of the published presets
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Choice:
     """The values of the controls.
 
     Attributes:
-        base: The configuration that they were last set to.
+        base: The configuration that the controls were last set to.
         values: Value of each control.
         shape: The last valid configuration.
         problem: Why the current values are invalid, or None.
@@ -72,7 +72,7 @@ class Choice:
 
 
 def preset_choices(language: Language) -> list[tuple[str, str]]:
-    """Return the (label, key) pair of each configuration."""
+    """Return the (label, key) pair for each configuration."""
     named = [(TITLES.get(name, name), name) for name in PRESETS]
     picked, untied, own = (t(f"shapes.preset.{name}", language) for name in (PICKED, UNTIED, OWN))
     return [(picked, PICKED), named[0], (untied, UNTIED), *named[1:], (own, OWN)]

@@ -21,10 +21,10 @@ class Built:
         stages: Stages of one forward pass over the prompt.
         seconds: Duration of the initialisation.
         model: Name of the trained model.
-        documents, lines: Documents of the random and the trained text, and the lines of their strips.
+        documents, lines: The random and the trained model's documents, and the lines of their strips.
         n_tokens: Number of tokens generated with random weights.
         finished: Whether both texts are complete.
-        job: The job it belongs to; None for the initial example.
+        job: The job that built it; None for the initial example.
     """
 
     shape: Shape
@@ -44,10 +44,10 @@ class ShapesState:
     """State of the Shapes tab.
 
     Attributes:
-        choice: Values of the controls; None for the configuration of the chosen model.
+        choice: Values of the controls; None for the chosen model's configuration.
         built: The latest model.
         job: The active build.
-        trouble: Its error.
+        trouble: The latest build's error.
         example_shown: Whether the example, or anything after it, has been shown.
     """
 

@@ -39,7 +39,7 @@ NAME = "shapes"
 
 
 def build_shapes(events: Events, example: Generation) -> None:
-    """Build and wire the tab. `example` is a text of the page's model, shown beside random weights at first."""
+    """Build and wire the tab. `example` is a text by the page's model, shown beside random weights at first."""
     models = RandomModels()
     stage = column(_size(), _building(models), min_width=320)
     card = Card("shapes", columns(_settings(), stage, classes="gb-shapes"), classes="")
@@ -48,7 +48,7 @@ def build_shapes(events: Events, example: Generation) -> None:
 
 
 def _settings() -> Part:
-    """The controls of a configuration."""
+    """Build the controls for a configuration."""
     preset = select(
         "shape-preset",
         lambda s: preset_choices(s.language),
@@ -68,7 +68,7 @@ def _settings() -> Part:
 
 
 def _controls() -> dict[str, Part]:
-    """Return the control of each setting."""
+    """Return the control for each setting."""
     controls = {}
     for name, limit in RANGES.items():
         low, high = partial(slider_end, name, 0), partial(slider_end, name, 1)
@@ -87,7 +87,7 @@ def _options(name: str) -> ControlOptions:
 
 
 def _size() -> Part:
-    """The size of a model with this configuration."""
+    """Build the section on the size of a model with this configuration."""
     return section(
         question("shapes.question"),
         caption("shapes.says"),
@@ -107,7 +107,7 @@ def _size() -> Part:
 
 
 def _building(models: RandomModels) -> Part:
-    """A model with random weights, and the text it generates."""
+    """Build the section on a model with random weights and the text it generates."""
     start = partial(handlers.build, models)
     return section(
         question("shapes.build.question"),

@@ -1,4 +1,4 @@
-"""Views of the Shapes tab: the size of a configuration, and the built model."""
+"""Views for the Shapes tab: the size of a configuration, and the built model."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def cost_sentence(shape: Shape, language: Language) -> str:
 
 
 def operations(n: int) -> str:
-    """Format a number of floating-point operations: 284,812,032 is 285 MFLOP."""
+    """Format a number of floating-point operations: 284,812,032 becomes 285 MFLOP."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if n >= 0.9995 * size:  # would round to 1,000 of the unit below
+        if n >= 0.9995 * size:  # would round to 1,000 of the next smaller unit
             return f"{n / size:.3g} {unit}FLOP"
     return f"{n} FLOP"
 
@@ -67,7 +67,7 @@ def fits(shape: Shape) -> bool:
 
 
 def room_sentence(shape: Shape, language: Language) -> str:
-    """State the memory needed to build it, and the limit."""
+    """State the memory needed to build the model, and the limit."""
     need = format_bytes(memory_bytes(shape.config, skeleton=shape.skeleton))
     key = "shapes.room" if fits(shape) else "shapes.room.none"
     return t(key, language, need=need, limit=format_bytes(MAX_MEMORY_BYTES))
@@ -90,7 +90,7 @@ def status_sentence(built: Built, running: bool, language: Language) -> str:
 
 
 def stages_chart(built: Built, language: Language) -> dict[str, Any]:
-    """Plot the shapes of a forward pass, each stage as wide as its vectors."""
+    """Plot the shapes in a forward pass, with each stage as wide as its vectors."""
     n_layer, skeleton = built.shape.config.n_layer, built.shape.skeleton
     last = f"h.{n_layer - 1}"
     names, shapes = [], []

@@ -1,4 +1,4 @@
-"""Analyses of both trainings: they load the recorded one and run the displayed model over the example."""
+"""Analyses for both training runs: they load the recorded run and run the displayed model on the example."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def analysis(film: Film, machine: Machine) -> Analysis:
 
 
 def wanted(film: Film, s: Snapshot) -> Hashable:
-    """Return what is missing: the recording, or the forward pass of the displayed step."""
+    """Return what is missing: the recording, or the displayed step's forward pass."""
     if film is RECORDED and not s.state(LearnedState).looked_for_recorded:
         return "recording"
     shown = film.shown(s)

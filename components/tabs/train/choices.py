@@ -1,4 +1,4 @@
-"""Validates a visitor's choices: the task or the text, and the recipe. Errors are messages for the page."""
+"""Validation of a visitor's choices: the task or the text, and the recipe. Errors are messages for the page."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class UploadedText:
 
 
 def checked_recipe(kind: str, shape: Mapping[str, Any], rate: object, language: Language) -> Recipe:
-    """Return the recipe of a task with the visitor's values.
+    """Return the recipe for a task with the visitor's values.
 
     `shape` contains n_layer, n_head, n_embd, dropout and steps. Raises ValueError if the rate is not a number within
     RATES.
@@ -61,7 +61,7 @@ def checked_recipe(kind: str, shape: Mapping[str, Any], rate: object, language: 
 
 
 def dataset_for(kind: str, text: str) -> Dataset:
-    """Create the examples of a task, or batches of the text. Raises ValueError for an unusable text."""
+    """Create examples for a task, or batches from the text. Raises ValueError for an unusable text."""
     if kind in TASKS:
         return TaskDataset(TASKS[kind])
     if kind == SHAKESPEARE:
@@ -97,7 +97,7 @@ def read_text_file(path: str | Path) -> UploadedText:
 
 @lru_cache(maxsize=1)
 def own_code() -> UploadedText:
-    """Return the source of the model and of generation, which serves as a built-in training text."""
+    """Return the source code of the model and of generation, which serves as a built-in training text."""
     folder = Path(gpt.__file__).parent
     names = ("config", "model", "cache", "trace", "edits", "sampling", "generate", "tokenizer", "training/evaluation")
     return UploadedText("", "\n\n".join((folder / f"{name}.py").read_text(encoding="utf-8") for name in names))

@@ -1,4 +1,4 @@
-"""The learning curve of a run, with the displayed step."""
+"""A run's learning curve, with the displayed step."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def curve_chart(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def _shares(shown: Shown, language: Language) -> list[Share]:
-    """Return the lines below the losses; a text has none."""
+    """Return the lines below the losses; a run on a text has none."""
     run, progress, layer, head = shown.run, shown.progress, shown.layer, shown.head
     if isinstance(run, RecordedRun):
         rows = [run.figures[each.step] for each in progress.evaluations]
@@ -80,14 +80,14 @@ def _shares(shown: Shown, language: Language) -> list[Share]:
 
 
 def earlier_head(run: RecordedRun, layer: int) -> HeadScore:
-    """Return the head with the highest final previous-token score in an earlier layer, or in layer 0."""
+    """Return the head with the highest final previous-token score in the layers before `layer`, or in layer 0."""
     scores = np.array(run.figures[run.progress.steps].previous_token)[: max(1, layer)]
     found, head = (int(i) for i in np.unravel_index(int(scores.argmax()), scores.shape))
     return HeadScore(found, head, float(scores[found, head]))
 
 
 def _sentence(shown: Shown, language: Language) -> tuple[str, str]:
-    """Describe the curve at the displayed step; also returns a note."""
+    """Return a description of the curve at the displayed step, and a note."""
     run, evaluation = shown.run, shown.evaluation
     text = t(
         "train.curve.says",

@@ -1,4 +1,4 @@
-"""Exports the film of a training as an animated GIF, one picture per evaluation, with English labels."""
+"""Export of a training run's film as an animated GIF, with one picture per evaluation and English labels."""
 
 from __future__ import annotations
 
@@ -126,5 +126,5 @@ def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
 
 
 def _label(draw: ImageDraw.ImageDraw, box: Box, text: str) -> None:
-    """Write the name of a picture above it."""
+    """Write a picture's name above it."""
     draw.text((box[0], box[1] - 20), text, MUTED, ImageFont.load_default(13))

@@ -1,4 +1,4 @@
-"""Event handlers of the Train tab: start, control, browse steps, open the model."""
+"""Event handlers for the Train tab: start, control, browse steps, open the model."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def download(session: Session) -> Iterator[None]:
 
 
 def change_rate(session: Session, factor: object) -> None:
-    """Change the learning-rate multiplier from the next step on."""
+    """Change the learning-rate multiplier, starting with the next step."""
     run = session.state(TrainState).run
     if run is not None and factor in choices.FACTORS:
         run.set_rate_factor(float(factor))
@@ -118,7 +118,7 @@ def change_rate(session: Session, factor: object) -> None:
 
 
 def show_moment(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
-    """Show an evaluation by its number. The last number stands for the newest one."""
+    """Show an evaluation by its number. The last number stands for the newest evaluation."""
     moment, shown = sent.get("moment"), film.shown(session.snapshot())
     if shown is None or type(moment) is not int or moment < 0:
         return
@@ -138,7 +138,7 @@ def choose_step(film: Film, machine: Machine, session: Session, sent: dict[str, 
 
 
 def pass_over_example(film: Film, machine: Machine, session: Session) -> None:
-    """Run the model of the displayed step over the example, unless that was already done."""
+    """Run the displayed step's model on the example, unless this was already done."""
     shown, state = film.shown(session.snapshot()), film.of(session.snapshot())
     if shown is None or state.is_passed(shown.run, shown.evaluation.step):
         return
@@ -147,7 +147,7 @@ def pass_over_example(film: Film, machine: Machine, session: Session) -> None:
 
 
 def show_copying(machine: Machine, session: Session) -> None:
-    """Show the recorded training at the step at which the displayed head begins to copy."""
+    """Show the recorded run at the step where the displayed head begins to copy."""
     shown = RECORDED.shown(session.snapshot())
     if shown is None or not isinstance(shown.run, RecordedRun):
         return
@@ -189,7 +189,7 @@ def save_film(film: Film, session: Session) -> Iterator[None]:
 
 
 def open_model(write: Callable[[Session], Iterator[None]], session: Session) -> Iterator[None]:
-    """Add the model to this visitor's list, choose it, set a prompt and let `write` continue it."""
+    """Add the model to this visitor's list, choose it, set a prompt, and let `write` continue the prompt."""
     state = session.state(TrainState)
     if state.run is None:
         raise PageError("train.gone")

@@ -1,4 +1,4 @@
-"""The scaling part of the Train tab: loss over tokens, compute and parameters, from recorded runs."""
+"""The scaling part of the Train tab: loss against tokens, compute and parameters, from recorded runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
-MOMENTS = 4  # moments of training drawn as lines over the parameters
+MOMENTS = 4  # moments in training drawn as lines against parameters
 FIRST = 4  # points omitted at the beginning of a curve
 
 
 def scaling_card() -> Card:
-    """Build the card with three charts of recorded runs."""
+    """Build the card with three charts from recorded runs."""
     charts = (column(chart(f"scaling-{axis}")) for axis in PICTURES)
     honest = sentence("scaling-honest", kind="caption")
     return Card("scaling", question("scaling.question"), lead("scaling.lead"), columns(*charts), honest)
@@ -48,7 +48,7 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """Curves of the trained models, smallest first, and of Llama-shaped models; and the bundled model's point."""
+    """Curves for the trained models, smallest first, and for Llama-shaped models, and the bundled model's point."""
 
     curves: tuple[ScalingCurve, ...]
     llama: tuple[ScalingCurve, ...]
@@ -71,7 +71,7 @@ class Parts:
 
 
 def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
-    """Plot the loss of each model over the tokens."""
+    """Plot each model's loss against tokens."""
     parts = Parts.of(found)
     small, large = (curve.points[parts.last] for curve in (parts.curves[0], parts.curves[-1]))
     text = t("scaling.by.tokens", language, tokens=short(large.tokens), gain=f"{small.loss - large.loss:.2f}")
@@ -81,7 +81,7 @@ def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
 
 
 def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
-    """Plot the loss of each model over the operations."""
+    """Plot each model's loss against operations."""
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
     best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
@@ -97,7 +97,7 @@ def loss_at(curve: ScalingCurve, flops: float) -> float:
 
 
 def by_parameters(found: Scaling, language: Language) -> dict[str, Any]:
-    """Plot the loss over the parameters, with a line for each of a few moments."""
+    """Plot the loss against parameters, with one line for each of a few moments in training."""
     parts = Parts.of(found)
     sizes = np.array([curve.block_parameters for curve in parts.curves])
     moments = np.unique(np.linspace(FIRST, parts.last, MOMENTS, dtype=int))
@@ -185,7 +185,7 @@ def short(number: float) -> str:
     return f"{number:g}"
 
 
-PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # by their horizontal axis
+PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # by horizontal axis
 SCALING_VIEWS = (
     *(View(f"scaling-{axis}", lambda s: s.language, partial(_picture, draw)) for axis, draw in PICTURES.items()),
     View("scaling-honest", lambda s: s.language, _limitations),

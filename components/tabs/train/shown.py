@@ -1,4 +1,4 @@
-"""The displayed state of a training: one of its steps, and the head and token that stay selected across steps."""
+"""The displayed state of a training run: one step, and the head and token that stay selected across steps."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gpt.training.live_run import Evaluation, RunProgress
 
 @dataclass(frozen=True, eq=False)
 class Shown:
-    """A training at the evaluation of the displayed step.
+    """A training run at the evaluation for the displayed step.
 
     Attributes:
         layer, head: The chosen head, or the one that attends most to the next token in the newest evaluation.
-        position: The chosen position of the example, or the first that predicts a token of the answer.
+        position: The chosen position in the example, or the first that predicts a token in the answer.
     """
 
     run: Run
@@ -32,7 +32,7 @@ class Shown:
 
 
 def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
-    """Return the evaluation at the step of the state, or the last one before it; None if there is none yet."""
+    """Return the run at the state's step, or at the last evaluation before it; None if there is no evaluation yet."""
     evaluations = progress.evaluations
     if not evaluations:
         return None
@@ -49,7 +49,7 @@ def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
 def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
     """Return how much each head attends to earlier occurrences of the next token: (n_layer, n_head), in 0..1.
 
-    This is the mean over the positions of the answer.
+    This is the mean over the positions in the answer.
     """
     tokens, first = np.array(run.dataset.example), run.dataset.query
     same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j equals the one after token i
@@ -78,18 +78,18 @@ def _recorded(s: Snapshot) -> Shown | None:
 
 @dataclass(frozen=True)
 class Film:
-    """A training whose steps can be replayed. `name` names its tab and is the prefix of its views' names."""
+    """A training run whose steps can be replayed. `name` names its tab and is the prefix for its views' names."""
 
     name: Literal["train", "learned"]
     state: type[FilmState]
     find: Callable[[Snapshot], Shown | None]
 
     def shown(self, s: Snapshot) -> Shown | None:
-        """Return the training at the displayed step; None before its first evaluation."""
+        """Return the run at the displayed step; None until its first evaluation."""
         return s.cached(self.find)
 
     def of(self, s: Snapshot) -> FilmState:
-        """Return the current choices."""
+        """Return the film's current state."""
         state: FilmState = s.state(self.state)
         return state
 

@@ -1,4 +1,4 @@
-"""States of the Train tab and of the recorded training."""
+"""State of the Train tab and of the recorded run's tab."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MachinePass(Protocol):
     """A forward pass over the example, from which the machine picture is drawn."""
 
     def draw(self, position: int, layer: int, head: int, language: Language) -> dict[str, Any]:
-        """Return the data of the flow widget."""
+        """Return the data for the flow widget."""
 
 
 Machine = Callable[[LoadedModel, Sequence[int]], MachinePass]
@@ -43,12 +43,12 @@ class ShownPass:
 
 @dataclass(frozen=True, eq=False)
 class FilmState:
-    """The displayed part of a training.
+    """The displayed part of a training run.
 
     Attributes:
         step: The displayed step; None for the newest.
         layer, head, position: Selection in the example; None until chosen.
-        shown_pass: Forward pass of the displayed step, or of an earlier one.
+        shown_pass: Forward pass for the displayed step, or for a step displayed earlier.
     """
 
     step: int | None = None
@@ -64,9 +64,9 @@ class FilmState:
 
 @dataclass(frozen=True, eq=False)
 class LearnedState(FilmState):
-    """State of the recorded training.
+    """State of the recorded run's tab.
 
-    `recorded` is the training in the assets. It is None until it has been looked for, and if it does not exist.
+    `recorded` is the run in the assets; None until it has been looked for, or if it does not exist.
     """
 
     recorded: RecordedRun | None = None
@@ -101,16 +101,16 @@ class TrainState(FilmState):
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the newest run's evaluations, in bytes. Evaluations of earlier runs are freed."""
+        """Memory used by the newest run's evaluations, in bytes. Evaluations from earlier runs are freed."""
         return 0 if self.run is None else sum(each.n_bytes for each in self.run.progress.evaluations)
 
     @property
     def busy(self) -> bool:
-        """Whether a run is active, which must not be interrupted."""
+        """Whether a run is active and must not be interrupted."""
         return self.run is not None and not self.run.progress.ended
 
     def progress(self) -> RunProgress | None:
-        """Return the current progress of the newest run, with its position in the queue."""
+        """Return the newest run's current progress, with its position in the queue."""
         if self.run is None or self.queue is None:
             return None
         return replace(self.run.progress, queue_position=self.queue.position(self.run))

@@ -1,4 +1,4 @@
-"""The Train tab and the tab of the recorded training, which share their pictures.
+"""The Train tab and the recorded run's tab, which share their pictures.
 
 Train runs a tiny GPT live on a task or a text, and shows below how the loss scales.
 """
@@ -53,7 +53,7 @@ from gpt.training.run_queue import RunQueue
 from gpt.training.text_dataset import MAX_TEXT_BYTES
 
 NAME, LEARNED = "train", "learned"
-TICK_SECONDS = 0.7  # interval between two updates of a run
+TICK_SECONDS = 0.7  # interval between updates of a run
 SETTINGS = Settings(
     TrainState,
     {name: one_of(*values) for name, values in choices.SHAPE.items()}
@@ -91,7 +91,7 @@ def build_train(
 
 
 def build_learned(events: Events, machine: Machine) -> None:
-    """Build and wire the tab of the recorded training."""
+    """Build and wire the recorded run's tab."""
     copying = button("learned-copying", "learned.copying", partial(handlers.show_copying, machine))
     with gr.Row(elem_classes="gb-cards gb-train"):
         shown, loss = _shown(RECORDED, copying), _loss(RECORDED, machine)
@@ -99,7 +99,7 @@ def build_learned(events: Events, machine: Machine) -> None:
 
 
 def _task() -> Card:
-    """The choice of a task or a text."""
+    """Build the choice of a task or a text."""
     task = choice(
         "train-task",
         _named("train.task", choices.KINDS),
@@ -121,7 +121,7 @@ def _task() -> Card:
 
 
 def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[None]]) -> Card:
-    """The configuration of the model, its recipe, and the buttons that control a run."""
+    """Build the model's configuration, its recipe, and the buttons that control a run."""
     rate = number_box(
         "train-rate",
         whole=False,
@@ -184,7 +184,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
 
 
 def _shown(film: Film, *more: Part) -> Card:
-    """Names the training that the pictures show."""
+    """Build the card that names the training run in the pictures."""
     name = film.name
     about = sentence(f"{name}-film", kind="lead")
     title = question("train.film.question" if film is OWN else "learned.question")
@@ -196,7 +196,7 @@ def _shown(film: Film, *more: Part) -> Card:
 
 
 def _loss(film: Film, machine: Machine) -> Card:
-    """The learning curve."""
+    """Build the learning curve."""
     name = film.name
     on = partial(handlers.choose_step, film, machine)
     curve = chart(f"{name}-curve", clickable=True, on=on)
@@ -205,7 +205,7 @@ def _loss(film: Film, machine: Machine) -> Card:
 
 
 def _film(film: Film, machine: Machine) -> Card:
-    """The player, which stays in view, and the pictures of the step that it shows."""
+    """Build the player, which stays in view, and the pictures of the step that it shows."""
     name = film.name
     step = player(f"{name}-player", on_input=partial(handlers.show_moment, film, machine))
     save = button(f"{name}-save", "train.film.save", partial(handlers.save_film, film), queue="model")
@@ -238,7 +238,7 @@ def _film(film: Film, machine: Machine) -> Card:
 
 
 def _named(prefix: str, values: tuple[str, ...]) -> Live:
-    """Return choices labelled by `<prefix>.<value>` of the catalogue."""
+    """Return choices labelled with `<prefix>.<value>` from the catalogue."""
     return lambda s: [(t(f"{prefix}.{value}", s.language), value) for value in values]
 
 

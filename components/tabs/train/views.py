@@ -1,4 +1,4 @@
-"""Views of the Train tab: the choices, the state of the run, samples and attention."""
+"""Views for the Train tab: the choices, the state of the run, samples and attention."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def sample_text(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def labels(run: Run) -> list[str]:
-    """Return the tokens of the example as labels of the attention map."""
+    """Return the example's tokens as labels for the attention map."""
     return [token_text(run.dataset.vocabulary, token_id) for token_id in run.dataset.example]
 
 
 def overview(shown: Shown, language: Language) -> dict[str, Any]:
-    """Show all heads on the example at that step."""
+    """Show all heads on the example at the displayed step."""
     evaluation, layer, head = shown.evaluation, shown.layer, shown.head
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
     weights = evaluation.attn_weights.astype(np.float32)
@@ -103,7 +103,7 @@ def overview(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
-    """Show one head on the example at that step, with the selected row framed."""
+    """Show one head on the example at the displayed step, with the selected row framed."""
     evaluation, layer, head, row = shown.evaluation, shown.layer, shown.head, shown.position
     names, ids, vocabulary = labels(shown.run), shown.run.dataset.example, shown.run.dataset.vocabulary
     weights = evaluation.attn_weights[layer, head].astype(np.float32)
@@ -153,7 +153,7 @@ def status(s: Snapshot) -> dict[str, Any]:
 
 
 def lead(shown: Shown, language: Language) -> dict[str, Any]:
-    """Name the training that is shown."""
+    """Name the displayed training run."""
     if not isinstance(shown.run, RecordedRun):
         return {"text": t("train.film.own", language)}
     config = shown.run.config
@@ -162,7 +162,7 @@ def lead(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def player(shown: Shown, language: Language) -> dict[str, Any]:
-    """List the moments of the film, with the displayed one marked."""
+    """List the moments in the film, with the displayed one marked."""
     evaluations = shown.progress.evaluations
     texts = {key: t(f"train.film.{key}", language) for key in ("name", "play", "pause", "back", "forward")}
     step = t("train.film.step", language, step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
@@ -170,7 +170,7 @@ def player(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def machine(film: Film, s: Snapshot) -> dict[str, Any]:
-    """Show the whole model on the example; {} while the forward pass of the displayed step is missing."""
+    """Show the whole model on the example; {} while the displayed step's forward pass is missing."""
     shown, state = film.shown(s), film.of(s)
     if shown is None:
         return {"tokens": None, "text": ""}
@@ -200,12 +200,12 @@ def evaluated(film: Film, s: Snapshot) -> tuple[Any, ...]:
 
 
 def film_views(film: Film) -> tuple[View, ...]:
-    """Return the views of a training that can be replayed."""
+    """Return the views for a training run that can be replayed."""
 
     def view(
         name: str, inputs: Callable[..., Any], draw: Callable[..., dict[str, Any]], nothing: dict[str, Any]
     ) -> View:
-        """Make a view that shows `nothing` before the first evaluation."""
+        """Make a view that shows `nothing` until the first evaluation."""
 
         def drawn(s: Snapshot) -> dict[str, Any]:
             shown = film.shown(s)

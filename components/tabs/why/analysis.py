@@ -1,4 +1,4 @@
-"""Computes the analyses that Causes lacks, each once per text, position and choice."""
+"""Computation of the analyses that Causes lacks, each once per text, position and choice."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
 
 
 def _question(state: WhyState, text: Text, position: int) -> tuple[int | None, int | None]:
-    """Return the token to explain and the token to compare with, if they were chosen for this position."""
+    """Return the token to explain and the token to compare with; None unless they were chosen for this position."""
     return (state.token, state.against) if state.asked_at == (text, position) else (None, None)
 
 

@@ -1,4 +1,4 @@
-"""Event handlers of Causes."""
+"""Event handlers for Causes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gpt.background import run_with_progress
 
 MAX_WATCHED = 5
 MAX_SEARCH_CHARS = 80
-NOTHING = -1  # the choice of `against` that stands for no token
+NOTHING = -1  # the choice in `against` that stands for no token
 
 
 def choose_position(session: Session, sent: dict[str, Any]) -> None:
-    """Select the position of the clicked token, in every tab."""
+    """Select the clicked token's position, in every tab."""
     _select(session, position=sent.get("index"))
 
 
@@ -43,7 +43,7 @@ def choose_head(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Select the head of the clicked bar. Other bars are ignored."""
+    """Select the head whose bar was clicked. Other bars are ignored."""
     place = sent.get("customdata")
     if isinstance(place, list) and len(place) == 2 and all(type(each) is int for each in place):
         session.select(layer=place[0], head=place[1])
@@ -52,7 +52,7 @@ def choose_bar(session: Session, sent: dict[str, Any]) -> None:
 def switch(session: Session, sent: dict[str, Any]) -> Iterator[None]:
     """Switch a token, a head or a head's input off or on in the flow, and predict without everything that is off.
 
-    `sent` contains "part", a field of `Ablation`, and "place", an element of it; or "all" to switch everything on.
+    `sent` contains "part", a field of `Ablation`, and "place", an element of it, or "all" to switch everything on.
     """
     answer = session.state(WhyState).shown
     if answer is None or (off := _switched(answer, sent, session.settings.sampling())) is None:
@@ -139,8 +139,8 @@ def choose_against(session: Session, token: object) -> None:
 def watch(session: Session, wanted: object) -> None:
     """Watch tokens through the layers.
 
-    `wanted` is a list of ids and texts; a text stands for its first search result. The page also sends back what the
-    server has set.
+    `wanted` is a list of ids and strings; a string stands for its first search result. The page also sends back what
+    the server has set.
     """
     document = session.document
     if document is None or document.n_read == 0 or not isinstance(wanted, list):
@@ -187,7 +187,7 @@ CHOICES = {
 
 
 def _place(session: Session) -> object:
-    """Return the text and the position of a question."""
+    """Return the text and position that a question refers to."""
     with session.lock.reading():
         s = session.snapshot()
     return None if s.text is None else (s.text, s.position)

@@ -1,4 +1,4 @@
-"""Computations of Causes for one prediction. For long texts they cover only a window, to limit the time."""
+"""Computations in Causes for one prediction. For long texts they cover only a window, to limit the time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gpt.sampling import rank_of
 from gpt.tokenizer import start_ids
 
 LENS_POSITIONS = 16  # positions in the lens
-POSITIONS_AHEAD = 4  # how many of them follow the selected one
+POSITIONS_AHEAD = 4  # lens positions after the selected one
 MAX_CANDIDATES = 10  # tokens to choose from
 FLOW_HEADS = 5
 FLOW_WORDS = 6
@@ -44,9 +44,9 @@ class Prediction:
     """The prediction to explain: `token` after the token at `position`.
 
     Attributes:
-        follows: Whether it is the next token of the text.
+        follows: Whether it is the next token in the text.
         best: The most likely tokens, best first.
-        previous: The tokens up to the position.
+        previous: The tokens up to and including the position.
         logits: Logits after the position, (vocab_size,).
     """
 
@@ -65,7 +65,7 @@ class Prediction:
 
 @dataclass(frozen=True, eq=False)
 class TracedText:
-    """A window of a text. `trace` covers the positions from `first` to before `end`."""
+    """A window of a text. `trace` covers the positions from `first` up to but not including `end`."""
 
     loaded: LoadedModel
     edits: Edits | None
@@ -88,7 +88,7 @@ class TracedText:
         return self.loaded.model
 
     def holds(self, text: Text, position: int) -> bool:
-        """Return whether a position of a text is traced."""
+        """Return whether a position in a text is traced."""
         return self.text == text and self.first <= position < self.end
 
     @property
@@ -98,7 +98,7 @@ class TracedText:
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """The influence of each token on a prediction in nats, (N,)."""
+    """Each token's influence on a prediction, in nats, (N,)."""
 
     values: np.ndarray
 
@@ -116,7 +116,7 @@ class TokenPaths:
 
 
 def predict(text: Text, position: int, token: int | None = None) -> Prediction:
-    """Return the prediction after a position. `token` defaults to the next one in the text, or else the best one."""
+    """Return the prediction after a position. `token` defaults to the next one in the text, or else the likeliest."""
     logits = text.document.logits(position)
     ids = logits.topk(min(MAX_CANDIDATES, len(logits))).indices.tolist()
     follower = text.ids[position + 1] if position + 1 < len(text.ids) else None
@@ -143,7 +143,7 @@ def trace_around(text: Text, position: int, before: TracedText | None = None) ->
 
 
 def lens(traced: TracedText) -> Lens:
-    """Return the prediction of each layer at the traced positions."""
+    """Return each layer's prediction at the traced positions."""
     return logit_lens(traced.model, traced.trace)
 
 
@@ -158,14 +158,14 @@ def token_paths(traced: TracedText, position: int, tokens: Sequence[int]) -> Tok
 
 
 def longest_gradient(config: GPTConfig) -> int:
-    """Return the number of tokens for which a backward pass fits into memory."""
+    """Return the largest number of tokens for which a backward pass fits into memory."""
     heads, neurons = config.n_head * config.head_size, (5 if config.gated else 3) * config.ff_size
     per_token = 4 * config.n_layer * (8 * config.n_embd + 4 * heads + neurons)
     return MAX_GRADIENT_BYTES // per_token
 
 
 def gradient(traced: TracedText, prediction: Prediction) -> Influence | None:
-    """Return input x gradient of each token up to the position; None if the text is too long."""
+    """Return input x gradient for each token up to the position; None if the text is too long."""
     ids = traced.ids[: prediction.position + 1]
     if len(ids) > longest_gradient(traced.model.config):
         return None
@@ -182,9 +182,9 @@ class CauseFlow:
     """Heads and words that a prediction depends on.
 
     Attributes:
-        heads: The heads, with the probability without each.
-        words: Positions in text order, with the probability without each.
-        weights: Attention of each head from the last token, (heads, words).
+        heads: The heads, each with the probability without it.
+        words: Positions in text order, each with the probability without the word.
+        weights: Each head's attention from the last token, (heads, words).
     """
 
     heads: tuple[tuple[tuple[int, int], float], ...]
@@ -197,7 +197,7 @@ class CauseFlow:
 
 
 def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> CauseFlow | None:
-    """Return the heads and words without which the probability falls most; None if there is no head."""
+    """Return the heads and words whose removal lowers the probability most; None if there is no head."""
     if not falls.heads:
         return None
     heads = tuple(((fall.place[0], fall.place[1]), fall.probability) for fall in falls.heads[:FLOW_HEADS])
@@ -227,7 +227,7 @@ def node_key(node: FeatureNode) -> str:
 
 
 def graph(traced: TracedText, prediction: Prediction) -> ConceptGraph | None:
-    """Return the concept graph; None for a model without concepts and for a text that is too long for a gradient."""
+    """Return the concept graph; None if the model has no concepts or the text is too long for a gradient."""
     loaded, ids = traced.loaded, prediction.previous
     if loaded.concepts is None or not 1 < len(ids) <= longest_gradient(traced.model.config):
         return None
@@ -249,19 +249,19 @@ def without_parts(traced: TracedText, prediction: Prediction, graph: ConceptGrap
 
 
 def without(traced: TracedText, prediction: Prediction, ablation: Ablation) -> Tensor:
-    """Return the logits without some tokens, heads and inputs of heads, (vocab_size,)."""
+    """Return the logits without some tokens, heads and inputs to heads, (vocab_size,)."""
     with threads_for(len(prediction.previous) * multiplications_per_token(traced.model)):
         return predict_without(traced.model, prediction.previous, ablation, traced.edits)
 
 
 def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:
-    """Return the roles of all heads on the text, or on the beginning of a long one, and the number of tokens used."""
+    """Return all heads' roles on the text, or on the beginning of a long text, and the number of tokens used."""
     ids = traced.ids[: longest_roles(traced.model.config)]
     return head_roles(trace_text(traced.model, ids, traced.edits), ids), len(ids)
 
 
 def roles_of_noise(traced: TracedText) -> tuple[HeadRoles, int]:
-    """Return the roles of all heads on a fixed sequence of random tokens that occurs twice."""
+    """Return all heads' roles on a fixed sequence of random tokens that occurs twice, and the number of tokens used."""
     config, start = traced.model.config, next(iter(start_ids(traced.loaded.tokenizer)), None)
     length = min(50, longest_roles(config) // 2)
     ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=start)
@@ -269,5 +269,5 @@ def roles_of_noise(traced: TracedText) -> tuple[HeadRoles, int]:
 
 
 def longest_roles(config: GPTConfig) -> int:
-    """Return the number of tokens for which all attention weights fit into memory."""
+    """Return the largest number of tokens for which all attention weights fit into memory."""
     return max(2, int((MAX_ROLE_BYTES / (4 * config.n_layer * config.n_head)) ** 0.5))

@@ -34,9 +34,9 @@ class WatchList:
     """The tokens that a visitor watches. Every change creates a new object.
 
     Attributes:
-        entries: Ids of that tokenizer, and texts as typed.
-        ids: Ids of all entries.
-        unknown: Texts that no token contains.
+        entries: Ids in that tokenizer, and strings as typed.
+        ids: Ids for all entries.
+        unknown: Strings that no token contains.
     """
 
     tokenizer: Vocabulary | None = None
@@ -51,10 +51,10 @@ class WatchList:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Results for one prediction; None for those not computed yet.
+    """Results for one prediction. Each is None until it is computed.
 
     Attributes:
-        off: What is switched off in the flow.
+        off: The parts switched off in the flow.
         without: Logits without `off`, (vocab_size,).
         influence_known: Whether the gradient was computed; `influence` may still be None.
         paths: The token to explain and the watched tokens through the layers.
@@ -85,7 +85,7 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRoles:
-    """The roles of all heads, measured on n tokens of one version of the text."""
+    """All heads' roles, measured on n tokens from one version of the text."""
 
     roles: HeadRoles
     n_tokens: int
@@ -99,11 +99,11 @@ class WhyState:
     Attributes:
         token: The token to explain; None for the one that follows.
         against: The token to compare with.
-        asked_at: The text and position that both were chosen for.
-        row: Row of the lens, -1 for the last.
+        asked_at: The text and position for which both tokens were chosen.
+        row: Row in the lens; -1 for the last.
         shown: The answer that all panels are drawn from.
         roles: Roles by sample.
-        by: The kind of nodes that the flow goes through.
+        by: The kind of nodes that the flow passes through.
     """
 
     token: int | None = None
@@ -141,12 +141,12 @@ class WhyState:
 
 
 def why_inputs(s: Snapshot) -> tuple[Any, ...]:
-    """Return the inputs of all views of the tab."""
+    """Return the inputs to all views in the tab."""
     return s.state(WhyState), s.text is None or s.text.n_read == 0, s.settings.sampling(), s.language
 
 
 def falls(s: Snapshot) -> Falls | None:
-    """Return how far the explained token's probability falls without each word and head; None before it is known."""
+    """Return how far the explained token's probability falls without each word and head; None until it is known."""
     shown = s.state(WhyState).shown
     if shown is None or shown.causes is None:
         return None

@@ -61,7 +61,7 @@ def build_why(events: Events) -> None:
 
 
 def _text() -> Part:
-    """The tokens of the text that the prediction depends on."""
+    """Build the text, shaded by how much the prediction depends on each token."""
     return section(
         title_row(question("why.text.question"), _switch("method", METHODS)),
         sentence("why-method-says", kind="caption"),
@@ -74,7 +74,7 @@ def _text() -> Part:
 
 
 def _lens() -> tuple[Part, Part]:
-    """The prediction that the model would make after each layer."""
+    """Build the map and charts of the predictions that the model would make after each layer."""
     cells = section(
         title_row(question("why.lens.question"), _switch("stage", LENS_POINTS)),
         caption("why.lens.says"),
@@ -100,7 +100,7 @@ def _lens() -> tuple[Part, Part]:
 
 
 def _parts() -> Part:
-    """The contribution of each part of the model to the logit."""
+    """Build the charts of how much each part of the model contributes to the logit."""
     against = select(
         "why-against", _others, label="why.against", value=_against, on=handlers.choose_against, beside=True
     )
@@ -115,7 +115,7 @@ def _parts() -> Part:
 
 
 def _roles() -> Part:
-    """The roles of the heads, and the attention of the selected one."""
+    """Build the map of the heads' roles, and the selected head's attention."""
     roles = section(
         question("why.roles.question"),
         row(_switch("role", get_args(Role)), _switch("sample", get_args(Sample)), classes="gb-why-switches"),
@@ -128,7 +128,7 @@ def _roles() -> Part:
 
 
 def _switch(name: str, values: tuple[str, ...], show: Live | None = None) -> Part:
-    """A choice between a few values for a field of `WhyState`."""
+    """Build a choice between a few values for a field of `WhyState`."""
     return choice(
         f"why-{name}",
         lambda s: [(t(f"why.{name}.{each}", s.language), each) for each in values],
@@ -155,7 +155,7 @@ def _token(s: Snapshot) -> int | None:
 
 
 def _others(s: Snapshot) -> list[tuple[str, int]]:
-    """Return the tokens to compare with, and the choice of none."""
+    """Return the tokens to compare with, and a choice for no token."""
     token = _token(s)
     if token is None:
         return []
@@ -168,7 +168,7 @@ def _against(s: Snapshot) -> int | None:
 
 
 def _watched(s: Snapshot) -> list[Any]:
-    """Return the entries of the list of watched tokens."""
+    """Return the entries in the list of watched tokens."""
     state = s.state(WhyState)
     return [] if state.shown is None else list(state.watched.of(state.shown.traced.loaded.tokenizer).entries)
 

@@ -35,7 +35,7 @@ class Circuit(Goal):
 
     @abstractmethod
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
-        """Judge an answer for a text whose end the model does copy."""
+        """Judge an answer for a text whose ending the model does copy."""
 
     def copied(self, reading: Reading, after: Tensor) -> tuple[Later, float, float]:
         """Return the name of the token to copy, and its probability without and with the edits."""
@@ -64,7 +64,7 @@ class Copied(Circuit):
 
 @dataclass(frozen=True)
 class Meets(Circuit):
-    """Pick the token where both arcs end."""
+    """Pick the token where the two arcs meet."""
 
     tool = "token"
     shows_bars = False
@@ -79,8 +79,9 @@ class Meets(Circuit):
 
 @dataclass(frozen=True)
 class OffEach(Circuit):
-    """Switch off each of the two heads alone. Without one of them, the probability of the copy falls to at most the
-    fraction `most`.
+    """Switch off each of the two heads on its own.
+
+    At least one of the two must lower the copied token's probability to the fraction `most` or less.
     """
 
     most: float
@@ -104,8 +105,9 @@ class OffEach(Circuit):
 
 @dataclass(frozen=True)
 class PutBack(Circuit):
-    """With the previous-token head off, restore the attention output at one place. This must bring back at least the
-    fraction `least` of the copy's probability.
+    """With the previous-token head off, restore the attention output at one token and layer.
+
+    This must bring back at least the fraction `least` of the copied token's probability.
     """
 
     least: float

@@ -22,7 +22,7 @@ N_LISTED = 4  # features per layer
 
 
 def concepts_of(reading: Reading) -> Concepts:
-    """Return the concepts of the model. Raises ValueError if it has none."""
+    """Return the model's concepts. Raises ValueError if it has none."""
     if reading.loaded.concepts is None:
         raise PageError("error.no_concepts", model=reading.loaded.name)
     return reading.loaded.concepts
@@ -76,8 +76,8 @@ def loss_of(reading: Reading, written: list[int]) -> float:
 class Speaks(Goal):
     """Find a feature that is strongest right before somebody speaks.
 
-    In at least this share of its snippets, one of the two tokens after the strongest one contains a quotation mark, and
-    the strongest one does not.
+    In at least the fraction `least` of the feature's snippets, one of the two tokens after the strongest token contains
+    a quotation mark, and the strongest token itself does not.
     """
 
     least: float
@@ -103,8 +103,9 @@ def speaks_next(reading: Reading, snippet: Snippet) -> bool:
 
 
 def strongest(reading: Reading, position: int) -> list[tuple[tuple[int, int], Tensor]]:
-    """Return the strongest features at a token and their activity along the text, (T,), relative to their natural
-    strength.
+    """Return the strongest features at a token, with their activity along the text.
+
+    Each activity is (T,), relative to the feature's natural strength.
     """
     concepts, found = concepts_of(reading), []
     for layer, dictionary in concepts.dictionaries.items():

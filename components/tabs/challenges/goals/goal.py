@@ -19,10 +19,10 @@ Tool = Literal["text", "token", "head", "switches", "layer", "place", "concepts"
 
 @dataclass(frozen=True)
 class Verdict:
-    """Where an answer stands.
+    """The verdict on an answer.
 
     Attributes:
-        key, values: The sentence `challenge.now.<key>` and its values.
+        key, values: Names the sentence `challenge.now.<key>`, and the values in it.
         done: Whether the goal is reached.
         score: Score of a successful answer, if the goal can be exceeded.
     """
@@ -34,7 +34,7 @@ class Verdict:
 
 
 class Arc(NamedTuple):
-    """An arc from one position to a position that it attends to, with a weight in 0..1."""
+    """An arc from one position to another that it attends to, with a weight in 0..1."""
 
     start: int
     end: int
@@ -43,7 +43,12 @@ class Arc(NamedTuple):
 
 
 class Goal(ABC):
-    """A goal. `tool`: what the visitor sets. `shows_bars`, `has_arcs`: whether next tokens and arcs are shown."""
+    """A challenge's goal.
+
+    Attributes:
+        tool: The kind of input that the visitor gives.
+        shows_bars, has_arcs: Whether the next tokens and the arcs are shown.
+    """
 
     tool: ClassVar[Tool]
     shows_bars: ClassVar[bool] = True
@@ -59,7 +64,7 @@ class Goal(ABC):
 
     @abstractmethod
     def judge(self, reading: Reading, after: Tensor) -> Verdict:
-        """Judge an answer. `after` is the result of the method `after`."""
+        """Judge an answer. `after` is the result of `Goal.after`."""
 
     def arcs(self, reading: Reading) -> list[Arc]:
         """Return the arcs over the text."""

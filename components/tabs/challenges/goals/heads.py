@@ -12,7 +12,7 @@ from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, first_id, 
 from components.tabs.challenges.reading import Reading
 from gpt.analysis.heads import head_roles
 
-GOOD = 0.9  # fraction of the best head's score that counts as found
+GOOD = 0.9  # minimum score, as a fraction of the best head's
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Looks(Goal):
 
 @dataclass(frozen=True)
 class Finds(Goal):
-    """Pick the head that, at the last token, attends most to the token after that token's earlier occurrence."""
+    """Pick the head that attends most from the last token to the token after that token's earlier occurrence."""
 
     tool = "head"
     shows_bars = False
@@ -71,7 +71,7 @@ def head_arcs(reading: Reading) -> list[Arc]:
 
 @dataclass(frozen=True)
 class Tops(Goal):
-    """Make a word the most likely one by switching off at most this many heads."""
+    """Make a word the most likely one by switching off at most `most_off` heads."""
 
     word: str
     most_off: int
@@ -90,7 +90,7 @@ class Tops(Goal):
 
 @dataclass(frozen=True)
 class Keeps(Goal):
-    """Keep the most likely token in the lead with at least this many heads off."""
+    """Keep the most likely token in the lead with at least `least_off` heads off."""
 
     least_off: int
     tool = "switches"

@@ -16,7 +16,7 @@ from gpt.tokenizer import prompt_ids
 
 @dataclass(frozen=True)
 class Matters(Goal):
-    """Pick the token whose removal lowers the probability of the prediction most."""
+    """Pick the token whose removal lowers the prediction's probability most."""
 
     tool = "token"
 
@@ -38,7 +38,7 @@ class Matters(Goal):
 
 @dataclass(frozen=True)
 class Leads(Goal):
-    """Pick the first layer from which on the logit lens reads the final prediction."""
+    """Pick the first layer after which the logit lens keeps reading the final prediction."""
 
     tool = "layer"
 
@@ -69,10 +69,10 @@ class Leads(Goal):
 
 @dataclass(frozen=True)
 class Twin(Goal):
-    """Copy the residual stream of one place from a text that differs in one token, so that its prediction appears.
+    """Copy the residual stream at one token and layer from another text, so that the other text's prediction appears.
 
     Attributes:
-        text: The other text, with the same number of tokens.
+        text: The other text, which differs in one token.
         choice: The layers to choose from.
     """
 

@@ -1,1 +1,1 @@
-"""Event handlers of Change it."""
+"""Event handlers for Change it."""

@@ -59,7 +59,7 @@ def drop_positions(session: Session, dropped: object) -> None:
 
 
 def try_experiment(name: str, session: Session) -> None:
-    """Replace all edits with those of an experiment."""
+    """Replace all edits with an experiment's edits."""
     if session.document is not None:
         edit(session, EXPERIMENTS[name](session.document.loaded.model.config), experiment=name)
 
@@ -84,7 +84,7 @@ def switch_off_costliest(session: Session) -> Iterator[None]:
 
 
 def reset(session: Session) -> None:
-    """Remove all edits and return to the text of Write."""
+    """Remove all edits and return to Write's text."""
     session.edits_on = ()
     edit(session, Edits(), written=None)
 
@@ -95,7 +95,7 @@ def select_token(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Select the token of the clicked bar. The chart shows only a window of a long text."""
+    """Select the clicked bar's token. For a long text, the chart shows only a window."""
     state, x = session.state(ChangeState), sent.get("x")
     if state.text is not None and type(x) is int:
         with session.lock.reading():

@@ -23,9 +23,9 @@ UPDATE_SECONDS = 0.02  # minimum time between two frames
 
 
 def generate_both(session: Session) -> Iterator[None]:
-    """Generate both texts from the prompt, with the same seed and the settings of Write.
+    """Generate both texts from the prompt, with Write's settings and the same seed.
 
-    They share one slot of the admission queue.
+    They share one slot in the admission queue.
     """
     with session.lock.reading():
         s = session.snapshot()

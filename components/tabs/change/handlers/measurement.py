@@ -1,4 +1,4 @@
-"""Measures the effect of the edits while the tab is open."""
+"""Measurement of the edits' effect while the tab is open."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from gpt.tokenizer import plain_text
 
 
 def text_source(s: Snapshot) -> Hashable:
-    """Identify the text to measure the edits on; None if there is no text.
+    """Return a key for the text on which the edits are measured, or None if there is no text.
 
-    This is the unedited text of the generated pair, else the prompt of `Session.edits_on`, else the text of Write.
+    This is the unedited text of the generated pair, else the prompt in `Session.edits_on`, else Write's text.
     """
     if s.text is None or s.text.n_read == 0:
         return None
@@ -63,7 +63,7 @@ def run(session: Session) -> Iterator[None]:
 
 
 def _read(session: Session) -> ReadText | None:
-    """Return the text to measure on, reading it with the unedited model if necessary."""
+    """Return the text on which to measure, reading it with the unedited model if necessary."""
     with session.lock.reading():
         s = session.snapshot()
         source, state = text_source(s), s.state(ChangeState)
@@ -83,7 +83,10 @@ def _read(session: Session) -> ReadText | None:
 def _read_prompt(
     session: Session, loaded: LoadedModel, prompt: tuple[int, ...], source: Hashable, version: tuple[int, int]
 ) -> ReadText | None:
-    """Read the prompt of a link. If a patch comes from another text, both become the prompts of activation patching."""
+    """Read a link's prompt.
+
+    If the edits include a patch, the patch's text and this prompt become the two prompts for activation patching.
+    """
     try:
         text = read_prompt(loaded, encode_prompt(loaded, list(prompt)), source)
     except ValueError:  # the ids belong to another vocabulary
@@ -102,7 +105,7 @@ ANALYSIS = Analysis(wanted, run)
 
 
 def up_to_date(session: Session) -> Generator[None, None, ReadText | None]:
-    """Return the text of the tab, measuring it first if necessary."""
+    """Return the tab's text, measuring it first if necessary."""
     with session.lock.reading():
         missing = wanted(session.snapshot())
     if missing is not None:

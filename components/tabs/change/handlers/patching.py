@@ -61,7 +61,7 @@ def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
 
 
 def sweep(session: Session) -> Iterator[None]:
-    """Patch each layer and position, unless these prompts and answers were already measured."""
+    """Patch each layer and position, unless this was already done for these prompts and answers."""
     try:
         if session.document is None:
             raise PageError("error.no_text")
@@ -104,7 +104,7 @@ def _sweep(session: Session, loaded: LoadedModel) -> Iterator[None]:
 
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked cell of the map."""
+    """Select the clicked cell in the map."""
     with session.lock.reading():
         s = session.snapshot()
     position, layer, sweeps = sent.get("x"), sent.get("y"), sweeps_of(s)
@@ -117,7 +117,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def keep(session: Session) -> None:
-    """Add the patch of the selected cell to the edits, to be tried on prompt B."""
+    """Add the selected cell's patch to the edits, to be tried on prompt B."""
     with session.lock.reading():
         s = session.snapshot()
     state, sweeps = s.state(ChangeState), sweeps_of(s)

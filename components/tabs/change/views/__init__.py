@@ -1,4 +1,4 @@
-"""Views of Change it."""
+"""Views for Change it."""
 
 from components.tabs.change.views import effect, patching, texts
 

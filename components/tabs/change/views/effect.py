@@ -78,7 +78,7 @@ def switches(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """Plot the most probable next tokens before and after the edits, at the selected position, on a shared axis."""
+    """Plot the most probable next tokens at the selected position, before and after the edits, on a shared axis."""
     effect, title = s.state(ChangeState).effect, t("change.bars.question", s.language)
     if effect is None or s.text is None:
         return predictions_data(title, "", [])
@@ -172,18 +172,18 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
 
 
 def window(n: int, position: int) -> tuple[int, int]:
-    """Return the first position of the chart and the one after its last."""
+    """Return the first position in the chart and the one after the last."""
     end = min(n, max(position + WINDOW // 2, WINDOW))
     return max(0, end - WINDOW), end
 
 
 def _note(state: ChangeState, language: Language) -> str:
-    """Return a note that the chart still shows the previous text while both texts are generated."""
+    """Return the note shown while both texts are being generated: the chart still shows the previous text."""
     return t("change.before", language) if state.writing is not None else ""
 
 
 def _bits(value: float) -> str:
-    """Format a number of bits with enough digits that a nonzero value is never shown as zero."""
+    """Format a number of bits with enough digits to never show a nonzero value as zero."""
     value = float(value)
     if 0 < value < 0.001:
         return "< 0.001"

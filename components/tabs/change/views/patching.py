@@ -1,4 +1,4 @@
-"""Views of activation patching: the map, the selected cell, the answers to choose from."""
+"""Views for activation patching: the map, the selected cell, and the answers to choose from."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gpt.tokenizer import Vocabulary
 
 
 def sweeps_of(s: Snapshot) -> Sweeps | None:
-    """Return the results if they belong to the model of the text."""
+    """Return the results if they belong to the text's model."""
     sweeps = s.state(ChangeState).sweeps
     return sweeps if sweeps is not None and s.text is not None and sweeps.loaded is s.text.loaded else None
 
 
 def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
-    """Return the result in the map; None if it is not measured or cannot be."""
+    """Return the result shown in the map, or None if there is none or it cannot be measured."""
     state, sweeps = s.state(ChangeState), sweeps_of(s)
     if state.trouble is not None or sweeps is None or state.patched not in sweeps.by_name:
         return None
@@ -34,7 +34,7 @@ def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
 
 
 def answer_choices(tokenizer: Vocabulary, ids: Iterable[int], p: Tensor, q: Tensor) -> tuple[tuple[str, int], ...]:
-    """Return (label, id) pairs that show each token's probability after A and after B."""
+    """Return (label, id) pairs whose labels state each token's probability after A and after B."""
     return tuple(
         (f"{visible(token_text(tokenizer, i))}  A {percent(float(p[i]))} · B {percent(float(q[i]))}", i) for i in ids
     )
@@ -110,7 +110,7 @@ def choices(s: Snapshot) -> list[tuple[str, int]]:
 
 
 def chosen(name: str, s: Snapshot) -> list[Any]:
-    """Return the chosen "answer" or "other" token. An id of another model's vocabulary is not shown."""
+    """Return the chosen "answer" or "other" token. Ids from another model's vocabulary are not shown."""
     state = s.state(ChangeState)
     value = None if sweeps_of(s) is None and state.sweeps is not None else getattr(state, name)
     return [] if value is None or value == "" else [value]

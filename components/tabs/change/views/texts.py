@@ -15,7 +15,7 @@ from components.tabs.change.program import DEFAULT_LENGTH, DEFAULT_PARAMS, progr
 from components.tabs.change.state import ChangeState, WrittenPair, is_stale, selected_position, written_pair
 from components.text_views import strip_labels, token_lines
 
-NOWHERE = -1  # divergence index of equal texts
+NOWHERE = -1  # divergence index of identical texts
 
 
 def original(s: Snapshot) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def stale(s: Snapshot) -> dict[str, Any]:
 
 
 def own(s: Snapshot) -> dict[str, Any]:
-    """Say that the text differs from Write's."""
+    """Point out that the text differs from Write's."""
     text = s.state(ChangeState).text
     return {"text": t("change.own", s.language) if text is not None and text.own and s.text is not None else ""}
 

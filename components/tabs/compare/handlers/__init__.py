@@ -1,1 +1,1 @@
-"""Event handlers of the Compare tab."""
+"""Event handlers for the Compare tab."""

@@ -1,4 +1,4 @@
-"""Beam search: run it, stop it, select a candidate and make it the document."""
+"""Handlers that run and stop the beam search, select a candidate, and make it the document."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpt.inference.admission import AdmissionQueue
 from gpt.tokenizer import plain_text, prompt_ids
 
 STEP_SECONDS = 0.2  # minimum duration of a step, so that the tree grows visibly
-SEARCHES = AdmissionQueue(4)  # a running search keeps the keys and values of all its beams
+SEARCHES = AdmissionQueue(4)  # a running search keeps the keys and values for all its beams
 RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
 
 
@@ -92,9 +92,9 @@ def adopt(session: Session) -> None:
 
 
 def _document(searched: Generation, session: Session) -> Generation:
-    """Return a document with the prompt of the search.
+    """Return a document with the search's prompt.
 
-    The visitor's own document is used if it has the same prompt, so that its branches stay.
+    This is the visitor's own document if it has the same prompt, so that its branches are kept.
     """
     with session.changing():
         own = session.document

@@ -1,4 +1,4 @@
-"""The two columns: settings, generation in lockstep, and selection."""
+"""Handlers for the two columns: settings, generation in lockstep, and selection."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def open_tab(session: Session) -> Iterator[None]:
 
 
 def type_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt. While it equals the prompt of Write, it follows changes there."""
+    """Set the prompt. While it equals Write's prompt, it follows changes to that prompt."""
     if isinstance(prompt, str):
         session.change(CompareState, prompt=None if prompt == session.next_prompt else prompt)
 
 
 def type_right_prompt(session: Session, prompt: object) -> None:
-    """Set the prompt of the right column. While it equals the left one, it follows changes there."""
+    """Set the right column's prompt. While it equals the left one, it follows changes to that one."""
     if isinstance(prompt, str):
         session.change(CompareState, right_prompt=None if prompt == prompts(session)[0] else prompt)
 
@@ -51,7 +51,7 @@ def set_length(session: Session, length: object) -> None:
 
 
 def set_value(side: int, name: str, session: Session, value: object) -> None:
-    """Change a setting of one column, limited to its range."""
+    """Change one column's setting, clamped to its range."""
     columns = list(session.state(CompareState).columns)
     if name == "model":
         if value not in (*list_models(), *session.own_models):
@@ -66,15 +66,15 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
 
 
 def run_preset(name: str, session: Session) -> Iterator[None]:
-    """Run a preset: one prompt, with the page's model and default settings except for what is compared."""
+    """Run a preset: one prompt, with the page's model and the default settings except for what is compared."""
     session.change(CompareState, columns=PRESETS[name], right_prompt=None)
     yield from generate(session)
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Generate both columns in lockstep, and compare them up to their ends.
+    """Generate both columns in lockstep, and compare them up to the last token.
 
-    If nothing has changed since the last run, new seeds are used, since the texts would otherwise be the same.
+    If nothing has changed since the last run, new seeds are used, because the texts would otherwise be identical.
     """
     if _made_with(session) == session.state(CompareState).ran:
         session.change(CompareState, columns=other_seeds(session.state(CompareState).columns))
@@ -127,7 +127,7 @@ def _prepare(session: Session) -> Generator[None, None, Pair]:
 
 
 def _params(column: ColumnSettings) -> SamplingParams:
-    """Return the validated settings of one column, including a seed."""
+    """Return one column's validated settings, including a seed."""
     return Settings(column.temperature, column.top_k, column.top_p, seed=column.seed).sampling_with_seed()
 
 
@@ -167,12 +167,12 @@ def _shown(session: Session) -> Iterator[None]:
 
 
 def select_token(side: int, session: Session, sent: dict[str, Any]) -> None:
-    """Select the token clicked in one strip, in both columns if they share a vocabulary."""
+    """Select the token clicked in one strip; in both columns if they share a vocabulary."""
     _select(session, sent.get("index"), side)
 
 
 def select_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Select the position of the clicked bar."""
+    """Select the clicked bar's position."""
     _select(session, sent.get("x"), None)
 
 

@@ -1,4 +1,4 @@
-"""Views of the Compare tab."""
+"""Views for the Compare tab."""
 
 from components.tabs.compare.views import beam_search, columns
 

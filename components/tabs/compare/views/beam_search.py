@@ -1,4 +1,4 @@
-"""Views of the beam search: the tree, the best text and the finished texts."""
+"""Views for the beam search: the tree, the best text and the finished texts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def tree_labels(language: Language) -> dict[str, str]:
 
 
 def root_text(search: BeamSearch) -> str:
-    """Return the end of the text at the root of the tree."""
+    """Return the end of the text at the tree's root."""
     tokenizer = search.document.loaded.tokenizer
     before = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-MAX_ROOT_CHARS:])
     return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"
 
 
 def tree_lines(search: BeamSearch) -> Lines:
-    """Return the candidates, and the index of the one that ends the best text so far."""
+    """Return the candidates, and the index of the candidate that ends the best text so far."""
     tokenizer = search.document.loaded.tokenizer
     lines = Lines(
         widget.candidate_line(
@@ -58,7 +58,7 @@ def tree_lines(search: BeamSearch) -> Lines:
 
 
 def best(search: BeamSearch) -> int | None:
-    """Return the candidate that ends the best finished text or, before there is one, the likeliest active candidate."""
+    """Return the candidate that ends the best finished text or, until there is one, the likeliest active candidate."""
     if search.finished:
         return search.best.candidate
     depth = search.candidates[-1].depth if search.candidates else 0
@@ -146,7 +146,7 @@ def summary(s: Snapshot) -> dict[str, Any]:
 
 
 def status(s: Snapshot) -> dict[str, Any]:
-    """Show the progress or the size of the search."""
+    """Show the search's progress or size."""
     state = s.state(BeamState)
     if s.progress is not None:
         return sentence_data(s.progress, s.language)
@@ -168,7 +168,7 @@ def finished(s: Snapshot) -> dict[str, Any]:
 
 
 def inputs(s: Snapshot) -> Hashable:
-    """Return the inputs of the views; None while this part is closed."""
+    """Return the inputs to the views; None while this part is closed."""
     return None if s.state(CompareState).part != "beams" else (s.state(BeamState), s.progress, s.language)
 
 

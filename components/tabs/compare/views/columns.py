@@ -1,4 +1,4 @@
-"""Views of the two columns: both texts, their first difference, and the divergence of the predictions."""
+"""Views for the two columns: both texts, their first difference, and the divergence of the predictions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def column_labels(side: Side, language: Language) -> dict[str, str]:
 
 
 def status_sentence(pair: Pair, side: int, language: Language) -> str:
-    """State the model, number of tokens and seed of a column, and why it ended."""
+    """State a column's model, number of tokens and seed, and why generation ended."""
     document, reason = pair.documents[side], pair.finish_reasons[side]
     caption = t(
         "compare.status",
@@ -130,7 +130,7 @@ def bits(value: float) -> str:
 
 
 def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
-    """Plot the most probable next tokens after the selected position of one column, before and after its settings."""
+    """Plot the most probable next tokens at one column's selected position, before and after its settings apply."""
     document, position = pair.documents[side], pair.at(side)
     tokenizer = document.loaded.tokenizer
     stages = pair.stages(side, position)
@@ -207,7 +207,7 @@ def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
 
 
 def inputs(s: Snapshot) -> Hashable:
-    """Return the inputs of the views; None while this part is closed."""
+    """Return the inputs to the views; None while this part is closed."""
     state = s.state(CompareState)
     return None if state.part != "sides" else (state, s.progress, s.language)
 

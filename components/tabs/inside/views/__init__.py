@@ -1,4 +1,4 @@
-"""Views of the Inside tab."""
+"""Views for the Inside tab."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def description(s: Snapshot, scene: Scene) -> Data:
 
 @torch.inference_mode()
 def attention_lines(s: Snapshot, scene: Scene) -> Data:
-    """Return the data of the attention lines of the selected layer."""
+    """Return the data for the selected layer's attention lines."""
     state, config = s.state(InsideState), scene.config
     if state.attention_view == "rollout" and rollout_of(s, scene) is None:
         return {}
@@ -53,7 +53,7 @@ def attention_lines(s: Snapshot, scene: Scene) -> Data:
 
 
 def attention_view(s: Snapshot, scene: Scene, queries: slice) -> np.ndarray:
-    """Return the chosen view of the selected layer, (n_head or 1, queries, queries.stop).
+    """Return the chosen view of the selected layer's attention, (n_head or 1, queries, queries.stop).
 
     Rows sum to 1, or to 0 if no weight is left. The mean covers all layers; the rollout covers the layers computed so
     far.
@@ -85,7 +85,7 @@ def rollout_of(s: Snapshot, scene: Scene) -> Rollout | None:
 
 
 def lines_labels(language: Language) -> dict[str, str]:
-    """Return the labels of the lines."""
+    """Return the labels for the attention lines."""
     return {name: t(f"lines.{name}", language) for name in _LABELS}
 
 

@@ -21,7 +21,7 @@ ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiL
 
 
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[str, str]:
-    """Return three lines for each part of the model (components.widgets.flow.PARTS). `logits` is (vocab_size,)."""
+    """Return three lines for each part of the model (see components.widgets.flow.PARTS). `logits` is (vocab_size,)."""
     config, position = scene.config, scene.position
     here = {"id": scene.row_of(position), "position": position}
     last = _lengths(scene, "resid_post", config.n_layer - 1)
@@ -101,8 +101,9 @@ def _feed_forward_captions(scene: Scene) -> Captions:
 
 
 def _lengths(scene: Scene, name: str, layer: int | None = -1) -> dict[str, object]:
-    """Describe one vector at the selected position: its norm, and the mean, deviation and root mean square that a norm
-    layer computes. The layer defaults to the selected one.
+    """Describe one vector at the selected position: its norm, and the statistics that a norm layer computes.
+
+    These are the mean, standard deviation and root mean square. The layer defaults to the selected one.
     """
     pooled, position = scene.recording.pooled(scene.layer if layer == -1 else layer, name), scene.position
     eps = scene.config.norm_eps
@@ -122,7 +123,7 @@ def _embedding(scene: Scene) -> dict[str, object]:
 
 
 def _norms(scene: Scene, **names: str) -> dict[str, object]:
-    """Return the norms of activations in the selected layer."""
+    """Return the norms of the named activations in the selected layer."""
     return {key: _lengths(scene, name)["norm"] for key, name in names.items()}
 
 
@@ -135,12 +136,12 @@ def _norm_key(key: str, config: GPTConfig) -> str:
 
 
 def _either(key: str, **variant: bool) -> str:
-    """Return the key, or the key of its variant."""
+    """Return the key of the first variant that applies, else the key itself."""
     return next((f"{key}.{name}" for name, applies in variant.items() if applies), key)
 
 
 def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object]:
-    """Return the values for the caption of the next tokens. `logits` is (vocab_size,)."""
+    """Return the values for the next tokens' caption. `logits` is (vocab_size,)."""
     best = int(logits.argmax())
     return {
         "vocab": f"{len(logits):,}",

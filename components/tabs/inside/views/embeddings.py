@@ -23,7 +23,7 @@ NOTHING = chart_data(None, "")
 
 
 def nearest(s: Snapshot, scene: Scene) -> Data:
-    """List the tokens whose embeddings have the highest cosine similarity with that of the selected token."""
+    """List the tokens whose embeddings have the highest cosine similarity to the selected token's."""
     return nearest_chart(scene.document.loaded, scene.recording.ids[scene.position], s.language)
 
 
@@ -32,7 +32,7 @@ def nearest_chart(loaded: LoadedModel, token_id: int, language: Language) -> Dat
     with threads_for(model.wte.weight.numel()):
         found = nearest_tokens(model, token_id, MAX_NEAREST)
     ids, cosines = found.token.tolist(), found.cosine.float().cpu().numpy()
-    if not ids:  # the vocabulary has one token
+    if not ids:  # the vocabulary has only one token
         return NOTHING
     labels = [token_text(tokenizer, nearest_id) for nearest_id in ids]
     figure = signed_bars(

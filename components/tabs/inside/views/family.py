@@ -1,4 +1,4 @@
-"""Describes how a model differs from GPT-2."""
+"""Descriptions of how a model differs from GPT-2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpt import GPTConfig
 
 
 def family_sentence(scene: Scene, language: Language) -> str:
-    """Describe how a layer differs from GPT-2's, as far as the picture shows it; "" for GPT-2."""
+    """Describe the differences from GPT-2 that a layer's picture shows; "" if there are none."""
     config, layer = scene.config, scene.layer
     window = config.window_of(layer)
     found = {
@@ -36,13 +36,13 @@ def family_sentence(scene: Scene, language: Language) -> str:
 
 
 def group_of(config: GPTConfig, head: int) -> range:
-    """Return the query heads that share the keys and values of a head, itself included."""
+    """Return the query heads that share a head's keys and values, including that head."""
     size = config.n_head // config.kv_heads
     return range(head // size * size, head // size * size + size)
 
 
 def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
-    """Name the heads that share a head's keys and values, to be appended to its number; "" if none does."""
+    """Name the heads that share a head's keys and values, as a suffix to its number; "" if no other head does."""
     heads = group_of(config, head)
     if len(heads) == 1:
         return ""
@@ -50,7 +50,7 @@ def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
 
 
 def scores_formula(config: GPTConfig) -> str:
-    """Return the formula of a score: "q · k / √64", or with the factor and cap of a model with different ones."""
+    """Return the formula for a score, such as "q · k / √64", with the model's own factor and cap if they differ."""
     factor = f"/ √{config.head_size}" if is_usual_scale(config) else f"× {decimal(config.score_scale, 4)}"
     if config.attn_softcap is None:
         return f"q · k {factor}"

@@ -1,4 +1,4 @@
-"""The film: follows one token through the picture of the machine, with the numbers of the current text."""
+"""The film, which follows one token through the machine picture, with the numbers from the current text."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from gpt.tokenizer import plain_text
 
 ASKED = 4  # tokens in the second act
 GUESSES = 6  # layers whose prediction is shown
-PIECES = 6  # next tokens on the line of the draw
-CHARACTERS = 40  # end of the text, before the new token
+PIECES = 6  # next tokens on the line from which the token is drawn
+CHARACTERS = 40  # from the end of the text, before the new token
 CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
 
 def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
     """Return the beats, their words, and the numbers that the picture itself lacks.
 
-    None if the film is closed or its results are not computed yet. `rows` are the positions in the picture.
+    Returns None if the film is closed or its results are not computed yet. `rows` are the positions in the picture.
     """
     state = s.state(InsideState)
     if s.film is None or not has_film(state, scene.recording, scene.position):
@@ -135,7 +135,7 @@ def _attention_values(scene: Scene, asked: list[tuple[int, float]]) -> dict[str,
 
 
 def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
-    """Return what the model's head would predict after some of the layers, including the first and the last."""
+    """Return what the model's head would predict after a few layers, including the first and the last."""
     trace, model = s.state(InsideState).position_trace, scene.document.loaded.model
     assert trace is not None
     n = scene.config.n_layer
@@ -148,10 +148,10 @@ def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
 
 
 def _draw(s: Snapshot, scene: Scene) -> Data:
-    """Return the data of the draw.
+    """Return the data for the draw.
 
-    "pieces" are (token, start, width), "chosen" the index of the drawn one. "number" is in [0, 1), or None at
-    temperature 0. "writes" tells whether the token is yet to be written, and "ending" selects the variant of the last
+    "pieces" are (token, start, width), and "chosen" is the index of the drawn piece. "number" is in [0, 1), or None at
+    temperature 0. "writes" tells whether the token has yet to be written, and "ending" selects the variant of the last
     beat.
     """
     document, tokenizer, after = scene.document, scene.document.loaded.tokenizer, scene.position + 1
@@ -194,7 +194,7 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
 def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
     """Return the settings and random number that sampled the next token, or would sample it now.
 
-    The settings have a seed: that of the last run, else the one that sampled the token before.
+    The seed in the settings is the last run's, or else the one that sampled the previous token.
     """
     document, after = scene.document, scene.position + 1
     if after < len(document.ids) and (number := document.draw(after)) is not None:

@@ -16,9 +16,9 @@ from components.widgets.flow import packed
 
 ROWS_AFTER = 8  # maximum number of rows after the selected one
 MIN_SCALES = {"ff": 0.5}  # keeps GELU's and SiLU's smallest values (-0.17 for GELU) pale
-STACK_BINS = 4  # pixels of a vector in a layer that is not open
+STACK_BINS = 4  # pixels for a vector in a layer that is not open
 MAX_NEXT = 8  # next tokens
-FULL_PERCENTILE = 98  # of |value|: this percentile gets the full colour, so that an outlier does not make the rest pale
+FULL_PERCENTILE = 98  # percentile of |value| that gets the full colour, so that outliers do not make the rest pale
 
 _FIXED = (
     *("name", "hint", "keys", "scale", "rows", "layer", "head", "stream", "before", "after"),
@@ -32,7 +32,7 @@ _OF_SKELETON = ("bare", "title", "identity", "name", "hint", "keys")
 
 
 def flow(scene: Scene, rows: slice) -> Data:
-    """Return the data of the flow for the full model. `rows` are the positions it shows."""
+    """Return the full model's flow data. `rows` are the positions that the flow shows."""
     recording, position, language = scene.recording, scene.position, scene.language
     vectors = recording.head(scene.layer, scene.head)
     logits = scene.document.logits(position)
@@ -59,13 +59,13 @@ def flow(scene: Scene, rows: slice) -> Data:
 
 
 def flow_labels(language: Language) -> dict[str, str]:
-    """Return the labels of the flow. The browser fills in those with {...}."""
+    """Return the flow's labels. The browser replaces each {...}."""
     fixed = {key: t(f"flow.{key}", language) for key in _FIXED}
     return fixed | {key: t(f"flow.short.{key}", language) for key in _SHORT}
 
 
 def window(length: int, position: int, rows: int) -> slice:
-    """Return at most `rows` positions: all of a short text, or a window around the selected one."""
+    """Return at most `rows` positions: all positions of a short text, or a window around the selected position."""
     end = min(length, max(position + 1 + min(ROWS_AFTER, rows // 4), rows))
     return slice(max(0, end - rows), end)
 
@@ -118,11 +118,11 @@ def top_token(scene: Scene, logits: Tensor) -> str:
 
 
 def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: int | None = None) -> Data:
-    """Return the rows of a column for the browser.
+    """Return a column's rows for the browser.
 
     Args:
         min_scale: Smallest value that may get the full colour.
-        bins: Maximum number of pixels; None for all pooled ones.
+        bins: Maximum number of pixels; None for all pooled values.
     """
     values = pooled.values[rows]
     if bins is not None:
@@ -132,7 +132,7 @@ def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: i
 
 
 def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | None]:
-    """Return the columns for all positions by their short names; None for parts that the model lacks."""
+    """Return the columns for all positions, by their short names; None for parts that the model lacks."""
     recording, layer = scene.recording, scene.layer
     outside = {"tok": "token_embedding", "pos": "position_embedding", "fin": "final_norm"}
     inner = {
@@ -186,6 +186,6 @@ def selected_sentence(scene: Scene) -> str:
 
 
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:
-    """Name the tokens with the largest positive weights in `row`, (position + 1,), with those weights."""
+    """Name the tokens with the largest positive weights in `row`, (position + 1,), and state the weights."""
     largest = [int(i) for i in np.argsort(-row, kind="stable")[:count] if row[i] > 0]
     return listed(f"{scene.quoted(i)} ({percent(row[i])})" for i in largest)

@@ -21,7 +21,7 @@ from components.widgets.heads import max_pooled
 from components.widgets.stages import floats, shorts
 
 SIDE = 64  # number of queries and of keys shown
-MAP_SIDE = 96  # maximum pixels per side of the thumbnail of a longer text
+MAP_SIDE = 96  # maximum number of pixels per side in the thumbnail of a longer text
 
 
 def head_stages(s: Snapshot, scene: Scene) -> Data:
@@ -63,7 +63,7 @@ def head_stages(s: Snapshot, scene: Scene) -> Data:
 
 
 def window_starts(length: int, position: int, key: int | None, before: tuple[int, int] | None) -> tuple[int, int]:
-    """Return the first query and key to show: those of `before` if their windows contain the selection."""
+    """Return the first query and key to show, keeping each value from `before` if its window contains the selection."""
     n = min(length, SIDE)
     query_start, key_start = before or (-1, -1)
     if not (0 <= query_start <= position < query_start + n <= length):
@@ -75,7 +75,7 @@ def window_starts(length: int, position: int, key: int | None, before: tuple[int
 
 
 def shown_windows(s: Snapshot, scene: Scene) -> tuple[slice, slice]:
-    """Return the visible queries and keys. A selection inside them does not move them."""
+    """Return the visible queries and keys. These windows stay in place while they contain the selection."""
     length = scene.recording.length
     starts = window_starts(length, scene.position, scene.key, s.state(InsideState).windows)
     queries, keys = (slice(start, min(length, start + SIDE)) for start in starts)
@@ -92,7 +92,7 @@ def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, a
 
     Args:
         scores: Attention scores, (T, T).
-        window: Window of the layer, see `GPTConfig.window_of`.
+        window: The layer's attention window (see `GPTConfig.window_of`).
         ahead: Whether queries see later keys.
     """
     scores = scores[queries].astype(np.float64)
@@ -104,7 +104,7 @@ def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, a
 
 
 def stages_labels(scene: Scene) -> dict[str, str]:
-    """Return the labels of the stages as this model computes them. The browser fills in those with {...}."""
+    """Return the labels for the stages as this model computes them. The browser replaces each {...}."""
     config, language = scene.config, scene.language
     labels = {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
     variants = {
@@ -124,7 +124,7 @@ def stages_labels(scene: Scene) -> dict[str, str]:
 
 
 def _map(vectors: HeadVectors) -> Data:
-    """Return all weights of a long text, each pixel the maximum of its group."""
+    """Return all weights for a long text. Each pixel is the maximum of a group of weights."""
     length = len(vectors.weights)
     pixels = -(-length // -(-length // MAP_SIDE))
     levels = np.round(255 * max_pooled(vectors.weights, pixels)).astype(np.uint8)

@@ -33,7 +33,7 @@ def family(s: Snapshot, scene: Scene) -> Data:
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
-    """Return the flow of the chosen model. "offered_rows": another number of tokens to show; None for a short text."""
+    """Return the chosen model's flow. "offered_rows": the other number of tokens to show; None for a short text."""
     state, length = s.state(InsideState), scene.recording.length
     rows = window(length, scene.position, state.flow_rows)
     offered = next(n for n in FLOW_ROWS if n != state.flow_rows) if length > FLOW_ROWS[0] else None
@@ -48,7 +48,7 @@ def flow_of_model(s: Snapshot, scene: Scene) -> Data:
 
 
 def heads_owner(s: Snapshot, scene: Scene) -> Data:
-    """Say that the heads do not belong to the skeleton."""
+    """Point out that the heads do not belong to the skeleton."""
     return {"text": t("bare.heads", s.language) if shows_skeleton(s) else ""}
 
 
@@ -86,7 +86,7 @@ def _overview_sentence(overview: HeadOverview, scene: Scene) -> str:
 
 
 def heads_labels(language: Language) -> dict[str, str]:
-    """Return the labels of the overview."""
+    """Return the overview's labels."""
     return {key: t(f"heads.{key}", language) for key in ("name", "title", "share", "axis", "hint", "keys")}
 
 

@@ -1,4 +1,4 @@
-"""The recorded text and the selection: the basis of all views of the tab."""
+"""The recorded text and the selection: the basis for all views in the tab."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ class Scene:
         return self.head // (self.config.n_head // self.config.kv_heads)
 
     def tokens(self, rows: slice) -> list[str]:
-        """Return tokens of the text as displayed."""
+        """Return tokens from the text as displayed."""
         tokenizer = self.document.loaded.tokenizer
         return [alone(token_text(tokenizer, token_id)) for token_id in self.recording.ids[rows]]
 
     def quoted(self, position: int) -> str:
-        """Quote a token of the text for a sentence."""
+        """Quote a token from the text for a sentence."""
         return quoted(self.document.loaded.tokenizer, self.recording.ids[position])
 
     def row_of(self, position: int) -> str:
-        """Return the index of wte[...] for a token: its id with all digits, else the token itself."""
+        """Return a token's index in wte[...]: its id if numbers have all digits, else the token itself."""
         return str(self.recording.ids[position]) if is_exact() else self.quoted(position)
 
     def placed(self, position: int) -> str:
-        """Quote a token, with all digits followed by its position."""
+        """Quote a token, followed by its position if numbers have all digits."""
         return placed(self.quoted(position), position)
 
 
 def scene_of(s: Snapshot) -> Scene | None:
-    """Return the scene, or None until the text, or its beginning, is recorded."""
+    """Return the scene, or None until at least the beginning of the text is recorded."""
     state = s.state(InsideState)
     if s.text is None or state.recording is None or not state.recording.is_beginning(s.text):
         return None
@@ -79,7 +79,7 @@ def scene_of(s: Snapshot) -> Scene | None:
 
 
 def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) -> View:
-    """A view of one part of the tab. It stays unchanged while the part is closed or its text is not recorded yet.
+    """Make a view in one part of the tab. It stays unchanged while the part is closed or the text is not recorded yet.
 
     Args:
         draw: Draws the data; {} for "unchanged".
@@ -105,7 +105,7 @@ def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) 
 
 
 def number(value: float) -> str:
-    """Format a number with two decimals, or none if it has three or more digits."""
+    """Format a number with two decimals, or without decimals if it is at least 100."""
     return decimal(value, 2 if abs(value) < 100 else 0)
 
 

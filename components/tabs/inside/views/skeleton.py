@@ -1,4 +1,4 @@
-"""The flow of the model's skeleton: its embeddings and its head without blocks."""
+"""The flow for the model's skeleton: its embeddings and its head, without blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.tabs.inside.views.captions import next_token_values
 from components.tabs.inside.views.flow import STACK_BINS, flow_labels, next_fields, row_fields, strip, top_token
 from components.tabs.inside.views.scene import Data, Scene, number
 
-STREAM = ("pre", "mid", "post", "fin")  # columns of the same vector
+STREAM = ("pre", "mid", "post", "fin")  # columns that show the same vector
 
 
 def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:

@@ -27,13 +27,13 @@ NOTHING = chart_data(None, "")
 
 
 def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
-    """Return all activations of the selected position; None until they are computed."""
+    """Return all activations at the selected position; None until they are computed."""
     trace = s.state(InsideState).position_trace
     return trace if trace is not None and trace.is_at(scene.recording, scene.position) else None
 
 
 def _traced_scene(s: Snapshot) -> tuple[Scene, Trace]:
-    """Return the scene of a view that waits for the trace."""
+    """Return the scene and the trace, for a view that waits for the trace."""
     scene = s.cached(scene_of)
     found = None if scene is None else trace_of(s, scene)
     assert scene is not None and found is not None  # noqa: PT018  see `_traced`
@@ -113,7 +113,7 @@ def shares(s: Snapshot, scene: Scene) -> Data:
 
 
 def neurons(s: Snapshot, scene: Scene) -> Data:
-    """Plot the strongest neurons of the selected layer, before and after the activation function."""
+    """Plot the strongest neurons in the selected layer, before and after the activation function."""
     language, found = s.language, s.cached(neurons_of)
     activation = ACTIVATIONS[activation_of(scene.document)]
     figure = grouped_bars(
@@ -144,7 +144,7 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
 
 
 def neurons_table(s: Snapshot, scene: Scene) -> Data:
-    """List the neurons with the tokens that each raises or lowers."""
+    """List the neurons, with the tokens that each one raises or lowers."""
     found = s.cached(neurons_of)
     columns = {"pre": found.pre, "factor": found.mlp_up, "post": found.post, "length": found.norm}
     shown = {name: values for name, values in columns.items() if values is not None}

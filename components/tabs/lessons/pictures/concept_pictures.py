@@ -1,4 +1,4 @@
-"""The figure of the lesson on concepts."""
+"""The figure for the lesson on concepts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpt.analysis.concepts import NO_ACTIVITY, trace_activity
 
 
 def model_of(scene: Scene) -> LoadedModel:
-    """Return the model of the scene, or the bundled one if the scene's model has no concepts."""
+    """Return the scene's model, or the bundled model if the scene's has no concepts."""
     concepts = scene.loaded.concepts
     return scene.loaded if concepts is not None and concepts.offered else get_model(DEFAULT_MODEL)
 

@@ -37,23 +37,23 @@ def models() -> dict[str, LoadedModel]:
 
 
 def ids_of(scene: Scene, loaded: LoadedModel, least: int = 1) -> list[int]:
-    """Encode the scene's text in the vocabulary of a model, checked like `Scene.ids`."""
+    """Encode the scene's text in a model's vocabulary, with the same checks as `Scene.ids`."""
     return replace(scene, loaded=loaded).ids(least)
 
 
 def table(scene: Scene, *rows: tuple[object, ...]) -> list[list[str]]:
-    """Return a table with a header and, per row, a name and the values of both models."""
+    """Return a table with a header and, in each row, a name and both models' values."""
     head = ["", scene.t("llama.gpt2"), scene.t("llama.llama")]
     return [head, *([scene.t(f"llama.{name}"), str(one), str(other)] for name, one, other in rows)]
 
 
 def groups(scene: Scene, gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
-    """Return two rows of numbers by the names of the models."""
+    """Return both models' rows of numbers, by the models' names."""
     return {scene.t("llama.gpt2"): gpt2, scene.t("llama.llama"): llama}
 
 
 def rms_norm(scene: Scene) -> Drawn:
-    """Compare the mean and root mean square of the last token's vector before and after the first norm of a layer."""
+    """Compare the mean and root mean square of the last token's vector before and after a layer's first norm."""
     layer = int(scene.a)
     effects = {shape: norm_effect(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     gpt2, llama = effects["gpt2"], effects["llama"]
@@ -80,7 +80,7 @@ def rms_norm(scene: Scene) -> Drawn:
 
 
 def rotary(scene: Scene) -> Drawn:
-    """Plot how much the next-token prediction changes when all positions of the text are shifted."""
+    """Plot how much the next-token prediction changes when all positions in the text are shifted."""
     shift = int(scene.a) // SHIFTS[1] * SHIFTS[1]
     changed = {shape: shift_effect(m.model, ids_of(scene, m), SHIFTS).numpy() for shape, m in models().items()}
     figure = lines(
@@ -98,7 +98,7 @@ def rotary(scene: Scene) -> Drawn:
 
 
 def swiglu(scene: Scene) -> Drawn:
-    """Plot the neurons of a layer at the last token by magnitude, in both models."""
+    """Plot a layer's neurons at the last token, by magnitude, in both models."""
     layer = int(scene.a)
     counts = {shape: neuron_counts(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     longest = max(len(count.values) for count in counts.values())
@@ -121,7 +121,7 @@ def swiglu(scene: Scene) -> Drawn:
 
 
 def grouped_queries(scene: Scene) -> Drawn:
-    """Plot the memory of the key-value cache against the length of the text."""
+    """Plot the memory used by the key-value cache against the length of the text."""
     n, lengths = int(scene.a), np.arange(0, MAX_CACHED + 1, 16)
     configs = {shape: m.model.config for shape, m in models().items()}
     used = {shape: lengths * cache_bytes(config, 1) / 2**20 for shape, config in configs.items()}
@@ -141,7 +141,7 @@ def grouped_queries(scene: Scene) -> Drawn:
 
 
 def no_biases(scene: Scene) -> Drawn:
-    """Compare the loss of the text with and without each model's biases, and list both models' numbers."""
+    """Compare the loss on the text with and without each model's biases, and list both models' numbers."""
     gpt2, llama = (bias_effect(exact(name), ids_of(scene, get_model(name), least=2)) for name in NAMES.values())
     figure = grouped_bars(
         [scene.t("llama.loss"), scene.t("llama.loss_without")],

@@ -22,15 +22,15 @@ from gpt.experiments.minimal.average import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
 
 TOP = 8  # bars for next tokens
-# tokens: in a shorter text, even a head without a preference puts half of its attention on the second-to-last one
+# Minimum tokens. In a shorter text, even a head without a preference puts half its attention on the second-to-last.
 MIN_CHOICE = 5
-SHOWN = 3  # numbers of a vector shown before and after dropout
+SHOWN = 3  # numbers from a vector shown before and after dropout
 IDS = (2, 16)  # the small model's batch: rows, tokens
 STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
 def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
-    """Plot the best next tokens of one row of logits, (vocab_size,), with a sentence."""
+    """Plot the best next tokens for one row of logits, (vocab_size,), with a sentence."""
     best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
     labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
     shares = best.values.cpu().numpy()
@@ -39,12 +39,12 @@ def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
 
 
 def activations(scene: Scene) -> Drawn:
-    """Plot the curves of the Activations tab at x."""
+    """Plot the curves from the Activations tab at x."""
     return Drawn(chart=curves_chart(scene.a, scene.language))
 
 
 def feed_forward(scene: Scene) -> Drawn:
-    """Plot the neurons of one layer for the last token."""
+    """Plot one layer's neurons at the last token."""
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
@@ -67,7 +67,7 @@ def feed_forward(scene: Scene) -> Drawn:
 
 
 def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
-    """Plot attention weights (T, T) between the tokens of a text, with the last row framed."""
+    """Plot attention weights (T, T) between the tokens in a text, with the last row framed."""
     labels = [token_text(scene.loaded.tokenizer, i) for i in ids]
     return attention_heatmap(
         weights,
@@ -105,7 +105,7 @@ def dot_products(scene: Scene) -> Drawn:
 
 
 def queries(scene: Scene) -> Drawn:
-    """Plot the scores of the last token's query with each key of a head, before the softmax."""
+    """Plot one head's scores for the last token's query with each key, before the softmax."""
     layer, head = int(scene.a), int(scene.b)
     ids, part = scene.ids(), scene.trace().layers[layer]
     q, k = part.attn_q[0, head, -1].float().cpu(), part.attn_k[0, head].float().cpu()  # (hs,), (T, hs)
@@ -146,7 +146,7 @@ def attention(scene: Scene) -> Drawn:
 
 
 def block(scene: Scene) -> Drawn:
-    """Plot norms of the last token's vector in one block: the stream and both branch outputs."""
+    """Plot the norms of the last token's vectors in one block: the stream and both branch outputs."""
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     lengths = {name: float(getattr(part, name)[0, -1].float().norm()) for name in STREAM}
@@ -159,7 +159,7 @@ def block(scene: Scene) -> Drawn:
 
 @torch.inference_mode()
 def model(scene: Scene) -> Drawn:
-    """Show the shapes of the forward pass, and the prediction after a number of blocks."""
+    """Show the shapes in the forward pass, and the prediction after a number of blocks."""
     network, trace, ids = scene.loaded.model, scene.trace(), scene.ids()
     depth = int(scene.a)
     streams = [trace.layers[0].resid_pre, *(layer.resid_post for layer in trace.layers)]
@@ -182,7 +182,7 @@ def model(scene: Scene) -> Drawn:
 
 
 def dropout(scene: Scene) -> Drawn:
-    """Compare the next token in two passes of each mode, and list what the first training pass drops in each part."""
+    """Compare the next token in two passes per mode, and list what the first training pass drops in each part."""
     ids, tokenizer = scene.ids(), scene.loaded.tokenizer
     effect = dropout_effect(scene.loaded.model, ids, p=scene.a, seed=int(scene.b))
     shares = {"training": effect.training.float().softmax(-1), "evaluation": effect.evaluation.float().softmax(-1)}
@@ -214,7 +214,7 @@ def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
 
 @torch.inference_mode()
 def skeleton(scene: Scene) -> Drawn:
-    """Show the prediction of the model, or of a model whose blocks and norms do nothing."""
+    """Show the prediction from the model, or from a model whose blocks and norms do nothing."""
     real, ids = scene.loaded.model, scene.ids()
     chosen = real if scene.choice == "real" else bare(real)
     logits = chosen(torch.tensor([ids], device=real.device))
@@ -225,7 +225,7 @@ def skeleton(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=1)
 def bare(real: GPT) -> GPT:
-    """Return a skeleton of the same configuration, with fixed random weights, on the same device."""
+    """Return a skeleton with the same configuration and fixed random weights, on the same device."""
     return make_skeleton(real.config, generator=torch.Generator().manual_seed(0)).eval().to(real.device)
 
 

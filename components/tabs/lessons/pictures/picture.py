@@ -1,4 +1,4 @@
-"""The figure of a lesson: up to four controls, and a function that draws its content from their values."""
+"""A lesson's figure: up to four controls, and a function that draws the content from the controls' values."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gpt import GPTConfig, LoadedModel, Trace
 from gpt.tokenizer import prompt_ids
 
 EXAMPLE = "Once upon a time, there was a little"
-MAX_TOKENS = 40  # limit for typed texts
+MAX_TOKENS = 40  # limit for typed text
 MAX_TEXT_CHARS = 400
 
 
 @dataclass(frozen=True)
 class SliderSpec:
-    """A slider. `label` is a catalogue key; `high` may depend on the configuration of the model."""
+    """A slider. `label` is a catalogue key; `high` may depend on the model's configuration."""
 
     label: str
     low: float
@@ -30,14 +30,14 @@ class SliderSpec:
     value: float
 
     def top(self, config: GPTConfig) -> float:
-        """Return its maximum, which is always above the minimum, as Gradio requires."""
+        """Return the maximum, which is always above the minimum, as Gradio requires."""
         return max(self._high(config), self.low + self.step)
 
     def _high(self, config: GPTConfig) -> float:
         return self.high(config) if callable(self.high) else self.high
 
     def start(self, config: GPTConfig) -> float:
-        """Return its initial value."""
+        """Return the initial value."""
         return max(self.low, min(self.value, self._high(config)))
 
     def clamped(self, value: object, config: GPTConfig) -> float:
@@ -60,7 +60,7 @@ def last_head(config: GPTConfig) -> float:
 
 @dataclass(frozen=True)
 class Scene:
-    """The values of the controls: sliders a and b, the choice of the switch, and the text."""
+    """The controls' values: sliders a and b, the switch's choice, and the text."""
 
     loaded: LoadedModel
     language: Language
@@ -70,7 +70,7 @@ class Scene:
     choice: str = ""
 
     def t(self, key: str, **values: object) -> str:
-        """Return the text of the catalogue key `picture.<key>`."""
+        """Return the text for the catalogue key `picture.<key>`."""
         return t(f"picture.{key}", self.language, **values)
 
     def ids(self, least: int = 1) -> list[int]:
@@ -94,10 +94,9 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The content: a sentence, a chart (see `chart_data`), a strip of tokens, and the rows of a table. Empty parts are
-    hidden.
+    """The content: a sentence, a chart (see `chart_data`), a strip of tokens, and the rows of a table.
 
-    `values` are the numbers that the lesson's question asks for, by name.
+    Empty parts are hidden. `values` are the numbers that the lesson's questions ask for, by name.
     """
 
     summary: str = ""
@@ -109,13 +108,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Picture:
-    """The controls of a figure and its draw function, which may raise ValueError.
+    """A figure's controls and draw function. The function may raise ValueError.
 
     Attributes:
         text: Initial text; None for no text box.
-        choices: Choices of the switch.
+        choices: The switch's choices.
         takes_time: Returns whether drawing would take seconds now.
-        writes_with: Returns the model that generates a text for the figure; None for no text.
+        writes_with: Returns the model that generates text for the figure; None if the figure has no generated text.
     """
 
     draw: Callable[[Scene], Drawn]

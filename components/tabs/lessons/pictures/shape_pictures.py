@@ -25,7 +25,7 @@ SMALL = GPTConfig(vocab_size=256, block_size=64, n_head=4, n_embd=64)  # small e
 
 
 def configuration(scene: Scene) -> Drawn:
-    """Show GPT-2 with another width and other numbers of heads and layers. Raises for an invalid combination."""
+    """Show GPT-2 with another width, head count and layer count. Raises ValueError for an invalid combination."""
     given = values_of(PRESETS["gpt2"]) | {"n_embd": scene.a, "n_head": scene.b, "n_layer": int(scene.choice)}
     config = shape_of(given)
     says = scene.t("configuration", size=config.head_size, total=parameter_count(config, False, scene.language))
@@ -33,7 +33,7 @@ def configuration(scene: Scene) -> Drawn:
 
 
 def parameters(scene: Scene) -> Drawn:
-    """Count the parameters of the 124M configuration with and without weight tying, and its size in each data type."""
+    """Count the 124M configuration's parameters with or without weight tying, and list its size in each data type."""
     config = UNTIED_124M if scene.choice == "untied" else GPTConfig(qkv_bias=False)
     return Drawn(
         parameter_count(config, False, scene.language),
@@ -57,7 +57,7 @@ def initialisation(scene: Scene) -> Drawn:
 
 
 def layouts(scene: Scene) -> Drawn:
-    """List the weights of GPT-2 small by their names here and in another layout, with both shapes."""
+    """List GPT-2 small's weights by their names here and in another layout, with both shapes."""
     rows = name_rows(scene.choice)
     head = [scene.t(key) for key in ("theirs", "shape", "ours", "shape")]
     return Drawn(scene.t(f"layouts.{scene.choice}", n=len(rows)), table=[head, *rows])
@@ -80,7 +80,7 @@ def name_rows(layout: str) -> list[list[str]]:
 
 
 def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
-    """Return the book's weights that form one of ours, with their shapes: three for query, key and value."""
+    """Return the book's weights that make up one of ours, with their shapes: three for query, key and value."""
     if ".c_attn." not in ours:
         return [(their_name(ours, BOOK), shape, ours)]
     third = (shape[0] // 3, *shape[1:])

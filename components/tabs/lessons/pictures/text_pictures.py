@@ -35,7 +35,7 @@ SIMILAR = 6  # number of similar tokens
 
 
 def tokenizer(scene: Scene) -> Drawn:
-    """Show the tokens of a text, with their ids and bytes."""
+    """Show the tokens in a text, with their ids and bytes."""
     vocabulary, ids = scene.loaded.tokenizer, scene.ids()
     rows = [
         [visible(token_text(vocabulary, i)), str(i), " ".join(f"{byte:02x}" for byte in vocabulary.token_bytes(i))]
@@ -49,7 +49,7 @@ def tokenizer(scene: Scene) -> Drawn:
 
 
 def loss(scene: Scene) -> Drawn:
-    """Plot the surprisal of each token of a text."""
+    """Plot the surprisal of each token in a text."""
     loaded, ids = scene.loaded, scene.ids(least=2)
     read = score_text(loaded, ids)
     bits = np.array([loss.surprisal for loss in read.losses])
@@ -85,7 +85,7 @@ def sampling(scene: Scene) -> Drawn:
 
 
 def bars(document: Generation, params: SamplingParams, scene: Scene) -> dict[str, Any]:
-    """Return the next-token bars of a document. Its rows are not buttons, since there is no text to insert into."""
+    """Return the next-token bars for a document. The rows are not buttons, since there is no text to insert into."""
     return next_token_bars(document, document.n_prompt - 1, params, scene.language) | {"rows": None}
 
 
@@ -109,7 +109,7 @@ MAX_ROUNDS = 20
 
 
 def merges(scene: Scene) -> Drawn:
-    """Show the tokens of a text after a number of merges learned from it."""
+    """Show the tokens in a text after a number of merges learned from it."""
     if not scene.text.strip():
         raise PageError("picture.empty")
     learned = Merges(regex.findall(WORD, scene.text[:MAX_TEXT_CHARS]))
@@ -128,7 +128,7 @@ def merges(scene: Scene) -> Drawn:
 
 
 def embedding(scene: Scene) -> Drawn:
-    """Plot the vector of the last token, and list the tokens with the most similar vectors."""
+    """Plot the last token's vector, and list the tokens with the most similar vectors."""
     tokenizer, weight = scene.loaded.tokenizer, scene.loaded.model.wte.weight.detach().float().cpu()  # (vocab_size, C)
     token = scene.ids()[-1]
     near = torch.cosine_similarity(weight, weight[token], dim=-1).argsort(descending=True)
@@ -146,7 +146,7 @@ def embedding(scene: Scene) -> Drawn:
 
 
 def batches(scene: Scene) -> Drawn:
-    """Show the input and the target at each position of a row."""
+    """Show the input and the target at each position in a row."""
     ids, tokenizer = scene.ids(least=2), scene.loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
     rows = [

@@ -53,7 +53,7 @@ _alone = threading.Lock()
 class Recording:
     """A recorded training run.
 
-    Contains the loss of each update in nats and, every EVERY updates, a sample and the loss on held-out text.
+    Contains the loss at each update, in nats, and, every EVERY updates, a sample and the loss on held-out text.
     """
 
     losses: tuple[float, ...]
@@ -91,7 +91,7 @@ def _run() -> Recording:
 
 @torch.no_grad()
 def written(model: nn.Module, characters: list[str]) -> str:
-    """Generate a full context that begins with "S", at a temperature of 0.5 and with fixed random numbers."""
+    """Generate a full context of text that begins with "S", at a temperature of 0.5 and with fixed random numbers."""
     chance = torch.Generator().manual_seed(1)
     ids = [characters.index("S")]
     while len(ids) < CONTEXT:
@@ -100,7 +100,7 @@ def written(model: nn.Module, characters: list[str]) -> str:
 
 
 def training(scene: Scene) -> Drawn:
-    """Plot the losses of that run, and show the sample after a number of updates."""
+    """Plot the run's losses, and show the sample after a number of updates."""
     done, step = run(), int(scene.a) // EVERY * EVERY
     held_out = np.interp(np.arange(len(done.losses)), np.arange(len(done.held_out)) * EVERY, done.held_out)
     figure = lines(
@@ -125,7 +125,7 @@ def training(scene: Scene) -> Drawn:
 
 
 def optimizer(scene: Scene) -> Drawn:
-    """Plot the loss of two weights in a valley that is 25 times as steep along one of them."""
+    """Plot how two optimisers lower the loss of two weights in a valley that is 25 times as steep along one of them."""
     found = {name: valley(name, scene.a) for name in ("descent", "adamw")}
     figure = lines(
         np.arange(VALLEY_STEPS + 1),
@@ -139,7 +139,7 @@ def optimizer(scene: Scene) -> Drawn:
 
 
 def valley(name: str, rate: float) -> list[float]:
-    """Return the losses of plain gradient descent or AdamW."""
+    """Return the losses under plain gradient descent or AdamW."""
     with torch.enable_grad():
         weights = nn.Parameter(torch.tensor([1.0, 1.0]))
         adamw, losses = AdamW([weights], lr=rate, decay=0), []
@@ -156,7 +156,7 @@ def valley(name: str, rate: float) -> list[float]:
 
 
 def schedule(scene: Scene) -> Drawn:
-    """Plot the learning rate of each update."""
+    """Plot the learning rate for each update."""
     high, low, steps = SCHEDULE
     warmup = int(scene.a)
     rates = [Schedule(high, low, warmup, steps).rate(step) for step in range(steps)]

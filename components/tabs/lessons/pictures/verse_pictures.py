@@ -1,4 +1,4 @@
-"""The figure for the lesson on counting heads: heads of the poem model, and what it writes without one of them."""
+"""The figure for the lesson on counting heads: heads in the poem model, and what it writes without one of them."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from gpt import Edits, LoadedModel, SamplingParams, generate, get_model
 from gpt.models.sources import POEMS_MODEL
 
 VERSE = 5
-TITLE, N_WRITTEN, PARAMS = "《春日》\n", 56, SamplingParams(temperature=0.8, seed=30)  # of the poem to generate
+TITLE, N_WRITTEN, PARAMS = "《春日》\n", 56, SamplingParams(temperature=0.8, seed=30)  # the generated poem
 
 
 def poems(scene: Scene | None = None) -> LoadedModel:
-    """Return the model of the figure."""
+    """Return the figure's model."""
     return get_model(POEMS_MODEL)
 
 
 def looked_at(choice: str) -> list[tuple[int, int]]:
     """Return pairs of a position and the position that a head should attend to from there.
 
-    These are the last punctuation mark, the previous rhyme, or the character above the next one.
+    The head should attend to the last punctuation mark, the previous rhyme, or the character above the next one.
     """
     marks = [i for i, character in enumerate(POEM) if character in "，。\n"]
     if choice == "counts":
@@ -41,7 +41,7 @@ def looked_at(choice: str) -> list[tuple[int, int]]:
 
 @torch.inference_mode()
 def verse(scene: Scene) -> Drawn:
-    """Show the weights of a head, and the poem that the model writes with and without it."""
+    """Show a head's attention weights, and the poem that the model writes with and without that head."""
     loaded, (layer, head) = poems(), HEADS[scene.choice]
     ids = loaded.tokenizer.encode(POEM)
     weights = replace(scene, loaded=loaded, text=POEM).trace().layers[layer].attn_weights[0, head].cpu().numpy()

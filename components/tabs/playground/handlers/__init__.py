@@ -1,1 +1,1 @@
-"""Event handlers of Write."""
+"""Event handlers for Write."""

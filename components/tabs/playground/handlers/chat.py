@@ -1,4 +1,4 @@
-"""Switches between plain text and chat."""
+"""Handlers that switch between plain text and chat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpt import Generation, LoadedModel, get_model
 
 
 def switch_chat(session: Session, on: object) -> Iterator[None]:
-    """Turn the prompt into the message of a chat, or back into a prompt, and predict the next token."""
+    """Turn the prompt into a chat message, or back into a prompt, and predict the next token."""
     loaded = get_model(session.model) if session.document is None else session.document.loaded
     with admitted(session, loaded) as waiting:
         yield from waiting
@@ -45,7 +45,7 @@ def switch_chat(session: Session, on: object) -> Iterator[None]:
 
 
 def plain_prompt(session: Session) -> str:
-    """Return the text of the box; in a chat, its first message."""
+    """Return the text in the box or, in a chat, the first message."""
     document = session.document
     if document is not None and session.is_chat:
         message = message_of(document.tokenizer, document.ids)

@@ -1,4 +1,4 @@
-"""Edits of the text: choose or type a token, undo, redo, go back, switch branches, search the vocabulary."""
+"""Edits to the text: choose or type a token, undo, redo, go back, switch branches, search the vocabulary."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def search(session: Session, text: str) -> None:
 def _change(session: Session, change: Callable[[Generation], LastAction | None], *, new: bool = True) -> None:
     """Stop the stream, change the document, and read its new tokens.
 
-    `change` returns the action, or None if it is no longer possible; its ValueError is passed on. `new` tells whether
-    the action clears the redo stack.
+    `change` returns the action, or None if it is no longer possible; a ValueError that it raises is passed on. `new`
+    tells whether the action clears the redo stack.
     """
     with session.changing():
         document = session.document
@@ -132,7 +132,7 @@ def _change(session: Session, change: Callable[[Generation], LastAction | None],
 
 
 def _position(document: Generation, sent: dict[str, Any]) -> int | None:
-    """Return the position that `sent` refers to; None if its token is no longer in the text."""
+    """Return the position that `sent` refers to, or None if the token there is no longer in the text."""
     node = sent.get("behind")
     if type(node) is not int or sent.get("document") != str(document.key) or node not in document.path:
         return None

@@ -1,4 +1,4 @@
-"""Generation: prepare, generate token by token, stop, take a single step, clear."""
+"""Handlers for generation: prepare, generate token by token, stop, take a single step, clear."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _END = object()
 
 
 def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[None]]:
-    """Make a handler that prepares a generation and runs it."""
+    """Make a handler that prepares generation with `prepare` and then runs it."""
 
     def write(session: Session, *values: Any) -> Iterator[None]:
         try:
@@ -45,7 +45,7 @@ def written(prepare: Callable[..., Iterator[None]]) -> Callable[..., Iterator[No
 
 
 def prepare(session: Session, box: str) -> Iterator[None]:
-    """Prepare to continue the text of the box from its end; `generate` runs it. For `box`, see `typing.read_box`."""
+    """Prepare to continue the text in the box from its end; see `generate`. For `box`, see `typing.read_box`."""
     yield from _prepare(session, partial(_text_of_box, session, box))
 
 
@@ -84,12 +84,12 @@ def prepare_here(session: Session) -> Iterator[None]:
 
 
 def prepare_prompt(session: Session) -> Iterator[None]:
-    """Prepare to continue the text of the box as the prompt of a new document."""
+    """Prepare to continue the text in the box as a new document's prompt."""
     yield from _prepare(session, lambda loaded: _start(session, loaded, session.next_prompt))
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
-    """Prepare a generation with another model.
+    """Prepare to generate with another model.
 
     The browser sends each choice twice, and again when the list is closed.
     """
@@ -103,7 +103,7 @@ def pick_model(session: Session, name: str) -> Iterator[None]:
 
 
 def prepare_example(text: str, session: Session) -> Iterator[None]:
-    """Put an example into the box, as far as the model can encode it, and prepare to continue it."""
+    """Put the part of an example that the model can encode into the box, and prepare to continue it."""
     document = session.document
     if document is not None and document.loaded.name == session.model:
         text = encodable_text(document.loaded, text)
@@ -139,7 +139,7 @@ def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Run the pending generation once admitted, with one frame per token, or fewer under load."""
+    """Generate what was prepared, once admitted, with one frame per token, or fewer under load."""
     pending, session.pending = session.pending, None
     if pending is None:
         return
@@ -222,7 +222,7 @@ def full_speed(session: Session) -> None:
 
 
 def step(session: Session, box: str) -> Iterator[None]:
-    """Continue the text of the box by one token."""
+    """Continue the text in the box by one token."""
     params, loaded = session.settings.sampling_with_seed(), get_model(session.model)
     with admitted(session, loaded) as waiting:
         yield from waiting
@@ -264,7 +264,7 @@ def clear(session: Session) -> None:
 
 
 def prepare_tail(session: Session) -> Iterator[None]:
-    """Cut an overlong prompt to its last half context, and prepare to continue it."""
+    """Truncate an overlong prompt to its last tokens, half a context, and prepare to continue it."""
     loaded = get_model(session.model)
     ids = loaded.tokenizer.encode(session.next_prompt)
     tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
@@ -281,7 +281,7 @@ def _reset(session: Session) -> None:
 
 
 def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation | None:
-    """Return the document with the text of the box; None if it exceeds the context. Raises like `take_text`."""
+    """Return the document with the text in the box; None if it exceeds the context. Raises like `take_text`."""
     typed = read_box(session, box)
     if typed is not None and not take_text(session, loaded, typed):
         return None
@@ -310,9 +310,7 @@ def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | Non
 
 
 def _n_given(document: Generation) -> int:
-    """Return the number of tokens that an answer follows: the prompt or, in a chat, everything up to the last typed
-    token.
-    """
+    """Return the number of tokens before the answer: the prompt or, in a chat, all tokens up to the last typed one."""
     n_prompt, n = document.n_prompt, len(document.ids)
     if not is_chat(document.tokenizer, document.ids):
         return n_prompt

@@ -1,4 +1,4 @@
-"""Hides words from the model, and switches attention off."""
+"""Handlers that hide words from the model and switch attention off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.words import words_of
 
 
 def hide_words(session: Session, sent: dict[str, Any]) -> None:
-    """Hide exactly these words. `sent["hidden"]` is an unvalidated list of positions, each of any token of a word."""
+    """Hide exactly these words. `sent["hidden"]` is an unvalidated list with the position of any token in each word."""
     s, given = _snapshot(session), sent.get("hidden")
     if s.text is None or not isinstance(given, list):
         return
@@ -37,7 +37,7 @@ def hide_main(session: Session) -> None:
 
 
 def switch_attention(session: Session) -> None:
-    """Show or hide the prediction without attention beside the one with it."""
+    """Show or hide the prediction without attention beside the one with attention."""
     session.change(HiddenState, attention_off=not session.state(HiddenState).attention_off)
 
 

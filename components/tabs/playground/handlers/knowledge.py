@@ -1,4 +1,4 @@
-"""Switches to a model that was trained on texts like the one in the box."""
+"""Switching to a model that was trained on texts like the one in the box."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpt import list_models
 
 
 def prepare_fitting(session: Session) -> Iterator[None]:
-    """Prepare a generation with the first listed model that fits the text."""
+    """Prepare to generate with the first listed model that fits the text."""
     name = fitting_model(list_models(), session.next_prompt)
     if name is not None:
         yield from pick_model(session, name)

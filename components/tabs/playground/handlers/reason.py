@@ -1,4 +1,4 @@
-"""Analysis of the first screen: what the prediction depends on, and how hidden words and concepts change it."""
+"""Analysis for the first screen: what the prediction depends on, and how hidden words and concepts change it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ GOES_ON_SEED = 1
 
 
 def wanted(s: Snapshot) -> tuple[Hashable, ...] | None:
-    """Return what is still to be measured at the selected position; None while the text changes."""
+    """Return what remains to be measured at the selected position; None while the text changes."""
     if s.text is None or s.text.n_read == 0 or s.generating or s.unwritten is not None:
         return None
     lacks = {"concepts": concepts.wanted(s), "hidden": _lacks_hidden(s), "reason": _lacks_reason(s)}
@@ -54,7 +54,7 @@ def _lacks_hidden(s: Snapshot) -> bool:
 def measure(session: Session) -> Iterator[None]:
     """Measure the prediction without the hidden words, and what the next token depends on.
 
-    The next token is the one that follows the selected token or, at the end of the text, the best one.
+    The next token is the one that follows the selected token or, at the end of the text, the likeliest one.
     """
     with session.lock.reading():
         s = session.snapshot()
@@ -89,7 +89,7 @@ def _without(
     settings: SamplingParams,
     is_off: bool,
 ) -> tuple[Tensor, Tensor | None, str, str]:
-    """Measure the fields of `WithoutWords`. `is_off` also predicts without attention and continues both texts."""
+    """Measure the fields of `WithoutWords`. If `is_off`, also predict without attention and continue both texts."""
     model, ablation = loaded.model, Ablation(tokens=hidden & {*range(len(ids))})
     off = replace((edits or Edits()).for_any_text(), attn_scale=dict.fromkeys(range(model.config.n_layer), 0.0))
     with threads_for(len(ids) * multiplications_per_token(model)):

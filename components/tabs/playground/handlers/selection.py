@@ -1,4 +1,4 @@
-"""Selection, settings, prompt and the pipeline card. These handlers never run the model."""
+"""Handlers for selection, settings, prompt and the pipeline card. They never run the model."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def follow_token(session: Session, wanted: object) -> None:
 
 
 def follow_picked(session: Session, picked: object) -> None:
-    """Follow the token picked from a list or typed. `picked` is a list with one id or text."""
+    """Follow the token picked from a list or typed. `picked` is a list with one id or string."""
     if isinstance(picked, list) and picked:
         follow_token(session, picked[0])
 

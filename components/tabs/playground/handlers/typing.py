@@ -1,4 +1,4 @@
-"""Turns the text of the box into the document, while the visitor types and before anything is generated."""
+"""Handlers that turn the text in the box into the document, while the visitor types and before generation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ from gpt.tokenizer import prompt_ids, start_ids
 
 
 def type_text(session: Session, box: str) -> Iterator[None]:
-    """Make the text of the box the document, and predict its next token. A newer text replaces one that is still
-    waiting.
+    """Make the text in the box the document, and predict its next token.
 
-    For `box`, see `read_box`. A text that the model cannot read leaves the document unchanged, and the page explains
-    why.
+    A newer text replaces one that is still waiting. A text that the model cannot read leaves the document unchanged,
+    and the page explains why. For `box`, see `read_box`.
     """
     typed = read_box(session, box)
     if typed is None:
@@ -43,9 +42,9 @@ def type_text(session: Session, box: str) -> Iterator[None]:
 
 
 def read_box(session: Session, box: str) -> str | None:
-    """Return the text of the box; None if nothing was typed since the last call.
+    """Return the text in the box; None if nothing has been typed since the last call.
 
-    `box` is JSON with "text" and "edited", the time of the last key press in ms. It comes unvalidated from a browser.
+    `box` is JSON with "text" and "edited", the time of the last key press in ms. It is unvalidated browser input.
     """
     try:
         sent = json.loads(box)
@@ -62,7 +61,7 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
     """Make a typed text the document without running the model. Returns False if it exceeds the context.
 
     The caller holds the lock. Text typed after generated tokens becomes a branch of their document; any other text is a
-    prompt. Texts typed right after each other form one action for `undo`. Raises ValueError for characters outside the
+    prompt. Texts typed one right after another form one action for `undo`. Raises ValueError for characters outside the
     vocabulary, leaving the document unchanged.
     """
     document, before = session.document, session.typed
@@ -102,7 +101,7 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
 
 
 def _take_chat(session: Session, loaded: LoadedModel, document: Generation | None, text: str, *, goes_on: bool) -> bool:
-    """Take a text of a chat, like `take_text`; see `chat_edit`."""
+    """Take a chat's text, like `take_text`; see `chat_edit`."""
     edit = chat_edit(loaded.tokenizer, document, text)
     if (n := edit.keep + len(edit.ids)) > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=n)

@@ -1,4 +1,4 @@
-"""Views of Write."""
+"""Views for Write."""
 
 from components.tabs.playground.views import pipeline, prediction, text, tree
 

@@ -48,12 +48,12 @@ class PipelineView:
 
     @cached_property
     def rows(self) -> list[TokenAtStage]:
-        """The followed token before all stages and after each one."""
+        """The followed token before all stages and after each stage."""
         return token_at_stages(self.logits, self.stages, self.followed)
 
     @property
     def likeliest(self) -> list[int]:
-        """Ids in descending order of probability: first those that remain, then the removed ones."""
+        """Ids in descending order of probability: first the remaining tokens, then the removed ones."""
         last, raw = self.stages[-1].logits.numpy(), self.logits.float().cpu().numpy()
         count = min(MAX_CHOICES, len(raw))
         drawn = [i for i in top_ids(last, count) if math.isfinite(last[i])]
@@ -87,7 +87,7 @@ def _stage_row(view: PipelineView, stage: SamplingStage, language: Language) -> 
 
 
 def _stage_name(view: PipelineView, stage: SamplingStage, language: Language) -> str:
-    """Return the name of the stage with its setting."""
+    """Return the stage's name with its setting."""
     name = _name(stage.name, language)
     if stage.name == "final":
         return name
@@ -128,7 +128,7 @@ def stage_chart(view: PipelineView, unit: Unit, language: Language) -> dict[str,
 
 
 def _values(view: PipelineView, token_id: int, unit: Unit) -> list[float]:
-    """Return one token's values before all stages and after each one, NaN where it is removed."""
+    """Return one token's values before all stages and after each stage; NaN where the token is removed."""
     rows = token_at_stages(view.logits, view.stages, token_id)[:-1]
     return [math.nan if row.rank is None else getattr(row, unit) for row in rows]
 
@@ -163,13 +163,13 @@ def sentence(view: PipelineView, language: Language) -> str:
 
 
 def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:
-    """Return (label, id) of the search results or else the likeliest tokens, including the followed one."""
+    """Return (label, id) pairs for the search results or else the likeliest tokens, including the followed one."""
     ids = list(dict.fromkeys([*(found or view.likeliest[:MAX_CHOICES]), view.followed]))
     return [(f"{visible(token_text(view.document.tokenizer, i))}  {i}", i) for i in ids]
 
 
 def _name(stage: str, language: Language, *, short: bool = False) -> str:
-    """Return the name of a stage: its own, or that of its slider."""
+    """Return the name of a stage, or of its slider if the stage has no name of its own."""
     keys = (f"pipeline.short.{stage}", f"pipeline.{stage}", stage)
     return t(next(key for key in keys[not short :] if has_text(key)), language)
 
@@ -235,7 +235,7 @@ def followed(s: Snapshot) -> list[int]:
 
 
 def pipeline_inputs(s: Snapshot) -> tuple[Any, ...] | None:
-    """Return the inputs of the card, which are constant while it is closed."""
+    """Return the inputs to the card, which are constant while it is closed."""
     if not s.state(PlaygroundState).pipeline_open:
         return None
     return s.state(PlaygroundState), s.text, s.selection.position, s.settings.sampling(), s.language

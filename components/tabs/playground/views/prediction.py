@@ -1,4 +1,4 @@
-"""The first screen: the text of the box, the next token and its reason, and the attention of the selected head."""
+"""The first screen: the text in the box, the next token and its reason, and the selected head's attention."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from gpt.tokenizer import Vocabulary, start_ids
 MAX_BARS = 20
 VISIBLE_BARS = 9  # visible without scrolling
 MAX_ARCS = 8
-N_SPOKEN = 3  # tokens read to screen readers
+N_SPOKEN = 3  # tokens that a screen reader reads aloud
 MIN_ARC_WEIGHT = 0.02  # minimum attention weight of an arc
-MIN_ARC_SHARE = 0.04  # minimum share of the probability
+MIN_ARC_SHARE = 0.04  # minimum share of the probability for an arc
 
 
 def box(s: Snapshot) -> dict[str, Any]:
-    """Show the text of the box, the likely next token, and the words that the prediction depends on."""
+    """Show the text in the box, the likely next token, and the words that the prediction depends on."""
     placeholder = "chat.placeholder" if s.chat else "prompt.placeholder"
     labels = {"name": t("prompt.text", s.language), "placeholder": t(placeholder, s.language)}
     labels |= {name: t(f"prompt.{name}", s.language) for name in ("words", "hide", "show", "invite")}
@@ -91,7 +91,7 @@ def box_inputs(s: Snapshot) -> Hashable:
 
 
 def stages_of(s: Snapshot) -> Stages | None:
-    """Return the distribution after the selected position; None before the model has read a token."""
+    """Return the distribution after the selected position; None until the model has read a token."""
     if s.text is None or s.text.n_read == 0:
         return None
     position = s.text.at(s.selection)
@@ -100,7 +100,7 @@ def stages_of(s: Snapshot) -> Stages | None:
 
 
 def stages_without_words(s: Snapshot) -> Stages | None:
-    """Return `stages_of` without the hidden words. Equals `stages_of` if none is hidden or it is not measured yet."""
+    """Return `stages_of` without the hidden words. Equals `stages_of` if none is hidden or measured yet."""
     stages, hidden = s.cached(stages_of), s.cached(hidden_words)
     logits = s.cached(logits_without_words)
     if s.text is None or stages is None or not hidden or logits is None:
@@ -117,7 +117,7 @@ def hidden_words(s: Snapshot) -> frozenset[int]:
 
 
 def logits_without_words(s: Snapshot) -> Tensor | None:
-    """Return the logits after the selected position without the hidden words; None before they are measured."""
+    """Return the logits after the selected position without the hidden words; None until they are measured."""
     if s.text is None or s.text.n_read == 0:
         return None
     position, reason = s.text.at(s.selection), s.state(ReasonState).reason
@@ -130,7 +130,7 @@ def logits_without_words(s: Snapshot) -> Tensor | None:
 
 
 def _kept(s: Snapshot) -> list[int]:
-    """Return the tokens before the prediction that are not hidden."""
+    """Return the visible tokens up to the selected position."""
     assert s.text is not None
     hidden = s.cached(hidden_words)
     return [token for i, token in enumerate(s.text.ids[: s.text.at(s.selection) + 1]) if i not in hidden]
@@ -139,8 +139,8 @@ def _kept(s: Snapshot) -> list[int]:
 def arcs(s: Snapshot) -> list[tuple[int, float]]:
     """Return (position, share) for the words that the prediction depends on.
 
-    The share is the part of the probability that is lost without the word. Before it is measured, and while the text
-    grows, it is the attention of the selected head. There are none while attention is off.
+    The share is the part of the probability that is lost without the word. Until that is measured, and while the text
+    grows, the share is the selected head's attention. There are no pairs while attention is off.
     """
     if s.state(HiddenState).attention_off:
         return []
@@ -168,8 +168,8 @@ def attended(s: Snapshot) -> list[tuple[int, float]]:
 def bars(s: Snapshot) -> dict[str, Any]:
     """Show the most probable tokens after the selected one.
 
-    Behind each bar is an earlier one: with all words if some are hidden, or without the concepts that are turned up,
-    or, with all digits, before the sampling settings.
+    Behind each bar is another for comparison: with all words if some are hidden, without the turned-up concepts if
+    there are any, or, if numbers have all digits, before the sampling settings.
     """
     stages, chosen = s.cached(stages_of), _chosen(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)
@@ -206,7 +206,7 @@ def _bars(
 ) -> tuple[list[Bar], list[int]]:
     """Return bars for the likeliest tokens and `also`, likeliest first, and their ids.
 
-    The first token of `also` is always among the visible bars.
+    The first token in `also` is always among the visible bars.
     """
     ids = best(final, before, MAX_BARS).tolist()
     missing = [each for each in dict.fromkeys(also) if each is not None and each not in ids]
@@ -223,7 +223,7 @@ def _bars(
 
 
 def _behind(s: Snapshot) -> str:
-    """Return the last part of the keys that describe the bars behind the bars."""
+    """Return the suffix of the keys that describe the bars in the background."""
     if s.cached(hidden_words):
         return "hidden"
     return "settings" if s.cached(unsteered_probabilities) is None else "steered"
@@ -249,7 +249,7 @@ def goes_on(s: Snapshot) -> dict[str, Any]:
 
 
 def _measured(s: Snapshot) -> WithoutWords | None:
-    """Return the prediction without words and attention if it belongs to this position."""
+    """Return the prediction without hidden words and without attention if it belongs to this position."""
     found = s.state(HiddenState).measured
     is_here = s.text is not None and found is not None and found.belongs_to(s.text, s.text.at(s.selection))
     return found if is_here else None
@@ -262,7 +262,7 @@ def _numbers(probabilities: Tensor) -> np.ndarray:
 def why(s: Snapshot) -> dict[str, Any]:
     """Describe what the prediction depends on, or what has changed without the hidden words.
 
-    Until that is measured, describes what the selected head attends to.
+    Until that is measured, this describes what the selected head attends to.
     """
     if s.text is None or s.text.n_read == 0:
         return {"text": ""}
@@ -279,7 +279,7 @@ def why(s: Snapshot) -> dict[str, Any]:
 
 
 def reason_falls(s: Snapshot) -> Falls | None:
-    """Return how far the next token's probability falls without each word and head; None before it is measured."""
+    """Return how far the next token's probability falls without each word and head; None until it is measured."""
     reason = s.state(ReasonState).reason
     if s.text is None or s.text.n_read == 0 or reason is None or not reason.belongs_to(s.text, s.text.at(s.selection)):
         return None
@@ -287,7 +287,7 @@ def reason_falls(s: Snapshot) -> Falls | None:
 
 
 def measured_reason(s: Snapshot) -> str:
-    """Name the word that the prediction depends on most; "" before it is measured."""
+    """Name the word that the prediction depends on most; "" until it is measured."""
     reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
     if s.text is None or reason is None or falls is None:
         return ""
@@ -296,7 +296,7 @@ def measured_reason(s: Snapshot) -> str:
 
 
 def main_word_name(s: Snapshot) -> str:
-    """Name the word that the prediction depends on most, as the sentence names it; "" for none."""
+    """Name the word that the prediction depends on most, like the sentence does; "" if there is none."""
     reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
     if s.text is None or reason is None or falls is None or (best := main_word(falls)) is None:
         return ""
@@ -304,7 +304,7 @@ def main_word_name(s: Snapshot) -> str:
 
 
 def hide_label(s: Snapshot) -> str:
-    """Return the label of the button that hides the word in the sentence, or shows all words."""
+    """Return the label of the button that hides the word named in the sentence, or shows all words."""
     if s.cached(hidden_words):
         return t("hide.none", s.language)
     word = s.cached(main_word_name)
@@ -312,14 +312,14 @@ def hide_label(s: Snapshot) -> str:
 
 
 def can_hide(s: Snapshot) -> bool:
-    """Return whether that button has something to do."""
+    """Return whether the button has a word to hide or to show."""
     return bool(s.cached(hidden_words) or s.cached(main_word_name))
 
 
 def hidden_sentence(s: Snapshot) -> str:
     """Describe how the next token's probability has changed without the hidden words, and what is likeliest now.
 
-    Returns "" if none is hidden or the change is not measured yet.
+    Returns "" if no word is hidden or the change is not measured yet.
     """
     hidden, whole, now = s.cached(hidden_words), s.cached(stages_of), s.cached(stages_without_words)
     if s.text is None or whole is None or now is None or not hidden or now is whole:
@@ -343,13 +343,13 @@ def hidden_sentence(s: Snapshot) -> str:
 
 
 def steered_sentence(s: Snapshot) -> str:
-    """Name what the turned-up concepts make likelier; "" before it is measured and if none is turned up."""
+    """Name what the turned-up concepts make likelier; "" until it is measured or if no concept is turned up."""
     stages = s.cached(stages_of)
     return "" if stages is None else risen_sentence(s, stages.final)
 
 
 def spoken(s: Snapshot) -> dict[str, Any]:
-    """Return what screen readers say once the visitor stops changing or selecting a text."""
+    """Return the text that screen readers announce once the visitor stops editing or selecting."""
     stages = s.cached(stages_without_words)
     reason = s.cached(hidden_sentence) or s.cached(steered_sentence) or s.cached(measured_reason)
     is_first = s.last_action is None and s.throughput is None and s.selection.position == NEWEST
@@ -370,7 +370,7 @@ def concepts(s: Snapshot) -> dict[str, Any]:
 
 
 def heatmap(s: Snapshot) -> dict[str, Any]:
-    """Show the attention weights of the selected head."""
+    """Show the selected head's attention weights."""
     if s.text is None or s.text.n_read == 0:
         return chart_data(None, "")
     return attention_heatmap(s.text, s.selection, s.language)

@@ -36,8 +36,8 @@ from gpt.tokenizer import prompt_ids
 
 MAX_PROMPT_TOKENS = 600  # shown while a long prompt is typed
 MAX_DROPPED = 60  # dropped tokens that are quoted
-MAX_PIECES = 48  # shown individually in the draw
-MIN_PIECE_SHARE = 0.004  # minimum share of the draw
+MAX_PIECES = 48  # tokens shown individually in the draw
+MIN_PIECE_SHARE = 0.004  # minimum probability of a token shown individually
 MAX_HITS = 8
 
 
@@ -87,7 +87,7 @@ def dropped(s: Snapshot) -> dict[str, Any]:
 
 
 def prompt_strip(s: Snapshot) -> dict[str, Any]:
-    """Show the tokens of the text with their ids."""
+    """Show the text's tokens with their ids."""
     lines = Lines()
     if s.text is not None:
         lines = prompt_lines(s.text.tokenizer, s.text.ids[:MAX_PROMPT_TOKENS])
@@ -145,7 +145,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def knows(s: Snapshot) -> dict[str, Any]:
-    """Say that the model has never read texts like this one."""
+    """Point out that the model has never read texts like this one."""
     if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
         return {"text": ""}
     corpus = corpus_of(s.loaded.name)
@@ -172,7 +172,7 @@ def hint(s: Snapshot) -> dict[str, Any]:
 
 
 def draw(s: Snapshot) -> dict[str, Any]:
-    """Show how the selected token was sampled; empty for a token of the prompt."""
+    """Show how the selected token was sampled; empty for a prompt token."""
     if s.text is None:
         return draw_data("")
     document, language, tokenizer = s.text.document, s.language, s.text.tokenizer
@@ -203,7 +203,7 @@ def draw(s: Snapshot) -> dict[str, Any]:
 
 
 def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language: Language) -> tuple[list[Piece], int]:
-    """Return the large intervals and the drawn one individually, the others combined, and the drawn one's index."""
+    """Return the pieces and the drawn one's index. Small intervals other than the drawn one are combined."""
     starts = np.concatenate(([0.0], ends[:-1]))
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
     cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})

@@ -1,4 +1,4 @@
-"""The branches of the text."""
+"""The text's branches."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LABEL_TOKENS = 16  # maximum length of a branch's label
 
 
 def tree(s: Snapshot) -> dict[str, Any]:
-    """Show the branches of the text; empty if there is only one and the text ends at its end."""
+    """Show the text's branches; empty if there is only one branch and the text extends to its end."""
     if s.text is None:
         return tree_data([], "")
     document, branches, path = s.text.document, s.text.document.tree, s.text.document.path
@@ -55,7 +55,7 @@ class _Line(NamedTuple):
 def _lines(branches: TokenTree) -> list[_Line]:
     """Return the branches, each after its parent.
 
-    Of two branches of one parent, the one that forks later comes first, so that the lines do not cross.
+    Of two branches with the same parent, the one that forks later comes first, so that the lines do not cross.
     """
     lines: list[_Line] = []
     waiting: list[tuple[int, int | None]] = [(0, None)]

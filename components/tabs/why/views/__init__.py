@@ -1,4 +1,4 @@
-"""Views of Causes."""
+"""Views for Causes."""
 
 from components.tabs.why.views import flow, graph, lens, parts, tokens
 

@@ -21,7 +21,7 @@ MAX_NAMED = 3  # parts named in a sentence
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """Name the word and the head without which the probability falls most."""
+    """Name the word and the head whose removal lowers the probability most."""
     shown, found = s.state(WhyState).shown, s.cached(falls)
     if shown is None or found is None:
         return {"text": _known(s)}
@@ -42,7 +42,7 @@ def _known(s: Snapshot) -> str:
 
 
 def is_pending(s: Snapshot) -> bool:
-    """Return whether the causes are on their way and nothing else is shown."""
+    """Return whether the causes are still being computed and nothing else is shown."""
     shown = s.state(WhyState).shown
     return s.text is not None and s.text.n_read > 0 and not s.generating and (shown is None or shown.causes is None)
 
@@ -52,7 +52,7 @@ def _inputs(s: Snapshot) -> Any:
 
 
 def flow(s: Snapshot) -> dict[str, Any]:
-    """Return the data of the `ribbons` widget. It has no heads before the causes are known, or if there are none."""
+    """Return the data for the `ribbons` widget, without heads until the causes are known, or if there are none."""
     shown, known = s.state(WhyState).shown, s.cached(falls)
     if s.state(WhyState).by == "concepts":
         return {"heads": [], "is_pending": False}
@@ -88,7 +88,7 @@ def flow(s: Snapshot) -> dict[str, Any]:
 
 
 def _probabilities(s: Snapshot, shown: Explanation) -> Any:
-    """Return the probability of each token without what is off, (vocab_size,)."""
+    """Return the probability of each token without the parts that are off, (vocab_size,)."""
     assert shown.without is not None
     kept = [token for i, token in enumerate(shown.prediction.previous) if i not in shown.off.tokens]
     return distribution(shown.without, s.settings.sampling(), previous_ids=kept).final
@@ -123,7 +123,7 @@ def says(s: Snapshot, shown: Explanation, whole: float) -> str:
 
 
 def parts_off(shown: Explanation, language: Language) -> str:
-    """Name what is off, or state the number of parts if there are many."""
+    """Name the parts that are off, or state their number if there are many."""
     tokenizer, ids = shown.traced.loaded.tokenizer, shown.prediction.previous
     words = words_of(tokenizer, ids)
     names = [word_name(tokenizer, ids, word, language) for word in words if word.start in shown.off.tokens]
@@ -145,7 +145,7 @@ def parts_off(shown: Explanation, language: Language) -> str:
 
 
 def flow_labels(shown: Explanation, found: CauseFlow, language: Language) -> dict[str, str]:
-    """Return the labels of the picture. The widget fills in {place}."""
+    """Return the labels for the picture. The widget fills in {place}."""
     labels = {
         name: t(f"why.flow.{name}", language)
         for name in (

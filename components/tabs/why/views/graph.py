@@ -1,4 +1,4 @@
-"""The concept flow from words through features of two layers to the token, and the prediction without parts of it."""
+"""The concept flow from words through features in two layers to the token, and the prediction without parts of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.analysis.concept_graph import ConceptGraph, FeatureNode
 
 
 def paths(s: Snapshot) -> dict[str, Any]:
-    """Return the data of the `paths` widget, without columns if there is no graph."""
+    """Return the data for the `paths` widget, without columns if there is no graph."""
     state, shown = s.state(WhyState), s.state(WhyState).shown
     if state.by != "concepts" or shown is None or shown.graph is None:
         return {"columns": []}
@@ -88,8 +88,9 @@ def node_name(s: Snapshot, shown: Explanation, key: str) -> str:
 
 
 def _probabilities(s: Snapshot, shown: Explanation) -> tuple[float, float | None]:
-    """Return the token's probability, and the probability without what is off; None if nothing is off or it is not
-    known.
+    """Return the token's probability with everything on, and without the parts that are off.
+
+    The second is None if nothing is off or it is not known yet.
     """
     graph, settings, ids = shown.graph, s.settings.sampling(), shown.prediction.previous
     assert graph is not None
@@ -116,7 +117,7 @@ def _sentence(s: Snapshot, shown: Explanation, off: frozenset[str], before: floa
 
 
 def _named_share(graph: ConceptGraph) -> float:
-    """Return the share of the logit that the listed features of the later layer contribute."""
+    """Return the share of the logit that the listed features in the later layer contribute."""
     named = sum(node.adds for node in graph.late)
     return max(0.0, min(1.0, named / graph.logit)) if graph.logit > 0 else 0.0
 

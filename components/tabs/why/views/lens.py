@@ -1,4 +1,4 @@
-"""The logit lens: the predictions of each layer around the position, and the paths of tokens through the layers."""
+"""The logit lens: each layer's predictions around the position, and the paths of tokens through the layers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpt.tokenizer import Vocabulary
 def lens_map(
     traced: TracedText, prediction: Prediction, lens: Lens, stage: LensPoint, layer: int, language: Language
 ) -> dict[str, Any]:
-    """Map the prediction of each layer around the position."""
+    """Map each layer's predictions around the position."""
     tokenizer, row = traced.loaded.tokenizer, LENS_POINTS.index(stage)
     tokens, p, entropy = (values[:, row].tolist() for values in (lens.token, lens.probability, lens.entropy))
     first, end, column = traced.first, traced.end, prediction.position - traced.first
@@ -57,7 +57,7 @@ def lens_map(
 
 
 def _leads(here: str, best: Sequence[int], final: int, tokenizer: Vocabulary, language: Language) -> str:
-    """Name the layer from which on the final best token leads."""
+    """Name the layer after which the final best token stays in the lead."""
     since = len(best)
     while since and best[since - 1] == final:
         since -= 1
@@ -66,7 +66,7 @@ def _leads(here: str, best: Sequence[int], final: int, tokenizer: Vocabulary, la
 
 
 def stage_name(stage: LensPoint, layer: int, language: Language) -> str:
-    """Name a row of the lens for a sentence."""
+    """Name a row in the lens for a sentence."""
     return t(f"why.stage.{stage}.of", language, layer=layer)
 
 
@@ -98,9 +98,9 @@ def path_title(traced: TracedText, prediction: Prediction, language: Language) -
 
 
 def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str], language: Language) -> dict[str, Any]:
-    """Plot the token to explain, the first of the paths, and the watched ones at each stage.
+    """Plot the token to explain, which is the first path, and the watched tokens at each stage.
 
-    `unknown` contains texts that no token contains.
+    `unknown` contains the typed strings that no token contains.
     """
     n_layer = paths.rank.shape[1] // 2
     stages = [stage_name(stage, layer, language) for layer in range(n_layer) for stage in LENS_POINTS]

@@ -1,4 +1,4 @@
-"""Contributions of the parts to the logit, roles of the heads, and the attention of the selected head."""
+"""The parts' contributions to the logit, the heads' roles, and the selected head's attention."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parts_bars(
     by_layer: bool,
     language: Language,
 ) -> dict[str, Any]:
-    """Plot the contribution of each part to the logit, with the sum in the caption."""
+    """Plot each part's contribution to the logit, with the sum in the caption."""
     tokenizer = traced.loaded.tokenizer
     heads, mlp = found.heads.cpu().numpy(), found.mlp.cpu().numpy()
     biases = found.attn_bias.sum().item() + found.norm_bias
@@ -89,7 +89,7 @@ def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndar
 
 
 def heads_map(found: Attribution, selection: Selection, language: Language) -> dict[str, Any]:
-    """Map the contribution of each head."""
+    """Map each head's contribution."""
     heads = found.heads.cpu().numpy()
     order = np.argsort(-heads, axis=None, kind="stable")
     ends = (_heads_named(heads, places, language, signed) for places in (order[:1], order[-1:]))
@@ -98,7 +98,7 @@ def heads_map(found: Attribution, selection: Selection, language: Language) -> d
 
 
 def roles_map(roles: HeadRoles, n: int, role: str, selection: Selection, language: Language) -> dict[str, Any]:
-    """Map the score of each head for one role; only a caption if the text does not allow measuring it."""
+    """Map each head's score for one role; return only a caption if the role cannot be measured on the text."""
     scores = getattr(roles, role).cpu().numpy()
     if np.isnan(scores).all():
         return chart_data(None, "")
@@ -114,7 +114,7 @@ def role_sentence(roles: HeadRoles, role: str, language: Language) -> str:
 
 
 def head_bars(traced: TracedText, prediction: Prediction, selection: Selection, language: Language) -> dict[str, Any]:
-    """Plot the attention of the selected head from the position, or of the layer's average if no head is selected."""
+    """Plot the selected head's attention from the position, or the layer's average if no head is selected."""
     tokenizer, ids = traced.loaded.tokenizer, traced.ids
     weights = (
         traced.trace.layers[selection.layer].attn_weights[0, :, prediction.position - traced.first].float()
@@ -197,7 +197,7 @@ def head(s: Snapshot) -> dict[str, Any]:
 
 
 def fitting(s: Snapshot) -> Selection:
-    """Return the selection, limited to the layers and heads of the shown text's model."""
+    """Return the selection, limited to the layers and heads that the shown text's model has."""
     shown = s.state(WhyState).shown
     return s.selection if shown is None else s.selection.clamped_to(shown.traced.model.config, position=0)
 

@@ -1,4 +1,4 @@
-"""The token to explain, and the influence of the text's tokens."""
+"""The token to explain, and the influence of the text's tokens on it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gpt import SamplingParams
 from gpt.tokenizer import Vocabulary
 
 MAX_NAME_CHARS = 12  # maximum length of a token's name
-MAX_BARS = 10  # tokens of the text with a bar
+MAX_BARS = 10  # tokens in the text that get a bar
 
 
 def short(tokenizer: Vocabulary, token_id: int) -> str:
-    """Return a token as a name: truncated, with visible spaces."""
+    """Return a short name for a token, truncated and with visible spaces."""
     return shortened(token_text(tokenizer, token_id), MAX_NAME_CHARS)
 
 
@@ -52,7 +52,7 @@ def lead_sentence(traced: TracedText, prediction: Prediction, settings: Sampling
 
 
 def token_choices(traced: TracedText, prediction: Prediction, settings: SamplingParams) -> list[tuple[str, int]]:
-    """Return (label, id) of the best tokens, the one that follows, and the one to explain."""
+    """Return (label, id) pairs for the likeliest tokens, the one that follows, and the one to explain."""
     tokenizer, position, p = traced.loaded.tokenizer, prediction.position, prediction.probabilities(settings)
     others = [prediction.token, *traced.text.ids[position + 1 : position + 2]]
     named = [(f"{short(tokenizer, i)}  {percent(p[i].item())}", i) for i in prediction.best]
@@ -60,7 +60,7 @@ def token_choices(traced: TracedText, prediction: Prediction, settings: Sampling
 
 
 def influence_labels(language: Language) -> dict[str, str]:
-    """Return the labels of the strip, which is shaded by influence."""
+    """Return the labels for the strip, which is shaded by influence."""
     return strip_labels(language, t("strip.empty", language)) | {"attention": t("why.influence", language)}
 
 
@@ -70,14 +70,14 @@ def method_says(traced: TracedText, prediction: Prediction, method: Method, lang
 
 
 def shade(sizes: np.ndarray | None) -> str:
-    """Return each token's share in the sum of absolute influences, (N,)."""
+    """Encode each token's share of the sum of absolute influences, (N,)."""
     if sizes is None:
         return shade_value(np.zeros(1))
     return shade_value(np.abs(sizes) / max(np.abs(sizes).sum(), 1e-12))
 
 
 def fall_sizes(falls: Falls) -> np.ndarray:
-    """Return how far the probability falls without the word of each token, (N,)."""
+    """Return how far the probability falls without each token's word, (N,)."""
     sizes = np.zeros(1 + max((fall.place[-1] for fall in falls.all_words), default=0))
     for fall in falls.all_words:
         sizes[[*fall.place]] = max(0.0, falls.probability - fall.probability)
@@ -102,7 +102,7 @@ def fall_bars(traced: TracedText, prediction: Prediction, falls: Falls, language
 def influence_bars(
     traced: TracedText, prediction: Prediction, influence: Influence, language: Language
 ) -> dict[str, Any]:
-    """Plot the tokens with the largest influence by gradient, positive or negative, largest first."""
+    """Plot the tokens with the largest gradient influence, positive or negative, largest first."""
     tokenizer, values = traced.loaded.tokenizer, influence.values
     order, digits = np.argsort(-np.abs(values), kind="stable")[:MAX_BARS], decimals(values)
     figure = signed_bars(
@@ -178,7 +178,7 @@ def method(s: Snapshot) -> dict[str, Any]:
 
 
 def _sizes(s: Snapshot) -> np.ndarray | None:
-    """Return the influence of each token by the chosen method; None before it is known."""
+    """Return each token's influence by the chosen method; None until it is known."""
     state = s.state(WhyState)
     if state.method == "hidden":
         found = s.cached(falls)
