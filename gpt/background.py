@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 
 Progress = Callable[[int, int], None]  # (done, total), in parts or bytes
-REPORT_SECONDS = 0.3  # interval between reports, and before the first one
+REPORT_SECONDS = 0.3  # interval between reports; also the delay before the first
 NICENESS = 10  # set by `lower_priority`; the maximum is 19
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ Shown = TypeVar("Shown")
 
 
 class Cancelled(Exception):
-    """Raised by `progress` after the generator that waits for the result has been closed."""
+    """Raised by `progress` once the generator waiting for the result has been closed."""
 
 
 def run_with_progress(
@@ -29,8 +29,8 @@ def run_with_progress(
     """Run `work(progress)` in a new thread: `result = yield from run_with_progress(work, show)`.
 
     Every `interval` seconds until the work ends, the generator yields `show(done, total)` with the arguments of the
-    latest call of `progress`, or (0, 0) before the first. It then returns the result of the work or raises its
-    exception. Closing the generator cancels the work: its next call of `progress` raises Cancelled.
+    latest call to `progress`, or (0, 0) before the first call. The generator then returns the work's result or raises
+    its exception. Closing the generator cancels the work: its next call to `progress` raises Cancelled.
     """
     latest, closed, result = (0, 0), threading.Event(), Future[T]()
 
@@ -61,7 +61,7 @@ def lower_priority() -> None:
     torch.set_num_threads also changes the default for threads that have not computed anything yet, so another thread
     restores that default.
     """
-    before = torch.get_num_threads()  # also initialises the setting of this thread, which happens only once
+    before = torch.get_num_threads()  # also initialises this thread's setting, which happens only once
     torch.set_num_threads(1)
     restoring = threading.Thread(target=torch.set_num_threads, args=(before,))
     restoring.start()

@@ -14,13 +14,13 @@ from gpt.layers import attention_scores
 
 
 class KVCache:
-    """Keys and values of every layer, in preallocated memory. Pass it to each call of the model.
+    """Keys and values for every layer, in preallocated memory. Pass it to each call of the model.
 
     `k` and `v` have shape (n_layer, B, kv_heads, max_length, head_size). Only the first `length` positions are filled;
     the others are undefined.
 
     Args:
-        config: Configuration of the model.
+        config: The model's configuration.
         batch_size: Number of texts.
         max_length: Number of positions; defaults to the model's context.
         dtype: Data type of the keys and values.
@@ -47,7 +47,7 @@ class KVCache:
         shape = (config.n_layer, batch_size, heads, self.max_length, config.head_size)
         self._stored = torch.empty(shape, dtype=dtype, device=device)  # on a CPU, pages are allocated on first write
         self.length = 0
-        self.n_crops = 0  # number of times that positions were dropped
+        self.n_crops = 0  # number of times positions were dropped
         self._keeps_queries = keep_queries
 
     @property
@@ -80,7 +80,7 @@ class KVCache:
         self._stored = self._stored[:, : len(rows)]
 
     def update(self, layer: int, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-        """Store the new positions of one layer: q (B, nh, T, hs), k and v (B, kv_heads, T, hs).
+        """Store the new positions for one layer: q (B, nh, T, hs), k and v (B, kv_heads, T, hs).
 
         Returns all keys and values so far, each (B, kv_heads, S, hs). `length` does not change until `advance` is
         called, after every layer has stored its positions.
@@ -92,7 +92,7 @@ class KVCache:
         return stored[:, -2 * kv : -kv], stored[:, -kv:]
 
     def append(self, new: Tensor) -> None:
-        """Store the queries, keys and values of one position of a single text: (n_layer, heads, hs)."""
+        """Store the queries, keys and values for one position in a single text: (n_layer, heads, hs)."""
         self._stored[:, 0, :, self.length] = new[:, -self._stored.shape[2] :]
         self.advance(1)
 
@@ -111,7 +111,7 @@ class KVCache:
         self.length += count
 
     def crop(self, length: int) -> None:
-        """Drop all positions from `length` on."""
+        """Truncate the cache to its first `length` positions."""
         check_integer("length", length, 0, self.length)
         self.n_crops += length < self.length
         self.length = length
@@ -130,10 +130,10 @@ class KVCache:
         self.length, self.n_crops = other.length, self.n_crops + 1
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
-        """Compute the attention weights of one layer, softmax(q k^T / sqrt(hs) + mask), from the stored tensors.
+        """Compute one layer's attention weights, softmax(q k^T / sqrt(hs) + mask), from the stored tensors.
 
-        Returns (B, nh, stop - start, stop) for the queries at positions `start` to `stop` - 1; by default for all. The
-        cache must keep queries, and must have been filled without a padding mask.
+        Returns (B, nh, stop - start, stop) for the queries from `start` up to but not including `stop`; defaults to all
+        queries. The cache must keep queries and must have been filled without a padding mask.
         """
         if self.q is None:
             raise GPTError("cache.no_queries", "this cache keeps no queries: create it with keep_queries=True")

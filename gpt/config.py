@@ -20,16 +20,16 @@ Activation = Literal["gelu_tanh", "gelu", "relu", "silu"]
 Norm = Literal["layer", "rms"]
 Position = Literal["learned", "rotary"]
 QKNorm = bool | Literal["full"]
-MAX_WIDTH = 2**31 - 1  # limit for the total width of all heads
-MAX_FACTOR = 1e12  # limit for norm_eps, scales, caps and bases
+MAX_WIDTH = 2**31 - 1  # limit on the total width of all heads
+MAX_FACTOR = 1e12  # limit on norm_eps, scales, caps and bases
 
 
 @dataclass(frozen=True)
 class RotaryScaling:
-    """Scaling of the rotary angles for longer texts, see `gpt.rotary.scale_frequencies`.
+    """Scaling of the rotary angles for longer texts (see `gpt.rotary.scale_frequencies`).
 
     Attributes:
-        kind: "linear" divides all angles by the factor, "llama3" divides only the angles of slow rotations.
+        kind: "linear" divides all angles by the factor; "llama3" divides only the angles of slow rotations.
         factor: Ratio of the new context length to the original one.
         low_freq_factor: Rotations with fewer turns within original_context are fully scaled; "llama3" only.
         high_freq_factor: Rotations with more turns within original_context are not scaled; "llama3" only.
@@ -69,27 +69,27 @@ class GPTConfig:
     """Hyperparameters of a decoder-only model, named as in nanoGPT. The defaults are GPT-2 small without dropout.
 
     Attributes:
-        vocab_size: Number of rows of the token embedding.
-        block_size: Maximum length of a text, in tokens.
+        vocab_size: Number of rows in the token embedding.
+        block_size: Maximum text length, in tokens.
         n_layer: Number of blocks.
         n_head: Attention heads per block.
         n_embd: Width of the residual stream.
         n_ff: Hidden width of the feed-forward network; defaults to 4 x n_embd.
-        dropout: Probability of dropout, used in training mode only.
+        dropout: Dropout probability, used in training mode only.
         bias: Whether linear layers and LayerNorm have biases.
         qkv_bias: Overrides bias for the query, key and value projections.
         head_bias: Whether the output head has a bias; GPT-2 has none.
         tie_weights: Whether the output head shares the token embedding's matrix.
         activation: Activation function between the two feed-forward layers; "gelu_tanh" in GPT-2.
-        position: "learned" for one vector per position, as in GPT-2, or "rotary", see `gpt.rotary`.
-        norm: "layer", or "rms", which has no mean and no bias.
+        position: "learned" for one vector per position, as in GPT-2, or "rotary" (see `gpt.rotary`).
+        norm: "layer", or "rms", which subtracts no mean and has no bias.
         norm_eps: Small constant added to the variance or the mean square.
         proj_bias: Overrides bias for attention's output projection.
         mlp_bias: Overrides bias for the feed-forward layers.
         n_kv_head: Number of key and value heads, each shared by n_head / n_kv_head query heads; defaults to n_head.
         head_dim: Width of one head; defaults to n_embd / n_head.
         qk_norm: Whether RMSNorm is applied to queries and keys before the rotation. True normalises each head
-            separately, "full" all heads together.
+            separately; "full" normalises all heads together.
         attn_scale: Factor that multiplies q k^T; defaults to 1 / sqrt(head width).
         gated: Whether the neurons are multiplied by the activation of another linear layer (GLU, arXiv 2002.05202).
         parallel: Whether attention and feed-forward read the same input instead of running one after the other.
@@ -99,9 +99,9 @@ class GPTConfig:
         rotary_share: Fraction of each head that is rotated.
         rotary_scaling: Scaling of the angles for longer texts.
         window: Number of most recent tokens that a token attends to, including itself; defaults to all.
-        full_layers: Layers without the window.
-        window_rotary_base: Base of the rotary angles in layers with a window, without scaling. By default, these layers
-            use the angles of the other layers.
+        full_layers: Layers to which the window does not apply.
+        window_rotary_base: Base of the unscaled rotary angles in layers with a window. By default, these layers use the
+            same angles as the other layers.
         attn_softcap: Cap on the attention scores, cap * tanh(x / cap), after scaling and before the mask; off by
             default.
         logit_softcap: Cap on the logits, with the same formula; off by default.
@@ -109,7 +109,7 @@ class GPTConfig:
         unrotated_layers: Layers without rotary positions.
 
     Raises:
-        ValueError: For an invalid combination; the message names the value and the limit.
+        ValueError: If the combination is invalid; the message names the value and the limit.
     """
 
     vocab_size: int = 50257
@@ -242,7 +242,7 @@ class GPTConfig:
         return 4 * self.n_embd if self.n_ff is None else self.n_ff
 
     def window_of(self, layer: int) -> int | None:
-        """Return the window of a layer in tokens, or None if it attends to all tokens."""
+        """Return a layer's window in tokens, or None if the layer attends to all tokens."""
         return None if layer in self.full_layers else self.window
 
     def is_rotated(self, layer: int) -> bool:
@@ -250,7 +250,7 @@ class GPTConfig:
         return self.position == "rotary" and layer not in self.unrotated_layers
 
     def with_layers(self, n_layer: int) -> GPTConfig:
-        """Return the configuration with n_layer layers. Layers beyond that also disappear from the lists of layers."""
+        """Return the configuration with n_layer layers, dropping later ones from full_layers and unrotated_layers."""
 
         def kept(layers: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(layer for layer in layers if layer < n_layer)

@@ -20,10 +20,10 @@ HOOKABLE_OUTSIDE = ("token_embedding", "position_embedding", "final_norm")  # ou
 
 @dataclass(frozen=True)
 class Patch:
-    """Replace an activation of one layer at one absolute position.
+    """A replacement for one layer's activation at one absolute position.
 
-    name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts of the batch, or (B, C).
-    ids: the text that this value was computed for, at the same position; None if it comes from elsewhere.
+    name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts in the batch, or (B, C).
+    ids: the text for which the value was computed at the same position; None if the value comes from elsewhere.
     """
 
     name: str
@@ -51,13 +51,13 @@ class Patch:
 
 @dataclass(frozen=True)
 class Steering:
-    """Add a vector to the residual stream after one layer, at every position.
+    """A vector to add to the residual stream after one layer, at every position.
 
-    value: (C,). concept: the feature and strength behind the vector, see `gpt.analysis.concepts`; None if it comes from
-        elsewhere.
-    activity: function that computes the feature's activity from the stream, (..., C) -> (...). It scales the vector at
-        each position; at the first position the activity counts as 0. None adds the vector unscaled. Ignored in
-        comparisons.
+    value: (C,). concept: the feature and strength behind the vector (see `gpt.analysis.concepts`); None if the vector
+        comes from elsewhere.
+    activity: function that computes the feature's activity from the stream, (..., C) -> (...). The activity scales the
+        vector at each position and counts as 0 at the first. If None, the vector is added unscaled. Ignored when
+        Steering objects are compared.
     """
 
     layer: int
@@ -82,7 +82,7 @@ class Steering:
         return hash((self.layer, self.concept))
 
     def apply(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Return the stream x (..., T, C) with the vector added. positions: absolute positions of its rows, (T,)."""
+        """Return the stream x (..., T, C) with the vector added. positions: absolute positions of x's rows, (T,)."""
         if self.activity is None:
             return x + self.value.to(x)
         activity = self.activity(x).to(x).masked_fill(positions == 0, 0)  # (..., T)
@@ -90,14 +90,14 @@ class Steering:
 
 
 def steer(x: Tensor, steering: Sequence[Steering], positions: Tensor) -> Tensor:
-    """Apply vectors of one layer to the stream x (..., T, C), those that depend on an activity last."""
+    """Add one layer's vectors to the stream x (..., T, C); those that depend on an activity come last."""
     for each in sorted(steering, key=lambda each: each.activity is not None):
         x = each.apply(x, positions)
     return x
 
 
 def check_patchable(name: str) -> None:
-    """Raise ValueError for a name that is not one of PATCHABLE."""
+    """Raise ValueError unless name is one of PATCHABLE."""
     if name not in PATCHABLE:
         raise GPTError(
             "patch.part", "only {choices} can be patched, not {name!r}", choices=", ".join(PATCHABLE), name=name
@@ -105,7 +105,7 @@ def check_patchable(name: str) -> None:
 
 
 def same_tensor(left: Tensor, right: Tensor) -> bool:
-    """Return whether two tensors have the same dtype, shape and values, even on different devices."""
+    """Return whether two tensors have the same dtype, shape and values, regardless of their devices."""
     return left is right or (left.dtype == right.dtype and torch.equal(left, right.to(left.device)))
 
 
@@ -123,9 +123,9 @@ def check_head_name(value: object) -> None:
 
 @dataclass(frozen=True)
 class Hook:
-    """Replace an activation with the result of a function.
+    """A function whose result replaces an activation.
 
-    For example, add a vector to the residual stream after layer 5, and switch off neuron 300 of layer 2:
+    For example, add a vector to the residual stream after layer 5, and switch off neuron 300 in layer 2:
 
         Hook("resid_post", 5, lambda x: x + vector)
         Hook("mlp_post", 2, lambda x: x.index_fill(-1, torch.tensor(300), 0.0))
@@ -133,15 +133,15 @@ class Hook:
     name: One of HOOKABLE, as in `LayerTrace`, or one of HOOKABLE_OUTSIDE, as in `Trace`.
     layer: The layer's number; None for one of HOOKABLE_OUTSIDE.
     function: Receives a copy of the activation, which it may modify, and returns a tensor of the same shape. The copy
-        contains all tokens of the pass, in the shape documented in `LayerTrace`. With a KV cache, these are only the
+        contains all tokens in the pass, in the shape documented in `LayerTrace`. With a KV cache, these are only the
         new tokens; a function that treats each token independently has the same effect either way.
-    position: Absolute position in the text. The function then receives only the activation of that token, without the
-        token dimension: (B, C), (B, nh, hs) or (B, nh, S).
+    position: Absolute position in the text, or None for all. If given, the function receives only the activation of
+        that token, without the token dimension: (B, C), (B, nh, hs) or (B, nh, S).
 
-    Queries, keys and values are hooked after the rotation and before the cache, so attn_k and attn_v hold only the new
-    tokens, (B, kv, T, hs), and changes to them stay in the cache. A hook on attn_weights makes its layer compute
-    attention step by step instead of in one kernel; its `position` is the query's.
-    Raises ValueError for an unknown name, a layer that does not match the name, and a function that is not callable.
+    Queries, keys and values are hooked after the rotation and before they are cached, so attn_k and attn_v hold only
+    the new tokens, (B, kv, T, hs), and changes to them stay in the cache. A hook on attn_weights makes its layer
+    compute attention step by step instead of in one kernel; its `position` is that of the query.
+    Raises ValueError if the name is unknown, the layer does not match the name, or the function is not callable.
     """
 
     name: str
@@ -211,13 +211,13 @@ class Hook:
 class Edits:
     """All interventions in one forward pass; Edits() changes nothing.
 
-    head_scale: {(layer, head): factor} that scales a head's output before c_proj; 0 disables the head.
-    attn_scale, mlp_scale: {layer: factor} that scales the output of attention or of the feed-forward network.
+    head_scale: {(layer, head): factor}; scales a head's output before c_proj. 0 disables the head.
+    attn_scale, mlp_scale: {layer: factor}; scales the output of attention or of the feed-forward network.
     activation: replaces the feed-forward activation of every layer.
     drop_positions: whether to omit the position embedding or the rotary rotation.
     patches: activations to replace.
     steering: vectors to add to the residual stream, after factors and patches. Vectors with an activity come last.
-    hooks: functions to apply to activations, in this order and after all other edits, see `Hook`. They work only in
+    hooks: functions to apply to activations (see `Hook`), in this order and after all other edits. They work only in
         this process: documents, links and other processes reject them.
 
     Raises ValueError for an unknown activation function, a factor that is not a finite number, or a key of the wrong
@@ -297,13 +297,13 @@ class Edits:
                 )
 
     def check_text(self, n: int) -> None:
-        """Raise ValueError if a patch or hook lies beyond the end of a text of n tokens."""
+        """Raise ValueError if a patch or hook lies beyond the end of an n-token text."""
         for position in (*(patch.position for patch in self.patches), *(hook.position for hook in self.hooks)):
             if position is not None:
                 check_position(position, n)
 
     def fitting(self, config: GPTConfig) -> Edits:
-        """Return only the edits that `check` accepts for this model."""
+        """Return only the edits that `check` accepts for this configuration."""
 
         def fits(**edit: Any) -> bool:
             try:
@@ -323,7 +323,7 @@ class Edits:
         )
 
     def for_any_text(self) -> Edits:
-        """Return the edits that apply to any text: without patches and without hooks at a position."""
+        """Return the edits that apply to any text, omitting patches and hooks at a specific position."""
         return replace(self, patches=(), hooks=tuple(hook for hook in self.hooks if hook.position is None))
 
     @property
@@ -345,7 +345,7 @@ class Edits:
             )
 
     def scale_heads(self, layer: int, y: Tensor) -> Tensor:
-        """Scale the head outputs y (B, nh, T, hs) of one layer."""
+        """Scale one layer's head outputs y (B, nh, T, hs)."""
         scales = {head: factor for (where, head), factor in self.head_scale.items() if where == layer}
         if scales:
             y = y.clone()
@@ -354,9 +354,9 @@ class Edits:
         return y
 
     def apply(self, layer: int | None, name: str, value: Tensor, start: int) -> Tensor:
-        """Apply the edits to an activation (..., T, width) of one layer, or outside the layers if `layer` is None.
+        """Apply the edits to an activation (..., T, width) in one layer, or outside the layers if `layer` is None.
 
-        start: absolute position of its first row.
+        start: absolute position of the activation's first row.
         """
         scales = {"attn_out": self.attn_scale, "mlp_out": self.mlp_scale}.get(name, {})
         scale = 1.0 if layer is None else scales.get(layer, 1.0)

@@ -1,4 +1,4 @@
-"""Errors with a key, an English sentence and the values of its placeholders, so that they can be translated."""
+"""Translatable errors: each has a key, an English sentence and values for its placeholders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GPTError(ValueError):
     Args:
         key: Key of the sentence in the translations.
         sentence: English sentence with placeholders for `str.format`.
-        values: Values of the placeholders.
+        values: Values for the placeholders.
     """
 
     def __init__(self, key: str, sentence: str, /, **values: object) -> None:

@@ -60,7 +60,7 @@ def generate_batch(
     params: SamplingParams = DEFAULT_PARAMS,
     max_new_tokens: int = 64,
 ) -> list[list[int]]:
-    """Continue several prompts in shared forward passes and return the new token ids of each.
+    """Continue several prompts in shared forward passes and return the new token ids for each.
 
     There is no padding, so each prompt gets the same tokens as from `generate` with the same seed. The arguments are
     the same as for `generate`; invalid ones raise ValueError before any token is generated.

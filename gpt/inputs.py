@@ -1,4 +1,4 @@
-"""Convert the arguments of public functions: a model in any form, and text or token ids."""
+"""Conversion of arguments to public functions: a model in any form, and text or token ids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class HasModel(Protocol):
 
 AnyModel = GPT | HasModel | str | Path  # str and Path: name or path of a model to load
 Text = str | Sequence[int] | Tensor  # a text or its token ids
-named: list[Callable[[str | Path], HasModel]] = []  # look up a model by name; filled by `gpt.models.registry`
+named: list[Callable[[str | Path], HasModel]] = []  # functions that look up a model; filled by `gpt.models.registry`
 
 
 class TokenNumbers(Vocabulary):
@@ -66,15 +66,15 @@ def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
 
 
 def gpt_of(model: AnyModel) -> GPT:
-    """Return the network of a model. Raises ValueError like `with_tokenizer`."""
+    """Return a model's network. Raises ValueError like `with_tokenizer`."""
     return with_tokenizer(model)[0]
 
 
 def ids_of(model: AnyModel, text: Text) -> list[int]:
     """Return the token ids of a text, with the prefix that the model expects. Token ids are returned unchanged.
 
-    An empty text becomes `start_ids`. Raises ValueError for a text if the model has no tokenizer, for invalid or
-    unknown ids, and if the result is empty.
+    An empty text becomes `start_ids`. Raises ValueError if the model has no tokenizer for a text, if ids are
+    invalid or unknown, or if the result is empty.
     """
     network, tokenizer = with_tokenizer(model)
     ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)

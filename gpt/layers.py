@@ -25,7 +25,7 @@ class LayerNorm(nn.Module):
         self.eps = eps
 
     def formula(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension to mean 0 and variance 1, then apply weight and bias: (..., width) both ways."""
+        """Normalise the last dimension to mean 0 and variance 1, then apply weight and bias. Keeps the shape of x."""
         mean = x.mean(dim=-1, keepdim=True)
         var = x.var(dim=-1, keepdim=True, unbiased=False)
         y = (x - mean) / torch.sqrt(var + self.eps) * self.weight
@@ -36,7 +36,7 @@ class LayerNorm(nn.Module):
         return torch.sqrt(x.var(dim=-1, keepdim=True, unbiased=False) + self.eps)
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
-        """Return how much one summand of x contributes to the norm of x, with the scale of x held constant.
+        """Return how much one summand of x contributes to the normalised x, with the scale of x held constant.
 
         The contributions of all summands, plus the bias, add up to `formula(x)`.
         """
@@ -60,7 +60,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def formula(self, x: Tensor) -> Tensor:
-        """Normalise the last dimension to mean square 1, then apply the weight: (..., width) both ways."""
+        """Normalise the last dimension to mean square 1, then apply the weight. Keeps the shape of x."""
         mean_square = x.square().mean(dim=-1, keepdim=True)
         return x / torch.sqrt(mean_square + self.eps) * self.weight
 
@@ -69,7 +69,7 @@ class RMSNorm(nn.Module):
         return torch.sqrt(x.square().mean(dim=-1, keepdim=True) + self.eps)
 
     def contribution(self, part: Tensor, scale: Tensor) -> Tensor:
-        """Return how much one summand of x contributes to the norm of x, with the scale of x held constant."""
+        """Return how much one summand of x contributes to the normalised x, with the scale of x held constant."""
         return part / scale * self.weight
 
     def forward(self, x: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ ACTIVATIONS: dict[str, nn.Module] = {
 
 
 class Dropout(nn.Dropout):
-    """Set each element to 0 with probability p in training mode and divide the others by 1 - p (arXiv 1207.0580).
+    """Dropout: in training mode, sets elements to 0 with probability p and divides others by 1 - p (arXiv 1207.0580).
 
     The division preserves the mean; in evaluation mode, dropout does nothing. `formula` is the definition; `forward`
     computes the same result. Both draw from torch's global generator.
@@ -150,7 +150,7 @@ class Dropout(nn.Dropout):
 
 
 class Linear(nn.Linear):
-    """nn.Linear that skips initialisation on the meta device, because it would import a large part of torch."""
+    """nn.Linear that skips initialisation on the meta device, which would import a large part of torch."""
 
     def reset_parameters(self) -> None:
         if not self.weight.is_meta:
@@ -166,7 +166,7 @@ class Embedding(nn.Embedding):
 
 
 def softcap(x: Tensor, cap: float | None) -> Tensor:
-    """Smoothly limit each element to the range -cap to cap: cap * tanh(x / cap). Without a cap, return x itself."""
+    """Smoothly limit each element to the range -cap to cap: cap * tanh(x / cap). If cap is None, return x itself."""
     return x if cap is None else cap * torch.tanh(x / cap)
 
 

@@ -1,12 +1,12 @@
 """GPT: maps token ids to next-token logits. With the default configuration it is GPT-2.
 
 Modules are named like the keys of the GPT-2 checkpoints (wte, wpe, h, ln_1, c_attn ...). In shapes, B is the batch
-size, T the number of tokens in this call, S the number of positions attended to (T plus the cache), C the width of the
-model (n_embd), nh the number of heads, hs the size of a head, and kv the number of key and value heads, which equals nh
+size, T the number of tokens in this call, S the number of positions attended to (T plus the cache), C the model width
+(n_embd), nh the number of heads, hs the size of a head, and kv the number of key and value heads, which equals nh
 unless query heads share them.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), and its released code. `GPTConfig`
-cites the papers of later changes.
+cites the papers for later changes.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ QUERY_CHUNK = 128  # queries per chunk of eager attention
 
 @dataclass(frozen=True)
 class ForwardContext:
-    """Arguments of one forward pass that every layer receives.
+    """Arguments to a forward pass that every layer receives.
 
     start: number of positions already in the cache.
     attn_mask: (T, S) or (B, 1, T, S), True where attention is allowed; None if `is_causal` is the only mask.
-    is_causal: whether each of the T tokens attends to itself and to all earlier tokens; used only without a mask.
+    is_causal: whether each of the T tokens attends to itself and to all earlier tokens; used only if there is no mask.
     has_padding: whether a row of the mask can be entirely False.
-    rotary: cosine and sine of the rotary angles, see `rotary_angles`; None without rotary positions.
+    rotary: cosine and sine of the rotary angles (see `rotary_angles`); None if positions are not rotary.
     windowed: context for the layers with a sliding window; None if the model has none.
-    attention: function called instead of `CausalSelfAttention.attend`, see `gpt.inference.batched_decode`. It takes the
-        module, q (nh, T, hs), k and v (kv, T, hs), and returns (nh, T, hs).
+    attention: function called instead of `CausalSelfAttention.attend` (see `gpt.inference.batched_decode`). It takes
+        the module, q (nh, T, hs), k and v (kv, T, hs), and returns (nh, T, hs).
     """
 
     start: int = 0
@@ -168,7 +168,7 @@ class CausalSelfAttention(nn.Module):
     def attention_chunks(self, q: Tensor, k: Tensor, ctx: ForwardContext) -> Iterator[tuple[slice, slice, Tensor]]:
         """Yield each chunk of queries with its keys and the attention weights between them, (B, nh, chunk, keys).
 
-        Omits the keys after the last query of a chunk, whose weights are 0.
+        Omits the keys after a chunk's last query, because their weights are 0.
         """
         nh, T, S = q.shape[1], q.shape[2], k.shape[2]
         mask = causal_mask(T, S, q.device) if ctx.attn_mask is None else ctx.attn_mask
@@ -204,8 +204,8 @@ class CausalSelfAttention(nn.Module):
 class FeedForward(nn.Module):
     """Feed-forward network: two linear layers with an activation in between. (..., C) -> (..., C).
 
-    It processes each token separately. If gated, the output of the first layer is multiplied by the activation of a
-    third.
+    It processes each token separately. If gated, the first layer's output is multiplied by the activation of a third
+    layer.
     """
 
     def __init__(self, config: GPTConfig, layer: int = 0) -> None:
@@ -295,7 +295,7 @@ class GPT(nn.Module):
                 nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
 
     def train(self, mode: bool = True) -> GPT:
-        """Switch to training or evaluation mode. Raises ValueError if training is requested for packed weights."""
+        """Switch to training or evaluation mode. Raises ValueError for training mode if the weights are packed."""
         if mode and not isinstance(self.lm_head, nn.Linear):
             raise GPTError(
                 "model.packed_train",
@@ -305,7 +305,7 @@ class GPT(nn.Module):
 
     @property
     def blocks(self) -> list[TransformerBlock]:
-        """The modules of `h`, typed as TransformerBlock."""
+        """The modules in `h`, typed as TransformerBlock."""
         return cast(list[TransformerBlock], list(self.h))
 
     @property
@@ -426,7 +426,7 @@ class GPT(nn.Module):
         return ctx.hook(None, "final_norm", self.ln_f(x))
 
     def loss(self, idx: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean cross-entropy in nats. targets: (B, T), the id after each token of idx; -100 is ignored."""
+        """Return the mean cross-entropy in nats. targets: (B, T), the id after each token in idx; -100 is ignored."""
         logits = self(idx)
         return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=-100)
 

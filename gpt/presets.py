@@ -4,11 +4,11 @@ from typing import Any
 
 from gpt.config import GPTConfig, RotaryScaling
 
-CONTEXT = 4096  # maximum for models trained on longer texts, see `gpt.models.checkpoints.family_options`
+CONTEXT = 4096  # maximum for models trained on longer texts; see `gpt.models.checkpoints.family_options`
 
 
 def pythia(n_layer: int, n_head: int, n_embd: int) -> GPTConfig:
-    """Return the configuration of a model of Biderman et al., "Pythia" (arXiv 2304.01373)."""
+    """Return the configuration of a Pythia model (Biderman et al., arXiv 2304.01373)."""
     return GPTConfig(
         vocab_size=50304,
         block_size=2048,

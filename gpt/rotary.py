@@ -15,7 +15,7 @@ def rotary_angles(
 ) -> tuple[Tensor, Tensor]:
     """Return the cosine and sine of position x frequency, where the frequency of pair i is base^(-2i/size).
 
-    positions: (T,) or (B, T). size: number of rotated dimensions of a head. scaling: applied to the frequencies.
+    positions: (T,) or (B, T). size: number of rotated dimensions per head. scaling: applied to the frequencies.
     Returns two tensors, each (T, size) or (B, 1, T, size).
     """
     frequencies = 1 / base ** (torch.arange(0, size, 2, device=positions.device).float() / size)  # (size / 2,)
@@ -43,7 +43,7 @@ def scale_frequencies(frequencies: Tensor, scaling: RotaryScaling) -> Tensor:
 
 
 def apply_rotary(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotate each pair (x[i], x[i + rd/2]) of the first rd dimensions by its angle; x is (B, nh, T, hs)."""
+    """Rotate each pair (x[i], x[i + rd/2]) in the first rd dimensions by its angle; x is (B, nh, T, hs)."""
     rd = cos.shape[-1]
     if rd < x.shape[-1]:
         return torch.cat((apply_rotary(x[..., :rd], cos, sin), x[..., rd:]), dim=-1)

@@ -1,6 +1,6 @@
 """From logits to a token: a series of pure functions over the whole vocabulary, then one reproducible draw.
 
-The stages have the order and arithmetic of the logits processors in transformers (`generation/logits_process.py`):
+The stages follow the order and arithmetic of transformers' logits processors (`generation/logits_process.py`):
 repetition penalty, temperature, top-k, top-p, min-p. The draw inverts the cumulative distribution at a uniform number
 that depends only on the seed and the position.
 """
@@ -22,14 +22,14 @@ from torch import Tensor
 from gpt.checks import check_above, check_below_one, check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
 
-LIKELY = 4096  # largest logits among which top-p looks for its edge before it sorts the whole vocabulary
+LIKELY = 4096  # largest logits that top-p searches for its cutoff before it sorts the whole vocabulary
 SUM_LANES = 4  # parallel float32 sums in the narrowest vector unit
-OTHER_ERRORS = 1e-6  # error of float32 exponentials, quotients and sums of probabilities
+OTHER_ERRORS = 1e-6  # error in float32 exponentials, quotients and sums of probabilities
 
 
 @dataclass(frozen=True)
 class SamplingParams:
-    """Settings of the sampling stages and the seed; None turns a stage off.
+    """Settings for the sampling stages, and the seed; None turns a stage off.
 
     temperature: divides the logits; above 1 flattens the distribution, below 1 sharpens it, 0 is greedy.
     top_k: keeps the k most likely tokens; 0 becomes None.
@@ -103,7 +103,7 @@ def distribution(logits: Tensor, params: SamplingParams, *, previous_ids: Sequen
 
     Args:
         logits: (vocab_size,); a token with -inf is never drawn.
-        params: Settings of the stages.
+        params: Settings for the stages.
         previous_ids: Token ids to penalise; repeated ids count once.
 
     Raises:
@@ -138,7 +138,7 @@ def sample_token(logits: Tensor, params: SamplingParams, u: float, *, previous_i
 def uniform_draw(seed: int, position: int) -> float:
     """Return a number in [0, 1) for a seed and a position: 53 bits of a hash, identical on every machine.
 
-    The order of the draws and batching do not affect it.
+    The number does not depend on batching or on the order of draws.
     """
     digest = hashlib.blake2b(f"{seed:x}:{position:x}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / 2**53
@@ -164,7 +164,7 @@ def inverse_cdf(final: Tensor, u: float) -> int:
 
 
 def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[int] = ()) -> list[np.ndarray]:
-    """Return the logits before and after each stage, (vocab_size,) float32; a stage that is off adds no copy.
+    """Return the logits before and after each stage, (vocab_size,) float32, without copies for stages that are off.
 
     This uses NumPy because its overhead per call is a third of torch's.
     """
@@ -240,7 +240,7 @@ def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
 
 
 def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
-    """Return the smallest logit that top-p keeps and the number of tokens kept, computed exactly like transformers."""
+    """Return the smallest logit that top-p keeps and the number of tokens kept, exactly as transformers does."""
     ascending = np.full_like(logits, -math.inf)
     finite = np.sort(logits[logits > -math.inf])
     ascending[len(logits) - len(finite) :] = finite
@@ -252,9 +252,9 @@ def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
 def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
     """Compute the result of `sorted_edge` from exact sums over the LIKELY largest logits only.
 
-    Returns None if the edge lies beyond them, or if it is so close to p that rounding in `sorted_edge` decides. The
-    softmax there adds up all tokens in float32, in ascending order and in SUM_LANES partial sums; each addition has an
-    error of at most 2^-24 of the sum so far.
+    Returns None if the cutoff lies beyond these logits, or if a sum is so close to p that rounding in `sorted_edge`
+    decides. The softmax in `sorted_edge` adds up all tokens in float32, in ascending order and in SUM_LANES partial
+    sums; each addition has an error of at most 2^-24 of the sum so far.
     """
     n_others = len(logits) - LIKELY
     if n_others < LIKELY:
@@ -276,7 +276,7 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     return np.where(probs < np.float32(p) * probs.max(), np.float32(-math.inf), logits)
 
 
-# # Setting and function of each stage. The repetition penalty is missing because it also needs the previous ids.
+# # Setting and function for each stage. The repetition penalty is missing because it also needs the previous ids.
 STAGES = (
     ("temperature", apply_temperature),
     ("top_k", keep_top_k),

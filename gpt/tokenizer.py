@@ -1,4 +1,4 @@
-"""Conversion between text and token ids: the interface of all vocabularies, and byte-level BPE with tiktoken."""
+"""Conversion between text and token ids: the interface shared by all vocabularies, and byte-level BPE with tiktoken."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def no_chat_template() -> GPTError:
 
 
 class Vocabulary(ABC):
-    """The interface of every model's tokenizer.
+    """The interface for every model's tokenizer.
 
     Attributes:
-        n_vocab: Number of ids.
-        eot_id: Id of the end-of-text token; None without one.
+        n_vocab: Number of token ids.
+        eot_id: Id of the end-of-text token; None if there is none.
         eot_ids: Ids that end generation.
         special_ids: Ids of control tokens, which `encode` never returns.
         prefix_ids: Control tokens that the model expects before every text, such as Gemma's <bos>.
-        unknown_id: Id that replaces characters or words missing from the vocabulary; None without one.
+        unknown_id: Id that replaces characters or words missing from the vocabulary; None if there is none.
         strips_space: Whether encoding adds a space before a text and decoding removes it.
     """
 
@@ -93,7 +93,7 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def decode(self, ids: list[int]) -> str:
-        """Return the text of token ids. Control tokens appear by name, undecodable bytes become U+FFFD."""
+        """Return the text of token ids. Control tokens appear by name; undecodable bytes become U+FFFD."""
 
     @abstractmethod
     def token_bytes(self, token_id: int) -> bytes:
@@ -170,7 +170,7 @@ def start_ids(tokenizer: Vocabulary) -> list[int]:
 
 
 def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
-    """Return whether these ids begin like a chat.
+    """Return whether these ids start like a chat.
 
     In a chat, `start_ids` are followed by a control token or, in Llama 2, by the text that the template puts before a
     message.
@@ -190,19 +190,19 @@ def is_chat(tokenizer: Vocabulary, ids: Sequence[int]) -> bool:
 
 
 def text_with_names(tokenizer: Vocabulary, ids: Sequence[int], *, strips_space: bool | None = None) -> str:
-    """Return the text of token ids with the names of control tokens. strips_space: see `TextDecoder`."""
+    """Decode token ids, showing control tokens by name. strips_space: see `TextDecoder`."""
     decoder = TextDecoder(tokenizer, strips_space=strips_space)
     special = tokenizer.special_ids
     return "".join(tokenizer.token_bytes(i).decode() if i in special else decoder.feed(i) for i in ids)
 
 
 def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
-    """Return the text of token ids without control tokens."""
+    """Decode token ids, omitting control tokens."""
     return tokenizer.decode([token_id for token_id in ids if token_id not in tokenizer.special_ids])
 
 
 def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """Return the text whose `prompt_ids` are these, or None if there is none."""
+    """Return the text that `prompt_ids` maps to these ids, or None if there is none."""
     if list(ids) == start_ids(tokenizer):
         return ""
     try:
@@ -242,7 +242,7 @@ def as_token_ids(ids: Any) -> list[int]:
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
-    """Read a vocabulary file in tiktoken's format. A name that ends with .gz marks a compressed file.
+    """Read a vocabulary file in tiktoken's format. A name ending in .gz marks a compressed file.
 
     Each line holds a token's bytes in base64 and its id. The end-of-text token gets the next free id. Raises ValueError
     for any other file, or if a byte used by UTF-8 has no token.

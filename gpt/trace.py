@@ -23,7 +23,7 @@ NOT_RECORDED: Any = object()  # value of fields that have not been recorded
 
 
 class _Activations:
-    """Base class of traces: reading a field that was not recorded raises ValueError."""
+    """Base class for traces: reading a field that was not recorded raises ValueError."""
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
@@ -36,19 +36,19 @@ class _Activations:
 
 @dataclass(repr=False, eq=False)
 class LayerTrace(_Activations):
-    """Activations of one block. B: batch size, T: tokens of this pass, S: positions attended to.
+    """Activations of one block. B: batch size, T: tokens in this pass, S: positions attended to.
 
     resid_pre, resid_mid, resid_post: (B, T, C), the residual stream before attention, before the feed-forward network,
-        and after it.
+        and after the feed-forward network.
     attn_out, mlp_out: (B, T, C), the outputs that attention and feed-forward add to the residual stream.
     attn_q: (B, nh, T, hs); attn_k, attn_v: (B, kv, S, hs), with kv key and value heads. Rotary positions have already
         been applied.
     attn_weights: (B, nh, T, S), after the softmax.
     mlp_pre, mlp_post: (B, T, n_ff), before and after the activation function.
     mlp_up: (B, T, n_ff), in gated models, where mlp_post = activation(mlp_pre) * mlp_up; else None.
-    ln_1, ln_2: (B, T, C), the normalised inputs of attention and feed-forward; head_out: (B, nh, T, hs), the output of
+    ln_1, ln_2: (B, T, C), the normalised inputs to attention and feed-forward; head_out: (B, nh, T, hs), the output of
         each head before c_proj, after edits have scaled it. Only in full traces.
-    score_scale: factor that multiplies q k^T; defaults to 1 / sqrt(hs). score_cap: softcap of the scores. Reading an
+    score_scale: factor that multiplies q k^T; defaults to 1 / sqrt(hs). score_cap: softcap on the scores. Reading an
     activation that was not recorded raises ValueError.
     """
 
@@ -85,7 +85,7 @@ class Trace(_Activations):
     `trace["layers.3.attn_q"]` is `trace.layers[3].attn_q`; `keys()` lists the names.
 
     token_embedding: (B, T, C). position_embedding: (T, C) or (B, T, C); None if positions are rotary or dropped.
-    layers: one LayerTrace per block. final_norm: (B, T, C), the input of the output head. logits: (B, T, vocab_size),
+    layers: one LayerTrace per block. final_norm: (B, T, C), the input to the output head. logits: (B, T, vocab_size),
     only in full traces of passes that apply the head. If the pass has edits, the tensors include their effect.
     attention: whether to record attn_q, attn_k, attn_v and attn_weights; False lets the pass use
         scaled_dot_product_attention.
@@ -119,7 +119,7 @@ class Trace(_Activations):
         elif value.requires_grad:
             value.retain_grad()
         else:
-            value.requires_grad_()  # the first activation of a model with frozen weights
+            value.requires_grad_()  # the first activation in a model with frozen weights
         setattr(self if layer is None else self.layers[layer], name, value)
 
     def keys(self) -> list[str]:
@@ -158,7 +158,7 @@ class Trace(_Activations):
         return sum(value.nbytes for layer in self.layers for value in vars(layer).values() if isinstance(value, Tensor))
 
     def save(self, file: str | PathLike[str] | BinaryIO) -> None:
-        """Write all tensors, by name, to an .npz archive. Appends ".npz" to a path without it.
+        """Write all tensors, by name, to an .npz archive. Appends ".npz" to a path that lacks it.
 
         Writes bfloat16 tensors as float32, which is lossless.
         """
@@ -174,7 +174,7 @@ class Trace(_Activations):
 
     @classmethod
     def load(cls, file: str | PathLike[str] | BinaryIO) -> Trace:
-        """Load a file written by `save`, onto the CPU. Raises ValueError for any other file."""
+        """Load a file written by `save` into CPU memory. Raises ValueError for any other file."""
         trace = cls()
         try:
             with np.load(file) as archive:
