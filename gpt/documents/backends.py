@@ -2,7 +2,7 @@
 
 A `Backend` streams replies to a request, and `Steps` adds them to the document, which stays in this process. Another
 backend can take over at any time and draws the same tokens, because a draw depends only on the seed and the position. A
-request contains the ids of a text, settings and edits; a reply contains steps and the activations of new positions.
+request contains a text's ids, settings and edits; a reply contains steps and the activations for new positions.
 Only plain values and NumPy arrays cross the process boundary.
 """
 
@@ -30,18 +30,18 @@ from gpt.sampling import SamplingParams
 
 POLL_SECONDS = 0.5  # polling interval while waiting for a step
 MAX_AWAY_SECONDS = 20.0  # maximum time that `next` waits for an unreachable cluster
-MAX_LOSSES = 5  # limit for replicas that fail in a row without producing a token
+MAX_LOSSES = 5  # limit on consecutive replica failures without a new token
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """A text and the settings to continue it.
+    """A text and the settings for continuing it.
 
-    params: settings, including a seed. max_new_tokens: 0 only reads the text; None makes one step without a limit.
+    params: settings, including a seed. max_new_tokens: 0 only reads the text; None makes one step and sets no limit.
     n_known: number of positions for which the caller already has the activations. slides: whether to continue past a
-    full context, see `sliding_steps`.
+    full context (see `sliding_steps`).
     """
 
     ids: list[int]
@@ -57,7 +57,7 @@ class StreamRequest:
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
 
     def edits_with(self, concepts: Concepts | None) -> Edits | None:
-        """Return the edits with the activity functions of the receiving model's concepts, which cannot be sent."""
+        """Return the edits, with activity functions from the receiving model's concepts: functions cannot be sent."""
         if self.edits is None or concepts is None:
             return self.edits
         steering = (
@@ -73,9 +73,9 @@ def _received(values: dict[str, Any]) -> StreamRequest:
 
 @dataclass(frozen=True)
 class StreamReply:
-    """New steps of a text.
+    """New steps for a text.
 
-    steps: new steps; None for a step that the document makes itself. rows: `Generation.activations` of the positions
+    steps: new steps; None for a step that the document makes itself. rows: `Generation.activations` for the positions
     that were read, starting at `start`. seconds: time spent on these steps.
     """
 
@@ -86,7 +86,7 @@ class StreamReply:
 
 
 class StreamedDocument(Protocol):
-    """Interface of a document to continue, such as a `Generation`."""
+    """Interface for documents that can be continued, such as `Generation`."""
 
     path: list[int]
 
@@ -105,14 +105,14 @@ class StreamedDocument(Protocol):
 
 
 class Source(Protocol):
-    """A stream of replies to a request, see `gpt.inference.cluster.Stream`."""
+    """A stream of replies to a request (see `gpt.inference.cluster.Stream`)."""
 
     def next(self, seconds: float) -> StreamReply | None: ...
     def close(self) -> None: ...
 
 
 class Backend(Protocol):
-    """Interface of backends, such as `gpt.inference.cluster.DeployedModel`."""
+    """Interface for backends, such as `gpt.inference.cluster.DeployedModel`."""
 
     def stream(self, request: StreamRequest) -> Source:
         """Send a request. Raises ConnectionLost if the backend is unreachable."""
@@ -120,14 +120,14 @@ class Backend(Protocol):
 
 
 class ThisProcess:
-    """Runs the document's own model whenever a step is taken."""
+    """Backend that runs the document's own model whenever a step is taken."""
 
     def stream(self, request: StreamRequest) -> ThisProcess:
         """Return this object, which serves all requests."""
         return self
 
     def next(self, seconds: float) -> StreamReply:
-        """Return a placeholder for a step that the document makes."""
+        """Return a placeholder for a step that the document makes itself."""
         return StreamReply((None,))
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ THIS_PROCESS = ThisProcess()
 
 
 class IteratorSource:
-    """A source that takes its replies from a generator. It waits for each reply without a limit."""
+    """A source that takes its replies from a generator and waits for each without a time limit."""
 
     def __init__(self, iterator: Iterator[StreamReply]) -> None:
         self._iterator = iterator
@@ -157,7 +157,7 @@ def replies(
 ) -> Iterator[StreamReply]:
     """Run a request on a document with the same ids.
 
-    Sends the first token immediately, and the others when `interval()` seconds have passed since the last reply. Also
+    Sends the first token immediately, and later ones once `interval()` seconds have passed since the last reply. Also
     reads the last token.
     """
     if request.max_new_tokens == 0:
@@ -181,7 +181,7 @@ def replies(
 class Steps(Iterator[Step]):
     """Iterator over the steps of a document. Taking a step appends it to the document.
 
-    If a source is lost, another one continues from the ids of the document. max_new_tokens: None means no limit.
+    If a source is lost, another one continues from the document's ids. max_new_tokens: None means no limit.
     slides: see `sliding_steps`; every slide replaces `document`. seconds: model time spent on the steps taken so far.
     """
 
@@ -269,7 +269,7 @@ class Steps(Iterator[Step]):
         return self._finished(step)
 
     def _finished(self, step: Step) -> Step:
-        """Add the finish_reason. The last step also gets the text of an incomplete character."""
+        """Add the finish_reason and, to the last step, the text for an incomplete character."""
         reason = step.finish_reason
         if reason == "context_full" and self._slides:
             reason = None
@@ -311,7 +311,7 @@ def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
 
 
 def plain_edits(edits: Edits | None) -> dict[str, Any]:
-    """Convert edits to plain values and NumPy arrays, {} if there are none. Raises ValueError for hooks."""
+    """Convert edits to plain values and NumPy arrays; {} if there are none. Raises ValueError for hooks."""
     if edits is None or edits == Edits():
         return {}
     edits.check_portable()
@@ -324,7 +324,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
 
 
 def edits_of(plain: dict[str, Any]) -> Edits | None:
-    """Convert the result of `plain_edits` back to edits; `StreamRequest.edits_with` adds the activity of concepts."""
+    """Convert the result of `plain_edits` back to edits; `StreamRequest.edits_with` adds the concepts' activity."""
     if not plain:
         return None
     patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]

@@ -30,13 +30,13 @@ class Candidate:
 
     Attributes:
         number: Index in `BeamSearch.candidates`.
-        parent: Number of the preceding candidate; None directly after the document.
+        parent: Number of the preceding candidate; None if there is none.
         token_id: The token.
         depth: Number of new tokens so far; 1 for the first.
         log_probability: Log-probability of this token, in nats.
         total: Log-probability of all new tokens together, in nats.
         score: total / depth^length_penalty; finished texts are ranked by it.
-        outcome: "kept" if the search continues it, "finished" if the text is complete, "pruned" if it is dropped.
+        outcome: "kept" if the search continues from it, "finished" if the text is complete, "pruned" if it is dropped.
     """
 
     number: int
@@ -55,8 +55,8 @@ class Beam:
 
     Attributes:
         ids: New tokens, including end-of-text.
-        score: Score of the text, see `Candidate`.
-        candidate: Number of the candidate with the last token.
+        score: Score of the text (see `Candidate`).
+        candidate: Number of the candidate for the last token.
     """
 
     ids: tuple[int, ...]
@@ -77,7 +77,7 @@ class BeamSearch:
         length_penalty: Positive values favour longer texts, negative ones shorter texts.
 
     Raises:
-        ValueError: For arguments out of range and for a full document.
+        ValueError: If an argument is out of range or the document is full.
     """
 
     def __init__(self, document: Generation, width: int, max_new_tokens: int, *, length_penalty: float = 1.0) -> None:
@@ -116,9 +116,9 @@ class BeamSearch:
 
     @torch.inference_mode()
     def step(self) -> list[Candidate]:
-        """Extend every beam by one token and return the candidates in descending order of their total.
+        """Extend every beam by one token and return the candidates in descending order of `total`.
 
-        Raises ValueError when the search is done.
+        Raises ValueError if the search is already done.
         """
         if self.done:
             raise GPTError("beam.search_finished", "the search has finished")
@@ -163,7 +163,7 @@ class BeamSearch:
         self._cache = None
 
     def ids(self, number: int) -> tuple[int, ...]:
-        """Return the new tokens up to and including a candidate's."""
+        """Return the new tokens up to and including the candidate's own."""
         ids: list[int] = []
         step: int | None = number
         while step is not None:

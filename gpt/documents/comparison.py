@@ -1,4 +1,4 @@
-"""Compare two documents while they are generated: where they first differ, and how far their predictions diverge."""
+"""Comparison of two documents during generation: where they first differ and how far their predictions diverge."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpt.sampling import SamplingParams, distribution
 def paired_steps(
     left: Generation, right: Generation, left_params: SamplingParams, right_params: SamplingParams, max_new_tokens: int
 ) -> Iterator[tuple[Step | None, Step | None]]:
-    """Yield one step of each document at a time, or None for a document that has finished.
+    """Yield one step from each document at a time, or None for a document that has finished.
 
     If both documents use the same model, they take their steps concurrently, so that the engine batches them.
     """
@@ -51,7 +51,7 @@ def divergence_index(left: Sequence[int], right: Sequence[int]) -> int | None:
 
 
 def same_vocabulary(left: LoadedModel, right: LoadedModel) -> bool:
-    """Return whether each id has the same bytes in both models."""
+    """Return whether each id stands for the same bytes in both models."""
     if left.model.config.vocab_size != right.model.config.vocab_size:
         return False
     a, b = left.tokenizer, right.tokenizer
@@ -63,10 +63,10 @@ def same_vocabulary(left: LoadedModel, right: LoadedModel) -> bool:
 
 @dataclass(frozen=True)
 class Divergence:
-    """Kullback-Leibler divergence of the predictions after one position, left (p) from right (q), in bits.
+    """Kullback-Leibler divergence of the left prediction (p) from the right one (q) after one position, in bits.
 
-    raw: divergence of the models' softmax. final: divergence after the sampling stages of each side; infinite if the
-    left side can draw a token that the right side cannot.
+    raw: divergence between the models' softmax outputs. final: divergence after each side's sampling stages; infinite
+    if the left side can draw a token that the right side cannot.
     """
 
     position: int
@@ -75,7 +75,7 @@ class Divergence:
 
 
 class Comparison:
-    """The divergence of two documents with the same prompt, measured while they are generated.
+    """The divergence between two documents with the same prompt, measured while they are generated.
 
     comparable: whether vocabulary and prompt are the same; otherwise, nothing is measured. divergences: one per
     position measured so far.
@@ -97,7 +97,7 @@ class Comparison:
 
     @property
     def n_measurable(self) -> int:
-        """Number of positions of the shared text that both documents have read."""
+        """Number of positions in the shared text that both documents have read."""
         left, right = self.left, self.right
         return min(common_prefix_length(left.ids, right.ids), left.n_read, right.n_read) if self.comparable else 0
 

@@ -15,13 +15,13 @@ _keys = count(1)
 
 
 class Document:
-    """A tree of texts, one of which is current. Actions add nodes; only `retype` removes nodes that it has added.
+    """A tree of texts, one of which is current. Actions add nodes; only `retype` removes any, and only its own.
 
     ids: token ids of the current text. tree: all tokens and their origins. path: nodes of the current text.
     The first n_prompt_nodes nodes of the tree form the prompt; initially the text ends at `node`.
     block_size: the context length. A text may be one token longer: its last token is predicted but never read.
-    dropped: ids before the text that no longer fit into the context, see `gpt.documents.generation`.
-    key: unique among the documents of this process. It changes when the edits are replaced, and when nodes are removed,
+    dropped: ids before the text that no longer fit into the context (see `gpt.documents.generation`).
+    key: unique among the documents in this process. It changes when the edits are replaced, and when nodes are removed,
         because their numbers are reused.
     """
 
@@ -85,7 +85,7 @@ class Document:
         """Append tokens chosen by hand, as one action, and return the characters they complete.
 
         after: position to start a branch from; defaults to the end of the text.
-        Raises ValueError if they do not fit or do not exist.
+        Raises ValueError if the tokens do not fit or do not exist.
         """
         return self._add(token_ids, CHOSEN, after)
 
@@ -97,8 +97,8 @@ class Document:
         """Replace everything after the first `keep` tokens with typed tokens. Consecutive calls form one action.
 
         Tokens that these calls added but that are no longer in the text are removed from the tree. If the tree
-        contains only the prompt, the prompt changes, which is not an action. Raises ValueError for keep < 1, and if the
-        tokens do not fit or do not exist; the text is then unchanged.
+        contains only the prompt, the prompt changes, which is not an action. Raises ValueError, leaving the text
+        unchanged, if keep < 1 or if the tokens do not fit or do not exist.
         """
         ids = as_token_ids(ids)
         first, *end = self._retyped
@@ -137,7 +137,7 @@ class Document:
 
     @property
     def history(self) -> History:
-        """Actions for `undo` and `redo`. Set this to restore the history of a saved document."""
+        """Actions for `undo` and `redo`. Set this to restore a saved document's history."""
         return self._history
 
     @history.setter

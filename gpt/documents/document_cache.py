@@ -25,7 +25,7 @@ T = TypeVar("T")
 class DocumentCache:
     """Queries, keys, values and final-norm state for each position of a document's current text.
 
-    A text is a path of nodes of a `TokenTree`. Before the path changes, `store_branch` moves the activations of the old
+    A text is a path of nodes in a `TokenTree`. Before the path changes, `store_branch` moves the activations of the old
     path to the branch cache; then `restore_branch` moves the activations of the new path back, and `read` computes the
     missing ones.
     length: number of positions read; grows only after all activations of a position are stored.
@@ -67,7 +67,7 @@ class DocumentCache:
     def n_bytes(self) -> int:
         """Bytes in use by this text and its other branches, not counting shared memory.
 
-        On a CPU, a text takes as much memory as the longest text so far, on a GPU as much as the longest possible text.
+        On a CPU, a text occupies as much memory as the longest text so far; on a GPU, as the longest possible text.
         """
         if self._is_shared:
             return self.branches.n_bytes
@@ -76,7 +76,7 @@ class DocumentCache:
         return per_position * used + self.branches.n_bytes
 
     def store_branch(self, path: Sequence[int], start: int) -> None:
-        """Move the activations from position `start` on into the branch cache. path: nodes of the current text."""
+        """Move the activations starting at position `start` to the branch cache. path: nodes of the current text."""
         if start < self.length:
             self._longest = max(self._longest, self.length)
             self.branches.put(path[start : self.length], self._buffers(), start)
@@ -120,7 +120,7 @@ class DocumentCache:
                 position=position,
                 n=self.length,
             )
-        newest = self._newest  # a concurrent `read` replaces it
+        newest = self._newest  # a concurrent `read` may replace it
         if newest is not None and newest[0] == position:
             return newest[1].logits
         return self.engine.logits(self.states[position : position + 1])[0]
@@ -133,11 +133,11 @@ class DocumentCache:
         return newest[1]
 
     def activations(self, start: int) -> tuple[Tensor, ...]:
-        """Copy all activations from position `start` on, for `set_activations`."""
+        """Copy all activations starting at position `start`, for use in `set_activations`."""
         return tuple(rows[..., start : self.length, :].clone() for rows in self._buffers())
 
     def crop(self, length: int) -> None:
-        """Discard all positions from `length` on."""
+        """Truncate the activations to the first `length` positions."""
         self._longest = max(self._longest, self.length)
         self.kv.crop(length)
         self.length, self._newest = length, None
@@ -145,14 +145,14 @@ class DocumentCache:
     def take(self, other: DocumentCache, length: int) -> None:
         """Take over the first `length` positions of another cache, which must not be used afterwards.
 
-        Its other branches stay behind, because they belong to the nodes of another tree.
+        The other cache's branches are left behind, because their nodes belong to another tree.
         """
         self.kv, self.states, self._is_shared = other.kv, other.states, other._is_shared
         self.length, self._longest = other.length, other._longest
         self.crop(min(length, other.length))
 
     def set_activations(self, start: int, rows: Sequence[Tensor]) -> None:
-        """Store the `activations(start)` of another cache of the same text."""
+        """Store the `activations(start)` from another cache of the same text."""
         self._stop_sharing()
         count = rows[0].shape[-2]
         for target, source in zip(self._buffers(), rows, strict=True):
@@ -184,7 +184,7 @@ class CachedSpan:
 
 
 class BranchCache:
-    """Activations of the nodes off the current path, each stored once.
+    """Activations of nodes that are not on the current path, each stored once.
 
     max_bytes: size limit; beyond it, the oldest spans are evicted. evicted: nodes whose activations were evicted and
     have not been recomputed.
@@ -213,7 +213,7 @@ class BranchCache:
         self._store(CachedSpan(tuple(nodes), tuple(row[..., start:end, :].clone() for row in rows)))
 
     def take(self, nodes: Sequence[int], rows: Sequence[Tensor], start: int) -> int:
-        """Move the rows of cached nodes back into `rows` from `start` on, and return their number.
+        """Move the rows of cached nodes back into `rows`, starting at `start`, and return their number.
 
         The cached nodes form a prefix of `nodes`, because a node is never stored or evicted later than its ancestors.
         """
@@ -229,7 +229,7 @@ class BranchCache:
         return found
 
     def forget(self, start: int) -> None:
-        """Discard all nodes from number `start` on. The nodes of a span are in ascending order."""
+        """Discard all nodes numbered `start` or higher. The nodes of a span are in ascending order."""
         self.evicted = {node for node in self.evicted if node < start}
         for first, span in list(self._spans.items()):
             kept = bisect_left(span.nodes, start)

@@ -1,4 +1,4 @@
-"""Edits as a short text, such as "h3.2=0,a1=0,act=relu,nopos", for links and the command line.
+"""Edits as a short string, such as "h3.2=0,a1=0,act=relu,nopos", for links and the command line.
 
 h3.2=0     head_scale of layer 3, head 2
 a1=0.5     attn_scale of layer 1
@@ -7,7 +7,7 @@ act=relu   activation
 nopos      drop_positions
 resid_pre2.5=17-4-99-4-21-7
            patch resid_pre of layer 2 at position 5 from a pass over the tokens 17, 4, 99 ...
-c2.174=3   turn up concept 174 of layer 2 by 3 times its natural strength; -1 removes all of its activity
+c2.174=3   turn up concept 174 of layer 2 by 3 times its natural strength; -1 removes all its activity
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpt.edits import PATCHABLE, Edits, Patch, Steering
 from gpt.errors import GPTError
 from gpt.model import GPT
 
-MAX_FACTOR = 10.0  # maximum absolute value
+MAX_FACTOR = 10.0  # maximum absolute value of a factor
 MAX_TEXT_CHARS = 40_000  # enough for one factor per head of the largest GPT-2
 _NUMBER = r"(-?\d{1,4}(?:\.\d{1,20})?(?:e-\d{1,3})?)"
 _SCALE = re.compile(rf"(?:h(\d{{1,4}})\.(\d{{1,4}})|([af])(\d{{1,4}}))={_NUMBER}", re.ASCII)
@@ -36,7 +36,7 @@ MAX_CONCEPTS = 16
 
 
 def format_edits(edits: Edits) -> str:
-    """Format edits as a short text, "" if there are none.
+    """Format edits as a short string; "" if there are none.
 
     Raises ValueError for hooks, a patch without ids, steering without a concept, and a factor beyond MAX_FACTOR.
     """
@@ -54,13 +54,13 @@ def format_edits(edits: Edits) -> str:
 
 
 def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None = None) -> Edits:
-    """Parse an untrusted text of edits in any order.
+    """Parse edits, in any order, from an untrusted string.
 
-    model: computes the values of patches; without it, patches are rejected. concepts: the concepts of the model;
-    without them, edits with concepts are rejected.
-    Raises ValueError, with the invalid part, for anything that is not an edit, a factor beyond MAX_FACTOR, duplicates,
-    more than MAX_PATCHES or MAX_CONCEPTS, a patch whose place or tokens do not exist in the model, and an unknown
-    concept. Does not check other layers and heads, see `Edits.check` and `Edits.fitting`.
+    model: computes the values for patches; if None, patches are rejected. concepts: the model's concepts; if None,
+    edits with concepts are rejected.
+    Raises ValueError, quoting the invalid part, for anything that is not an edit, a factor beyond MAX_FACTOR,
+    duplicates, more than MAX_PATCHES or MAX_CONCEPTS, a patch whose location or tokens do not exist in the model, and
+    an unknown concept. Does not check other layers and heads; see `Edits.check` and `Edits.fitting`.
     """
     if len(text) > MAX_TEXT_CHARS:
         raise GPTError(
@@ -186,7 +186,7 @@ def _concept(steering: Steering) -> tuple[int, float]:
 
 
 def _number(factor: float) -> str:
-    """Return the shortest text for a number, such as 0 instead of 0.0."""
+    """Return the shortest string for a number, such as 0 instead of 0.0."""
     if not math.isfinite(factor) or abs(factor) > MAX_FACTOR:
         raise GPTError(
             "edit_text.number",

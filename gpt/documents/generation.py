@@ -83,7 +83,7 @@ class Generation(Document):
 
     @classmethod
     def of_request(cls, loaded: LoadedModel, request: StreamRequest) -> Generation:
-        """Create the document of a request in the process that generates it."""
+        """Create the document for a request in the process that generates the text."""
         return cls(loaded, request.ids, edits=request.edits_with(loaded.concepts), dropped=request.dropped)
 
     def edit(self, edits: Edits | None) -> None:
@@ -94,9 +94,9 @@ class Generation(Document):
             self._cache = DocumentCache(self.loaded.engine, edits, self._cache.branches.max_bytes)
 
     def to_json(self) -> str:
-        """Serialise the document, see `gpt.documents.saved_document`.
+        """Serialise the document (see `gpt.documents.saved_document`).
 
-        Raises ValueError for hooks, and for patches without ids.
+        Raises ValueError for hooks and for patches without ids.
         """
         edits, dropped, tokens = format_edits(self.edits or Edits()), tuple(self.dropped), tuple(self.tree.tokens)
         name, n_vocab = self.loaded.name, self.loaded.model.config.vocab_size
@@ -108,8 +108,8 @@ class Generation(Document):
     ) -> Generation:
         """Restore a document, with an empty history and without activations.
 
-        loaded: Defaults to the model named in the file. Raises ValueError for a damaged file, and if the document does
-        not fit the vocabulary or context of the model.
+        loaded: Defaults to the model named in the file. Raises ValueError if the file is damaged or the document does
+        not fit the model's vocabulary or context.
         """
         saved = SavedDocument.from_json(text)
         loaded = get_model(saved.model) if loaded is None else loaded
@@ -127,7 +127,7 @@ class Generation(Document):
 
     @property
     def n_bytes(self) -> int:
-        """Size of the activations of the current text and of the other branches, in bytes. Excludes the model."""
+        """Size of the activations for the current text and the other branches, in bytes. Excludes the model."""
         return self._cache.n_bytes
 
     @property
@@ -143,7 +143,7 @@ class Generation(Document):
     def read(self) -> None:
         """Run one forward pass on all unread ids up to block_size.
 
-        For a deployed model, a replica runs this pass. If none answers within READ_SECONDS, this process does.
+        For a deployed model, a replica runs this pass. If none answers within READ_SECONDS, this process runs it.
         """
         deployed = self.loaded.deployed
         if deployed is not None and self.n_read < min(len(self.ids), self.block_size):
@@ -188,17 +188,17 @@ class Generation(Document):
         return other
 
     def fork(self, batch_size: int, max_length: int) -> KVCache:
-        """Return a key-value cache for a batch of continuations of the positions read."""
+        """Return a key-value cache for a batch of texts that all continue the positions read so far."""
         return self._cache.kv.fork(self.loaded.model.config, batch_size, max_length, self.n_read)
 
     def activations(self, start: int) -> tuple[Tensor, ...]:
-        """Copy all activations from position `start` on."""
+        """Copy all activations starting at position `start`."""
         return self._cache.activations(start)
 
     def statistics(self, start: int = 1) -> TextStatistics:
-        """Compute statistics of the tokens from position `start` on, as far as the text has been read.
+        """Compute statistics for the tokens read so far, starting at position `start`.
 
-        Raises ValueError for a start below 1, because nothing predicts the first token.
+        Raises ValueError if start is below 1, because nothing predicts the first token.
         """
         if start < 1:
             raise GPTError(
@@ -306,7 +306,7 @@ def zero_gpu_replies(loaded: LoadedModel, request: StreamRequest) -> Iterator[St
 
 
 class ZeroGPU:
-    """Runs requests on ZeroGPU."""
+    """Backend that runs requests on ZeroGPU."""
 
     def __init__(self, loaded: LoadedModel) -> None:
         self.loaded = loaded
@@ -321,8 +321,8 @@ def sliding_steps(
 ) -> Iterator[tuple[Generation, Step]]:
     """Make steps like `Generation.steps`, but drop the first token before each new one once the context is full.
 
-    Each step then reads a full context again, as in `gpt.generate_greedy`: all tokens move one position to the front,
-    which invalidates the cached keys and values. Yields each step with its document: the given document until its
+    Each step then reads a full context again, as in `gpt.generate_greedy`: all tokens move up by one position, which
+    invalidates the cached keys and values. Yields each step with its document: the given document until its
     context is full, and then a new document per token. The last step has a finish_reason, end_of_text or
     max_new_tokens.
     """

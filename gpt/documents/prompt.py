@@ -1,4 +1,4 @@
-"""Token ids of a prompt: a text, ids, or the messages of a chat."""
+"""Conversion of prompts to token ids. A prompt is a text, token ids or the messages of a chat."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 
 def encode_prompt(model: AnyModel, prompt: Prompt) -> list[int]:
-    """Return the valid token ids of a prompt. Raises ValueError as in `Generation`."""
+    """Return the validated token ids of a prompt. Raises ValueError as in `Generation`."""
     network, tokenizer = with_tokenizer(model)
     ids = ids_of(model, token_ids(tokenizer, prompt))
     check_prompt_length(len(ids), network.config.block_size)
@@ -34,7 +34,7 @@ def check_prompt_length(n: int, limit: int) -> None:
 
 
 def token_ids(tokenizer: Vocabulary, prompt: Prompt) -> list[int]:
-    """Return the token ids of a prompt of any length, [] for "". Raises ValueError like `Vocabulary.encode_chat`."""
+    """Return the token ids for a prompt of any length; [] for "". Raises ValueError like `Vocabulary.encode_chat`."""
     if isinstance(prompt, str):
         return prompt_ids(tokenizer, prompt)
     if is_chat(prompt):
@@ -48,7 +48,7 @@ def is_chat(prompt: object) -> bool:
 
 
 def checked_messages(messages: object) -> list[dict[str, str]]:
-    """Return the messages {"role", "content"} of a chat. Raises ValueError for anything else."""
+    """Return a chat's messages as {"role", "content"} dictionaries. Raises ValueError for anything else."""
     if not isinstance(messages, list | tuple) or not messages:
         raise GPTError(
             "chat.messages",

@@ -23,10 +23,10 @@ MAX_FILE_CHARS = 2**24
 class SavedDocument:
     """The contents of a document file.
 
-    model: name of the model. vocab_size: vocabulary size of the model. tokens: nodes of the `TokenTree`; the first
+    model: name of the model. vocab_size: the model's vocabulary size. tokens: nodes of the `TokenTree`; the first
     n_prompt form the prompt. current: the last node of the current text. edits: in the format of
     `gpt.documents.edit_text`.
-    dropped: ids before the first token, see `Document`.
+    dropped: ids before the first token (see `Document`).
     """
 
     model: str
@@ -116,7 +116,7 @@ class SavedDocument:
         return cls(data["model"], vocab_size, n_prompt, current, tokens, edits, tuple(dropped))
 
     def check(self, loaded: LoadedModel) -> None:
-        """Raise ValueError unless the document fits the vocabulary and context of a model."""
+        """Raise ValueError unless the document fits a model's vocabulary and context."""
         config = loaded.model.config
         if self.vocab_size != config.vocab_size:
             raise GPTError(
@@ -145,7 +145,7 @@ class SavedDocument:
             loaded.tokenizer.token_bytes(token_id)
 
     def edits_for(self, loaded: LoadedModel) -> Edits | None:
-        """Return the edits, with patches computed, or None. Raises ValueError if they do not fit the model."""
+        """Return the edits, with patches computed; None if empty. Raises ValueError if they do not fit the model."""
         if not self.edits:
             return None
         edits = parse_edits(self.edits, loaded.model, loaded.concepts)
@@ -154,7 +154,7 @@ class SavedDocument:
 
 
 def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> Token:
-    """Parse an entry of "tokens"; `TokenTree` checks its parent."""
+    """Parse an entry in "tokens"; `TokenTree` checks its parent."""
     if not isinstance(entry, dict):
         raise GPTError(
             "document_file.token", "a token must be an object with id, after and how, not {value!r}", value=entry
@@ -173,7 +173,7 @@ def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> T
 
 
 def read_settings(entry: Any) -> SamplingParams:
-    """Parse an entry of "settings". Raises ValueError without a seed."""
+    """Parse an entry in "settings". Raises ValueError if there is no seed."""
     names = {field.name for field in fields(SamplingParams)}
     if not isinstance(entry, dict) or not set(entry) <= names:
         raise GPTError(
@@ -189,14 +189,14 @@ def read_settings(entry: Any) -> SamplingParams:
 
 
 def integer_of(data: Mapping[str, Any], name: str, low: int, high: int) -> int:
-    """Return the integer with this name. Raises ValueError unless it is between low and high."""
+    """Return the integer stored under a name. Raises ValueError unless it is between low and high."""
     value: Any = data.get(name)
     check_integer(f'"{name}"', value, low, high)
     return value
 
 
 def list_of(data: Mapping[str, Any], name: str) -> list[Any]:
-    """Return the list with this name. Raises ValueError if there is none."""
+    """Return the list stored under a name. Raises ValueError if there is none."""
     if not isinstance(data.get(name), list):
         raise no_list(name)
     return data[name]

@@ -1,4 +1,4 @@
-"""Write a document as a Python program that reproduces it with this package."""
+"""Python programs that reproduce a document with this package."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]
 
 
 def tokens_as_python(document: Generation, positions: range, *, prompt: bool = False) -> str:
-    """Return these tokens as a Python literal: a text if it encodes to the same ids, else a list of ids."""
+    """Return these tokens as a Python literal: a string if it encodes to the same ids, else a list of ids."""
     ids = document.ids[positions.start : positions.stop]
     text = (prompt_text if prompt else continuation_text)(document.tokenizer, ids)
     return repr(ids if text is None else text)

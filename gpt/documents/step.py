@@ -22,13 +22,13 @@ class Step:
 
     Attributes:
         token_id: The drawn token.
-        text: Characters completed by the token; "" for part of a character and for end-of-text.
+        text: Characters completed by the token; "" for end-of-text or part of a character.
         probability: Probability of the token in the raw softmax, before sampling.
         rank: Rank of the token in the raw softmax, 1 for the most likely.
         entropy: Entropy of the raw softmax, in bits.
         position: Index in the text, counting the prompt and dropped tokens.
         draw: Uniform number that selected the token.
-        finish_reason: Reason why the text ends; None before the last step.
+        finish_reason: Reason the text ends; None before the last step.
     """
 
     token_id: int

@@ -1,4 +1,4 @@
-"""Tree of all texts of a document, with the origin of each token, and the history of actions."""
+"""Tree of all texts in a document, with the origin of each token, and the history of actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpt.checks import check_choice
 from gpt.errors import GPTError
 from gpt.sampling import SamplingParams
 
-MAX_TOKENS = 2**16  # limit for all branches of a document
+MAX_TOKENS = 2**16  # limit on the tokens in all branches of a document
 OriginKind = Literal["typed", "sampled", "chosen"]
 
 
@@ -19,7 +19,7 @@ class Origin:
     """How a token was added: typed, sampled, or chosen by hand.
 
     params: settings and seed of a sampled token; None for other tokens. Raises ValueError for a sampled token without
-    settings, or another token with settings.
+    settings, or any other token with settings.
     """
 
     kind: OriginKind
@@ -36,7 +36,7 @@ TYPED, CHOSEN = Origin("typed"), Origin("chosen")
 
 @dataclass(frozen=True)
 class Token:
-    """One node of the tree. parent: number of the previous node, None for the root."""
+    """One node of the tree. parent: number of the previous node; None for the root."""
 
     token_id: int
     parent: int | None
@@ -86,7 +86,7 @@ class TokenTree:
         return self.path_after(node, [])
 
     def path_after(self, node: int, path: Sequence[int]) -> list[int]:
-        """Return the nodes on the way to `node` that are not on another path from the root."""
+        """Return the nodes on the path from the root to `node` that are not on another such path."""
         self.check(node)
         nodes: list[int] = []
         step: int | None = node

@@ -1,8 +1,8 @@
 """A forward pass over several texts of different lengths, each with its own key-value cache.
 
 The linear layers run once over the tokens of all texts. Attention runs once for all texts with a single new token, and
-separately for each prompt. For each text, the result is the same as from `GPT.hidden_states`. Each text may have its
-own steering. Traces, other edits, padding and dropout are not supported.
+separately for each prompt. For each text, the result is the same as that of `GPT.hidden_states`. Each text may have
+its own steering. Traces, other edits, padding and dropout are not supported.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ def can_batch(model: GPT) -> bool:
 
 
 class PromptPart:
-    """The next tokens of one text. They attend to the text's own cache."""
+    """The next tokens of one text, which attend to the text's own cache."""
 
     def __init__(self, model: GPT, ids: Sequence[int], cache: KVCache) -> None:
         self.ids, self.positions, self.cache = list(ids), list(range(cache.length, cache.length + len(ids))), cache
         T = len(ids)
-        self.rows = [range(T)]  # rows of its text, as in `StepPart`
+        self.rows = [range(T)]  # rows of the text, as in `StepPart`
         mask = causal_mask(T, cache.length + T, model.device) if T > 1 and cache.length > 0 else None
         ctx = ForwardContext(cache.length, mask, is_causal=T > 1 and mask is None, cache=cache)
         self.context = ctx.with_window(model.config, T, model.device)  # queries and keys have already been rotated
@@ -49,7 +49,7 @@ class PromptPart:
 
 
 class StepPart:
-    """The next token of each of R texts. Each token attends to its text's row in a block of the `DecodeCache`."""
+    """The next token for each of R texts. Each token attends to its text's row in a `DecodeCache` block."""
 
     def __init__(self, model: GPT, ids: Sequence[int], caches: Sequence[KVCache], block: Block) -> None:
         n_rows = len(ids)
@@ -65,7 +65,7 @@ class StepPart:
         self.every, self.ends = torch.arange(n_rows, device=kv.device), torch.tensor(self.positions, device=kv.device)
         self.mask = self._mask(None)
         self.window_mask = self.mask if model.config.window is None else self._mask(model.config.window)
-        self.new: list[Tensor] = []  # per layer
+        self.new: list[Tensor] = []  # queries, keys and values, by layer
 
     def _mask(self, window: int | None) -> Tensor:
         """Return a mask to add to the scores, with -inf at hidden positions: (R, 1, 1, S)."""
@@ -109,11 +109,12 @@ def batched_hidden_states(
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
-    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: this model's
+    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: the model's
     cache. steering: one entry per text; None for no steering.
 
     Returns the states after the final norm, (T, C) for each text.
-    Raises ValueError, without changing any cache, if a text does not fit its cache or its steering not the model.
+    Raises ValueError, without changing any cache, if a text does not fit its cache or its steering does not fit
+    the model.
     """
     for ids, cache in zip(texts, caches, strict=True):
         cache.check_room(len(ids))
@@ -151,11 +152,11 @@ def batched_hidden_states(
 def _edits(
     model: GPT, steering: Sequence[tuple[Steering, ...]], rows: Sequence[range], positions: Tensor
 ) -> Edits | None:
-    """Return hooks that steer the rows of each text among those of the pass; None if no text is steered."""
-    steered: dict[object, tuple[tuple[Steering, ...], list[int]]] = {}  # texts with the same steering are one
+    """Return hooks that steer each text's rows in the pass; None if no text is steered."""
+    steered: dict[object, tuple[tuple[Steering, ...], list[int]]] = {}  # texts with equal steering share an entry
     for each, its_rows in zip(steering, rows, strict=True):
         if each:
-            # Equality ignores activities, which a concept determines.
+            # Equality of vectors ignores activities. If there is a concept, it determines the activity.
             activities = tuple(vector.activity if vector.concept is None else None for vector in each)
             steered.setdefault((each, activities), (each, []))[1].extend(its_rows)
     groups = [(each, torch.tensor(of_all, device=positions.device)) for each, of_all in steered.values()]

@@ -1,7 +1,7 @@
-"""Connect this process to a cluster that runs the models, see `gpt.serving`.
+"""Connection from this process to a cluster that runs the models (see `gpt.serving`).
 
-Ray terminates a process that has been without its cluster for a minute. Ray therefore runs in a separate process, the
-driver, which is restarted until it finds the cluster. This process keeps all of its data meanwhile.
+Ray terminates a process that has been cut off from its cluster for a minute. Ray therefore runs in a separate process,
+the driver, which is restarted until it finds the cluster. Meanwhile, this process keeps all its data.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ConnectionLost(Exception):
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """Arguments of `gpt.models.sources.load_model` for a replica.
+    """Arguments to `gpt.models.sources.load_model` for a replica.
 
     location: a name, a path or a repository. hints: (name, value) pairs for settings that the checkpoint does not
         contain.
@@ -56,9 +56,10 @@ class ModelSpec:
 class ClusterOptions:
     """Address and size of a cluster.
 
-    address: "local" starts a cluster on this computer that ends with this process; "auto" joins the cluster that runs
-    on this computer; "host:port" joins the cluster of that node; "ray://host:port" connects from outside.
-    min_replicas, max_replicas: per model. With a minimum of 0, the last replica stops after an hour without requests.
+    address: "local" starts a cluster on this computer that ends with this process; "auto" joins the cluster running
+    on this computer; "host:port" joins that node's cluster; "ray://host:port" connects from outside the cluster.
+    min_replicas, max_replicas: limits per model. With a minimum of 0, the last replica stops after an hour without
+    requests.
     """
 
     address: str
@@ -76,8 +77,8 @@ class Stream:
     def next(self, seconds: float) -> Any:
         """Return the next reply, or None if none arrives within this time.
 
-        Raises StopIteration after the last reply, ConnectionLost if the connection breaks, and any exception of the
-        replica.
+        Raises StopIteration after the last reply, ConnectionLost if the connection breaks, and any exception raised
+        by the replica.
         """
         try:
             kind, value = self.messages.get(timeout=seconds) if seconds > 0 else self.messages.get_nowait()
@@ -98,7 +99,7 @@ class Stream:
 
 
 class Cluster:
-    """A cluster. From `start` until `close`, a driver process connects to it."""
+    """A cluster, to which a driver process connects from `start` until `close`."""
 
     def __init__(self, options: ClusterOptions) -> None:
         self.options = options
@@ -113,7 +114,7 @@ class Cluster:
         self._send_lock = threading.Lock()  # held while sending the outbox; acquired without blocking
 
     def start(self) -> None:
-        """Connect in a thread, and reconnect whenever the connection is lost. Raises ValueError without Ray."""
+        """Connect in a thread, and reconnect whenever the connection is lost. Raises ValueError if Ray is missing."""
         if find_spec("ray") is None:
             raise GPTError("cluster.no_ray", "a cluster needs Ray: pip install -r requirements-cluster.txt")
         threading.Thread(target=self._run, name="cluster", daemon=True).start()
@@ -124,14 +125,14 @@ class Cluster:
         return self._connection is not None and time.monotonic() - self._last_beat < AWAY_SECONDS
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the cluster for at most this time. Returns whether it is reachable."""
+        """Wait up to `seconds` for the cluster and return whether it is reachable."""
         deadline = time.monotonic() + seconds
         while not self.is_there and time.monotonic() < deadline:
             self._closed.wait(0.1)
         return self.is_there
 
     def model(self, spec: ModelSpec) -> DeployedModel:
-        """Return a model of the cluster. It is deployed as soon as the cluster is reachable."""
+        """Return a model on the cluster, which is deployed as soon as the cluster is reachable."""
         with self._lock:
             if spec not in self._specs:
                 self._specs.append(spec)
@@ -168,10 +169,10 @@ class Cluster:
                 self._send(("close",))
 
     def _send(self, message: tuple[Any, ...]) -> None:
-        """Send a message, or leave it to a thread that is already sending. Raises ConnectionLost without a connection.
+        """Send a message, or leave it to a thread that is already sending.
 
-        Waiting for the lock could deadlock: in the thread that holds it, the garbage collector may close a stream,
-        which calls this method.
+        Raises ConnectionLost if there is no connection. Waiting for the lock could deadlock: in the thread that holds
+        it, the garbage collector may close a stream, which calls this method.
         """
         connection = self._connection
         if connection is None:
@@ -247,14 +248,14 @@ class Cluster:
         finally:
             ours.close()
             try:
-                process.wait(timeout=10)  # the driver ends with its connection
+                process.wait(timeout=10)  # the driver exits when its connection closes
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
 
 
 def driver_environment() -> dict[str, str]:
-    """Return the environment of the driver: no usage statistics, and token authentication if there is a token."""
+    """Return the driver's environment: no usage statistics, and token authentication if there is a token."""
     environment = {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     has_token = {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & os.environ.keys() or RAY_TOKEN.is_file()
     if has_token and "RAY_AUTH_MODE" not in os.environ:  # Ray does this itself, but not for "ray://"

@@ -12,7 +12,7 @@ from gpt.cache import KVCache
 
 MAX_ROWS = 32  # texts per attention kernel
 SHORT_TEXT = 256  # texts up to this length share a block
-FILL_POSITIONS = 64  # growth step of a row's memory
+FILL_POSITIONS = 64  # a row's memory grows in steps of this many positions
 
 
 @dataclass
@@ -29,10 +29,10 @@ class Row:
 
 
 class Block:
-    """Copies of the keys and values of similarly long texts, one text per row, so that one kernel attends for all.
+    """Keys and values of similarly long texts, copied into one row per text so that one kernel can attend for all.
 
     kv: (rows, n_layer, 2 kv_heads, length, head_size), keys followed by values. On a CPU, memory is allocated on first
-    write, so only the rows in use take any, up to the longest text. row_bytes: size of a full row.
+    write, so only the rows in use occupy any, up to the length of the longest text. row_bytes: size of a full row.
     """
 
     def __init__(self, cache: KVCache, length: int) -> None:
@@ -56,7 +56,7 @@ class Block:
     def place(self, caches: Sequence[KVCache]) -> list[int]:
         """Copy each of n caches into one of the first n rows, with room for one more position.
 
-        Copies only the positions that are missing in the row. Returns the row of each cache.
+        Copies only the positions that are missing from the row. Returns the row of each cache.
         """
         n_rows, longest = len(caches), max(cache.length for cache in caches) + 1
         filled = min(math.ceil(longest / FILL_POSITIONS) * FILL_POSITIONS, self.kv.shape[-2])
@@ -85,7 +85,7 @@ class Block:
             self._rows[i].length += 1
 
     def trim(self) -> None:
-        """Free the memory unless all of it was needed since the last call. The next pass allocates what it needs."""
+        """Free the memory unless all of it has been used since the last call. The next pass allocates what it needs."""
         if self._n_needed < sum(row.filled for row in self._rows):
             self._reserve(0)
         self._n_needed = 0
@@ -98,10 +98,10 @@ class Block:
 
 
 class DecodeCache:
-    """The blocks of one model. A text moves to a block of twice the length when its block is full.
+    """Blocks for one model's texts. A text moves to a block of twice the length when its block is full.
 
     Long texts therefore add no memory or time to the rows of short texts. free_bytes: returns how many more bytes the
-    blocks may use; without room, a text attends to its own cache, separately from the others.
+    blocks may use; if there is no room, a text attends to its own cache, separately from the others.
     """
 
     def __init__(self) -> None:

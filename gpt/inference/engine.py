@@ -31,12 +31,12 @@ from gpt.sampling import entropy_bits
 
 MAX_TEXTS = MAX_ROWS  # maximum number of concurrent texts
 CHUNK_TOKENS = 32  # prompt tokens per round and request if there are several requests
-ROUND_MULTIPLICATIONS = 2**34  # limit on the prompts of a round: 0.5 s on two cores
+ROUND_MULTIPLICATIONS = 2**34  # limit on the prompts in a round: 0.5 s on two cores
 BATCH_TOKENS = 128  # maximum tokens per forward pass; a single request may have more
 GATHER_SHARE = 0.5  # longest wait for stragglers, as a fraction of the last round's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
 WORKER = 0  # value of `_leader` for the worker; no thread has this number
-LARGE_MODEL = 2**25  # linear weights; such models exceed every CPU cache, so two threads read them faster
+LARGE_MODEL = 2**25  # linear weights; models of this size exceed any CPU cache, so two threads read them faster
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Engine:
         return self._decode_cache.n_bytes
 
     def limit_copies(self, free_bytes: Callable[[], int]) -> None:
-        """Limit the growth of `copied_bytes`. Without room for its copy, a text attends separately."""
+        """Limit the growth of `copied_bytes`. A text whose copy does not fit attends separately."""
         self._decode_cache.free_bytes = free_bytes
 
     def trim(self) -> None:
@@ -136,11 +136,11 @@ class Engine:
     ) -> Any:
         """Read tokens into a cache and return the result of `on_read`.
 
-        cache: has batch size 1 and room for all ids; must not be used elsewhere meanwhile.
+        cache: must have batch size 1 and room for all ids, and must not be used elsewhere in the meantime.
         on_read: called with the states (T, C) after the final norm and the distribution after the last token, in the
             thread that runs the rounds. Calls never overlap.
-        Exceptions from the model and from `on_read` propagate. In that case the cache is restored, unless `on_read` was
-        called. This also holds for a KeyboardInterrupt at any point.
+        Exceptions from the model and from `on_read` propagate. The cache is then restored unless `on_read` was called.
+        This also holds for a KeyboardInterrupt at any point.
         """
         request = ReadRequest(ids, cache, edits, on_read)
         try:
@@ -167,12 +167,12 @@ class Engine:
             return self._distributions(state[None])[0]
 
     def _threads(self, n_tokens: int) -> AbstractContextManager[None]:
-        """Set the number of threads for a pass."""
+        """Return a context manager that sets the number of threads for a pass."""
         return threads_for(max(self.multiplications_per_token * n_tokens, SMALL_WORK if self._is_large else 0))
 
     def _join(self, request: ReadRequest) -> None:
         with self._changed:
-            # # An interrupted call of this thread may have left its request behind.
+            # # An interrupted call from this thread may have left its request behind.
             self._requests = [other for other in self._requests if other.thread != request.thread] + [request]
             if self._leader in (None, request.thread):
                 self._leader = request.thread
@@ -201,7 +201,7 @@ class Engine:
         self._continue()
 
     def _run_round(self) -> None:
-        """Read one token of each text and, as far as time allows, a chunk of each prompt."""
+        """Read one token of each text and, if time allows, a chunk of each prompt."""
         began = time.perf_counter()
         with self._round_lock:
             requests = self._unfinished()
@@ -261,7 +261,7 @@ class Engine:
         is_last = [request.n_read + len(part) == len(request.ids) for request, part in zip(batch, parts, strict=True)]
         try:
             for request in batch:
-                request.cache.crop(request.start + request.n_read)  # drop the positions of an interrupted pass
+                request.cache.crop(request.start + request.n_read)  # drop the positions from an interrupted pass
             with self._threads(sum(map(len, parts))):
                 states = self._hidden_states(batch, parts)
                 ends = [state[-1] for state, last in zip(states, is_last, strict=True) if last]
@@ -303,5 +303,5 @@ class Engine:
 
 @cache
 def worker(process: int) -> ThreadPoolExecutor:
-    """Return the worker thread of a process. A forked process needs its own."""
+    """Return the worker thread for a process. A forked process needs its own."""
     return ThreadPoolExecutor(1, thread_name_prefix="forward passes")

@@ -29,9 +29,9 @@ SMALL_WEIGHT = 2**18  # elements (1 MB); up to this size F.linear is faster than
 
 
 class PackedWeight(Tensor):
-    """Parameter that stands for the weight of a packed layer.
+    """Placeholder parameter for a packed layer's weight.
 
-    It has a shape and a dtype, but takes no memory: every computation unpacks the weight. It cannot be changed in
+    It has a shape and a dtype but occupies no memory: every computation unpacks the weight. It cannot be changed in
     place.
     """
 
@@ -79,7 +79,7 @@ class PackedLayer(nn.Module, ABC):
     @property
     @abstractmethod
     def weight_shape(self) -> torch.Size:
-        """Shape of the weight, (out, in), without unpacking it."""
+        """Shape of the weight, (out, in), available without unpacking it."""
 
     def list_weight(self) -> None:
         """Make the weight appear in `parameters()`."""
@@ -245,7 +245,7 @@ class Int8Linear(PackedLinear):
 
 
 class PackedEmbedding(PackedLayer):
-    """nn.Embedding with 16-bit rows, or with int8 rows that each have a scale. Returns float32."""
+    """nn.Embedding with 16-bit rows, or with int8 rows and one scale per row. Returns float32."""
 
     rows: Tensor  # (n, C)
     scale: Tensor | None  # (n, 1)
@@ -290,7 +290,7 @@ def pack(model: nn.Module, packing: Packing) -> None:
 
 
 def freeze(model: nn.Module) -> None:
-    """Disable gradients for the parameters of a packed model, and add the packed weights to them."""
+    """Disable gradients for a packed model's parameters, and list the packed weights among them."""
     model.requires_grad_(False)
     for module in model.modules():
         if isinstance(module, PackedLayer):
@@ -300,7 +300,7 @@ def freeze(model: nn.Module) -> None:
 def pack_linear(
     linear: nn.Linear, packing: Packing, embedding: nn.Embedding | PackedEmbedding | None = None
 ) -> PackedLinear:
-    """Pack a layer, see `PackedLinear`."""
+    """Pack a layer (see `PackedLinear`)."""
     if packing == "int8":
         return Int8Linear(linear, embedding)
     if packing == "half" and not has_bfloat16():
@@ -327,7 +327,7 @@ def check_packing(packing: Packing) -> None:
 
 
 def has_float32() -> bool:
-    """Return whether oneDNN supports packed float32 matrices here; if not, they stay nn.Linear."""
+    """Return whether oneDNN supports packed float32 matrices on this CPU; if not, layers stay nn.Linear."""
     return torch.backends.mkldnn.is_available() and works(OneDNNLinear, torch.float32)
 
 
@@ -335,7 +335,7 @@ def has_float32() -> bool:
 def works(kind: type[PackedLinear], *arguments: Any) -> bool:
     """Test once whether a kind of layer works.
 
-    Its operators are private, and other versions of torch may lack or change them. Warns if the layer does not work,
+    The operators are private, so other versions of torch may lack or change them. Warns if the layer does not work,
     because the fallback is slower.
     """
     try:
@@ -350,7 +350,7 @@ def works(kind: type[PackedLinear], *arguments: Any) -> bool:
 
 
 def multiplications_per_token(model: nn.Module) -> int:
-    """Count the multiplications per token in all linear layers of a model, packed or not. Attention does not count."""
+    """Count the multiplications per token in all linear layers of a model, packed or not. Excludes attention."""
     layers = (layer for layer in model.modules() if isinstance(layer, nn.Linear | PackedLinear))
     return sum(layer.in_features * layer.out_features for layer in layers)
 
@@ -364,7 +364,7 @@ def quantize_rows(weight: Tensor) -> Tensor:
 
 
 def half_dtype() -> torch.dtype:
-    """Return the 16-bit format for this CPU: bfloat16 if oneDNN supports it, else float16 if fbgemm does."""
+    """Return the 16-bit format for this CPU: float16 if fbgemm supports it and oneDNN lacks bfloat16, else bfloat16."""
     if has_bfloat16() or "fbgemm" not in torch.backends.quantized.supported_engines or not works(Float16Linear):
         return torch.bfloat16
     return torch.float16
@@ -377,7 +377,7 @@ def has_bfloat16() -> bool:
 
 
 def has_vnni() -> bool:
-    """Return whether this CPU has VNNI, which adds products of bytes in 32 bits."""
+    """Return whether this CPU has VNNI, which accumulates products of bytes in 32 bits."""
     known = getattr(torch.cpu, "_is_vnni_supported", None)
     return bool(known()) if known else False
 

@@ -1,4 +1,4 @@
-"""Choose the number of CPU threads: one for small workloads, torch's default otherwise.
+"""Number of CPU threads: one for small workloads, torch's default otherwise.
 
 For small matrix products, synchronising threads costs more time than it saves. `torch.set_num_threads` affects the
 whole process, so this module uses OpenMP's own setting, which affects only the calling thread.

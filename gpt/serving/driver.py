@@ -38,7 +38,7 @@ IDLE_SECONDS = 3600.0  # idle time after which the last replica of a model stops
 HEALTH_CHECK_SECONDS = 10.0  # interval between health checks of a replica
 HEALTH_TIMEOUT_SECONDS = 30.0
 GPU_SHARE = 0.5  # GPUs per replica, if the cluster has any: two replicas share one
-POLL_SECONDS = 1.0  # longest wait for messages of a `Relay`
+POLL_SECONDS = 1.0  # longest wait for messages from a `Relay`
 
 Message = tuple[Any, ...]
 Range = tuple[int, int]  # minimum and maximum number of replicas per model
@@ -138,7 +138,7 @@ def is_loss(error: Exception) -> bool:
 
 
 def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
-    """Return the handle of a model's deployment. Deploys the model if it is not deployed or if that has failed."""
+    """Return the handle of a model's deployment. Deploys the model if it is not deployed or its deployment failed."""
     digest = hashlib.sha256(repr((spec, gpt_version())).encode()).hexdigest()[:8]
     name = f"glassbox-{re.sub('[^a-zA-Z0-9]+', '-', spec.name).strip('-')}-{digest}"
     application = serve.status().applications.get(name)
@@ -163,7 +163,7 @@ def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
 
 
 def gpt_version() -> str:
-    """Return a digest of this package's code, which keeps deployments of other versions from being used."""
+    """Return a digest of this package's code, so that deployments of other versions are not used."""
     digest = hashlib.sha256()
     folder = Path(gpt.__file__).parent
     for file in sorted(folder.rglob("*.py")):
@@ -236,7 +236,7 @@ async def run_driver(inbox: SimpleQueue[Message], send: Callable[[Message], None
 
 
 def read_messages(connection: Connection, inbox: SimpleQueue[Message]) -> None:
-    """Put the messages of a connection into the inbox, and end this process when it closes."""
+    """Put messages from a connection into the inbox, and end this process when the connection closes."""
     with suppress(EOFError, OSError):
         while (message := connection.recv())[0] != "close":
             inbox.put(message)

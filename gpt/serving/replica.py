@@ -33,16 +33,16 @@ class KeptTexts:
         self._numbers, self._lock = count(), threading.Lock()
 
     def put(self, document: Generation) -> None:
-        """Keep a text. Drops the oldest texts if all of them together exceed max_bytes."""
+        """Keep a text. Drops the oldest texts if the total size exceeds max_bytes."""
         with self._lock:
             self._documents[next(self._numbers)] = document
             while sum(each.n_bytes for each in self._documents.values()) > self.max_bytes:
                 self._documents.popitem(last=False)
 
     def take(self, ids: list[int]) -> Generation | None:
-        """Remove and return the text that shares the longest prefix with the ids, or None.
+        """Remove and return the text that shares the longest prefix with the ids, or None if none matches.
 
-        Either the text or the ids must be a prefix of the other.
+        To match, the text must be a prefix of the ids, or the ids a prefix of the text.
         """
 
         def shared(number: int) -> int:
@@ -70,7 +70,7 @@ class Replica:
         self._n_running = 0
 
     async def stream(self, request: StreamRequest) -> AsyncIterator[StreamReply | GPTError]:
-        """Stream the replies to a request, see `gpt.documents.backends.replies`. The last reply may be a GPTError."""
+        """Stream the replies to a request (see `gpt.documents.backends.replies`). The last reply may be a GPTError."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
         made: asyncio.Queue[StreamReply | Exception | None] = asyncio.Queue()
 
