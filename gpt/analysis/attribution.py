@@ -9,7 +9,7 @@ logits, this decomposes the logit before the cap:
 
 If a block has a norm after attention, the outputs of its heads first pass through that norm, whose scale is also held
 constant. The attribution is "direct" because it ignores effects through later layers. The output of a feed-forward
-network is itself a sum over its neurons, see `neuron_logit_attribution`.
+network is itself a sum over its neurons (see `neuron_logit_attribution`).
 
 Source: Elhage et al., "A Mathematical Framework for Transformer Circuits" (2021).
 """
@@ -92,7 +92,7 @@ def direct_logit_attribution(
     """Attribute the logit of `token` after a position, before any cap, or its difference from the logit of `against`.
 
     trace: the trace of a pass, or a text. position: negative positions count from the end. token: defaults to the most
-    likely token. edits: the edits of the traced pass. Raises ValueError for a position or id that does not exist, and
+    likely token. edits: the edits to the traced pass. Raises ValueError for a position or id that does not exist, and
     for a patched position, where the components do not sum to the logit.
     """
     model, trace = gpt_of(model), traced(model, trace)
@@ -149,7 +149,7 @@ def neuron_logit_attribution(
 ) -> NeuronAttribution:
     """Attribute a logit to the neurons of one layer.
 
-    Takes the same arguments, and holds the same values constant, as `direct_logit_attribution`. edits: the edits of the
+    Takes the same arguments, and holds the same values constant, as `direct_logit_attribution`. edits: the edits to the
     traced pass. Ignores the effect of a hook on mlp_out. Raises ValueError for a layer, position or id that does not
     exist.
     """
@@ -208,7 +208,7 @@ def written_by_neurons(block: TransformerBlock, post: Tensor) -> tuple[Tensor, T
 
 
 def bias_of(linear: nn.Linear) -> Tensor:
-    """Return the bias of a linear layer in float32; zeros if it has none."""
+    """Return the bias of a linear layer in float32; zeros if the layer has none."""
     weight = to_float32(linear.weight)
     return weight.new_zeros(len(weight)) if linear.bias is None else to_float32(linear.bias)
 

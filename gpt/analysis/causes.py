@@ -1,4 +1,4 @@
-"""Find the words and heads that a prediction depends on, and repeat the prediction without some of them."""
+"""Words and heads that a prediction depends on, and predictions without some of them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.model import GPT
 
-N_HEADS = 8  # number of heads to ablate, by direct contribution
+N_HEADS = 8  # number of heads to ablate: those with the largest direct contributions
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Ablation:
     """Tokens, heads and reads to ablate.
 
     tokens: positions to leave out. heads: (layer, head) pairs whose output is set to 0. reads: (layer, head, position)
-    triples; the weighted value at that position is missing from the head's output at the last position.
+    triples; the weighted value at that position is removed from the head's output at the last position.
     """
 
     tokens: frozenset[int] = frozenset()
@@ -63,7 +63,7 @@ def measure_causes(
 ) -> Causes:
     """Predict the next token without each word, given by its positions, and without each of N_HEADS heads.
 
-    Leaves words out like `logits_without_each`, and sets the outputs of heads to 0. edits: the edits of the original
+    Leaves words out like `logits_without_each`, and sets the outputs of heads to 0. edits: the edits to the original
     pass. Patches and hooks at a position are ignored because they belong to one text. Raises ValueError for an id or
     position that does not exist.
     """

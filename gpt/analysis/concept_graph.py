@@ -4,7 +4,7 @@ If attention weights, norm scales and activation slopes are fixed at their value
 logit is then a sum of contributions: from all features of a layer, from the dictionary's reconstruction error, and from
 biases. In the same way, the activity of a feature is a sum over the features of an earlier layer.
 
-Source: Ameisen et al., "Circuit Tracing" (2025). They use transcoders; this module uses dictionaries of the residual
+Source: Ameisen et al., "Circuit Tracing" (2025). They use transcoders; this module uses dictionaries for the residual
     stream.
 """
 
@@ -46,10 +46,10 @@ class FeatureNode:
 class ConceptGraph:
     """The strongest contributions to a logit.
 
-    layers: the earlier and the later layer. late, early: features of the later and of the earlier layer, in descending
+    layers: the earlier and the later layer. late, early: features of the later and the earlier layer, in descending
     order of contribution. words: positions of words.
-    to_late: (early, late), and to_early: (words, early), contributions that the first make to the logit through the
-    second. others: contribution of the biases and of all other features of the later layer. error: contribution of the
+    to_late: (early, late), and to_early: (words, early), contributions of the first to the logit through the second.
+    others: contribution of the biases and of all other features of the later layer. error: contribution of the
     later dictionary's reconstruction error. The contributions of the late features, others and error sum to the logit.
     """
 
@@ -75,7 +75,7 @@ def concept_graph(
     name: Callable[[int, int], Hashable],
     edits: Edits | None = None,
 ) -> ConceptGraph:
-    """Build the graph for the logit of `token` after a text (T,), before any cap, with the first and last dictionary.
+    """Build the graph for the logit of `token` after a text (T,), before any cap, from the first and last dictionaries.
 
     words: positions of each word of the text. name: called with a layer and a feature; features with equal names are
     one node. Raises ValueError for an id that does not exist.
@@ -90,7 +90,7 @@ def concept_graph(
     for each in activity.values():
         each[0] = 0  # the dictionaries are not trained on the first token
     gradient = linear.gradient(stream[last], last + 1, model.config.n_layer, lambda x: linear.logit(x, token))
-    effect = gradient.to(upper.decoder) @ upper.decoder.T  # (T, n), of each unit of activity
+    effect = gradient.to(upper.decoder) @ upper.decoder.T  # (T, n), per unit of activity
     logit = float(model.logits(trace.final_norm[0, -1])[token])
     late = _strongest(upper.without_common(activity[last] * effect), last, name)
     left_out = (stream[last].to(upper.encoder) - upper.reconstruction(activity[last]))[1:]
@@ -120,7 +120,7 @@ def concept_graph(
 
 @dataclass(frozen=True)
 class Removed:
-    """Positions, nodes and possibly the later dictionary's error, to leave out of a prediction."""
+    """Positions, nodes and optionally the later dictionary's error, all to be left out of a prediction."""
 
     words: frozenset[int] = frozenset()
     nodes: frozenset[tuple[int, int, int]] = frozenset()  # layer, feature, position
@@ -162,9 +162,9 @@ def _minus(vectors: Tensor) -> Callable[[Tensor], Tensor]:
 
 
 def _reader(encoder: Tensor, effect: Tensor, node: FeatureNode) -> Callable[[Tensor], Tensor]:
-    """Return a function from the stream after the node's layer to the node's contribution, up to a constant.
+    """Return a function that maps the stream after the node's layer to the node's contribution, up to a constant.
 
-    effect: (T, n), contribution of each unit of activity.
+    effect: (T, n), contribution per unit of activity.
     """
     features, positions = map(list, zip(*node.places, strict=True))
     rows = effect[positions, features, None] * encoder[features]
@@ -172,7 +172,7 @@ def _reader(encoder: Tensor, effect: Tensor, node: FeatureNode) -> Callable[[Ten
 
 
 def _strongest(adds: Tensor, layer: int, name: Callable[[int, int], Hashable]) -> tuple[FeatureNode, ...]:
-    """Return the names with the largest positive total contributions. adds: (T, n), of each feature and position."""
+    """Return the nodes with the largest positive contributions. adds: (T, n), contribution by position and feature."""
     places: defaultdict[Hashable, list[tuple[float, int, int]]] = defaultdict(list)
     names = {feature: name(layer, feature) for feature in adds.any(dim=0).nonzero()[:, 0].tolist()}
     for (position, feature), each in zip(adds.nonzero().tolist(), adds[adds != 0].tolist(), strict=True):
@@ -186,14 +186,14 @@ def _strongest(adds: Tensor, layer: int, name: Callable[[int, int], Hashable]) -
 
 
 class _Linear:
-    """The model with some edits, linearised on one text: its nonlinear parts are fixed to their values there."""
+    """The model with some edits, linearised on one text: its nonlinear parts are fixed at their values on it."""
 
     def __init__(self, model: GPT, trace: Trace, edits: Edits | None = None) -> None:
         self.model, self.edits = model, edits or Edits()
         self.weights = [to_float32(layer.attn_weights).clone() for layer in trace.layers]
 
     def gradient(self, x: Tensor, start: int, stop: int, read: Callable[[Tensor], Tensor]) -> Tensor:
-        """Return the gradient of `read` at the stream x (T, C) before layer `start`.
+        """Return the gradient of `read` with respect to the stream x (T, C) before layer `start`.
 
         read: a function of the stream before layer `stop`."""
         leaf = x.clone().requires_grad_()

@@ -1,4 +1,4 @@
-"""Concepts: directions of the residual stream that are active on few tokens. Sparse autoencoders find them.
+"""Concepts: directions in the residual stream that are active on few tokens, found by sparse autoencoders.
 
 A dictionary approximates the stream after one layer by a weighted sum of a few features. A feature is a direction of
 length 1, and its activity is its weight in the sum, which is at least 0. Turning a concept up adds its direction at
@@ -81,7 +81,7 @@ class Dictionary:
         return values.where(self.share <= MAX_SHARE, 0)
 
     def strongest(self, activity: Tensor, count: int) -> list[int]:
-        """Return at most `count` features that are active on a token, strongest first and without common ones."""
+        """Return up to `count` features that are active on a token, strongest first, excluding common ones."""
         top = self.without_common(activity).topk(min(count, len(activity)))
         return top.indices[top.values > 0].tolist()
 
@@ -90,9 +90,9 @@ class Dictionary:
 class NamedConcept:
     """A feature with a name.
 
-    names: by language, such as {"en": "dog", "zh": "狗"}.
+    names: names by language, such as {"en": "dog", "zh": "狗"}.
     strength: default for turning the feature up, as a multiple of its natural strength; None if turning it up does not
-        have the effect that its name suggests. words: beginnings of words that mention the concept.
+        have the effect that its name suggests. words: prefixes of words that mention the concept.
     """
 
     layer: int
@@ -104,7 +104,7 @@ class NamedConcept:
 
 @dataclass(frozen=True, eq=False)
 class Snippet:
-    """Tokens around a strong token of the held-out text. tint: activity on each, as a fraction of the highest peak."""
+    """Tokens around a strong token of the held-out text. tint: activity on each token, relative to the highest peak."""
 
     ids: tuple[int, ...]
     tint: tuple[float, ...]
@@ -131,7 +131,7 @@ class Concepts:
         return tuple(each for each in self.named if each.strength is not None)
 
     def of(self, layer: int, feature: int) -> NamedConcept | None:
-        """Return the named concept of a feature, or None."""
+        """Return the named concept for a feature, or None if it has no name."""
         return self._by_place.get((layer, feature))
 
     def steering(self, layer: int, feature: int, strength: float) -> Steering:
@@ -148,13 +148,12 @@ class Concepts:
         strength, direction = max(float(strength), NO_ACTIVITY), dictionary.decoder[feature]
         if strength >= 0:
             return Steering(layer, strength * dictionary.strengths[feature] * direction, (feature, strength))
-        # A step along the direction changes the activity by less than its length, because the encoder is another
-        # matrix.
+        # A step along the direction changes the activity by less than its length, because encoder and decoder differ.
         value = strength * direction / (dictionary.encoder[feature] @ direction)
         return Steering(layer, value, (feature, strength), partial(dictionary.activity_of, feature))
 
     def snippets(self, layer: int, feature: int, tokenizer: Vocabulary) -> list[Snippet]:
-        """Return the snippets on which a feature is strongest, in descending order and at most one per story."""
+        """Return the snippets on which a feature is strongest, in descending order, with at most one per story."""
         dictionary, found = self.dictionaries[layer], []
         for start, tint in zip(dictionary.starts[feature].tolist(), dictionary.tints[feature].tolist(), strict=True):
             if start == NONE:
@@ -166,7 +165,7 @@ class Concepts:
         return found
 
     def search(self, tokenizer: Vocabulary, query: str, limit: int = 20) -> list[tuple[int, int]]:
-        """Find features, as (layer, feature), by a word.
+        """Search for features by a word and return them as (layer, feature).
 
         Features with a matching name come first, then those that are strong on the word, then those that promote it.
         Each group is in descending order of share."""
@@ -193,10 +192,10 @@ class Concepts:
 
 @torch.inference_mode()
 def trace_activity(concepts: Concepts, trace: Trace, layer: int, *, first: int = 0) -> Tensor:
-    """Return the activity of each feature of a layer at each token of a trace: (T, n).
+    """Return the activity of each of a layer's features on each token in a trace: (T, n).
 
-    first: position of the first traced token. The activity on the first token of a text is 0. Dictionaries are not
-    trained on this token, whose stream differs from all others.
+    first: position of the first traced token. The activity on the first token of a text is 0, because dictionaries are
+    not trained on this token, whose stream differs from all others.
     """
     check_choice("layer", layer, sorted(concepts.dictionaries))
     dictionary = concepts.dictionaries[layer]

@@ -1,4 +1,4 @@
-"""Attention weights, the roles of heads on a text, and the heads that copy."""
+"""Attention weights, the roles of heads in a text, and the heads that copy."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def value_weighted(model: AnyModel, trace: Trace | Text, layer: int) -> Tensor:
 def without_first_token(weights: Tensor) -> Tensor:
     """Remove the first token, the attention sink, from weights (..., T, S) and renormalise the rows.
 
-    Rows without any other weight, such as the row of the first token, become 0.
+    Rows without any other weight, such as the first token's row, become 0.
     Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (2023), arXiv 2309.17453.
     """
     rest = weights.clone()
@@ -64,11 +64,11 @@ def normalize_rows(weights: Tensor) -> Tensor:
 class HeadRoles:
     """Scores of all heads, (n_layer, n_head), between 0 and 1: mean attention to the positions that define a role.
 
-    A score is NaN if it cannot be measured at any position of the text.
+    A score is NaN if it cannot be measured at any position in the text.
 
     Attributes:
         previous_token: Weight on the previous token, averaged over all positions except the first.
-        first_token: Weight on the first token of the text, averaged over all positions except the first.
+        first_token: Weight on the first token in the text, averaged over all positions except the first.
         same_token: Weight on earlier tokens with the same id ("duplicate token heads"; Wang et al. 2022, arXiv
             2211.00593), averaged over the positions whose token has occurred before.
         induction: Weight on tokens right after an earlier token with the same id, other than the current token
@@ -122,10 +122,10 @@ def head_roles(trace: Trace | AnyModel, ids: Text) -> HeadRoles:
 def repeated_random_ids(
     config: GPTConfig, generator: torch.Generator, *, length: int = 50, start: int | None = None
 ) -> list[int]:
-    """Return a sequence of distinct random ids, twice. Only the repetition makes the next token predictable.
+    """Return two copies of a sequence of distinct random ids. Only the repetition makes the next token predictable.
 
-    length: tokens per copy; reduced if the context or the vocabulary is too small. start: an id to put in front, such
-    as end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of Olsson et al.
+    length: tokens per copy; reduced if the context or the vocabulary is too small. start: an id to prepend, such as
+    end-of-text. `head_roles(...).induction` on a trace of this text is the prefix-matching score of Olsson et al.
     (2022), arXiv 2209.11895, with two copies.
     """
     front = [] if start is None else [start]
@@ -199,7 +199,7 @@ class CopyingScores:
 def copying_scores(model: AnyModel, start: int | None = None, length: int = 50, *, seed: int = 0) -> CopyingScores:
     """Score all heads on N_SEQUENCES repeated sequences of `length` random tokens.
 
-    start: an id to put in front, such as end-of-text. Source of the scores: Olsson et al. (2022), arXiv 2209.11895.
+    start: an id to prepend, such as end-of-text. Source of the scores: Olsson et al. (2022), arXiv 2209.11895.
     """
     model, generator = gpt_of(model), torch.Generator().manual_seed(seed)
     roles, losses = [], []

@@ -27,17 +27,17 @@ LENS_POINTS: tuple[LensPoint, ...] = ("resid_mid", "resid_post")
 
 @dataclass(frozen=True)
 class Lens:
-    """Predictions of every layer at N positions.
+    """Predictions from every layer at N positions.
 
     Each tensor has shape (n_layer, 2, N). The second dimension holds the prediction after attention and the one after
     the feed-forward network.
 
     Attributes:
         token: The most likely next token.
-        probability: Its probability.
+        probability: Probability of that token.
         entropy: Entropy of the distribution, in bits.
-        chosen_probability: Probability of the `chosen` tokens; None without them.
-        chosen_rank: Rank of the `chosen` tokens, 1 for the most likely; None without them.
+        chosen_probability: Probability of the `chosen` tokens; None if there are none.
+        chosen_rank: Rank of the `chosen` tokens, 1 for the most likely; None if there are none.
     """
 
     token: Tensor
@@ -65,9 +65,9 @@ def logit_lens(
 ) -> Lens:
     """Apply the final norm and the output head to the residual stream at LENS_POINTS of each layer.
 
-    trace: The trace of a pass, or a text.
+    trace: A trace, or a text to trace.
     positions: Defaults to all; negative positions count from the end.
-    chosen: An id, or one id per position, such as the token that follows it.
+    chosen: An id, or one id per position, such as that of the next token.
 
     This applies the head to 2 x n_layer x N states. Raises ValueError for a position or id that does not exist.
     """
@@ -117,7 +117,7 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
 
 
 def _predictions(model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None) -> list[Tensor]:
-    """Return the columns of `Lens` for states (N, C), each (N,); the last two only with chosen ids.
+    """Return the columns of `Lens` for states (N, C), each (N,); the last two only if ids are chosen.
 
     weight: weight of the output head, in float32.
     """

@@ -40,7 +40,7 @@ class PatchSweep:
 
 
 def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int) -> Patch:
-    """Run a text and return the activation at a name, layer and position, as a patch for the same place.
+    """Run a text and return the activation at a name, layer and position, as a patch for the same location.
 
     Raises ValueError for a name, token, layer or position that does not exist.
     """
@@ -96,10 +96,10 @@ def patch_sweep(
     """Patch an activation at each layer and position in turn.
 
     clean, corrupted: two texts with the same number of tokens. answer: the token that follows the clean text; other:
-    the token that follows the corrupted text. name: one of PATCHABLE. progress: called with (passes done, passes in
-    total).
+    the token that follows the corrupted text. name: one of PATCHABLE. progress: called with (passes done, total
+    passes).
 
-    Skips positions before the first difference between the texts, which recover nothing. Raises ValueError if the
+    Skips positions before the first difference between the texts: they recover nothing. Raises ValueError if the
     lengths differ or both texts give the same logit difference.
     """
     check_patchable(name)

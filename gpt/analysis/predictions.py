@@ -22,8 +22,8 @@ MAX_CHUNK_LOGITS = 2**23  # 32 MB in float32
 def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) -> Iterator[tuple[slice, Tensor]]:
     """Compute log-probabilities from final-norm states (N, C), in chunks of at most MAX_CHUNK_LOGITS logits.
 
-    weight: `to_float32(model.lm_head.weight)`. Pass it to several calls to unpack it only once. Yields (rows,
-    log-probabilities in nats (n, vocab_size)).
+    weight: `to_float32(model.lm_head.weight)`. Pass it if you make several calls, so that it is unpacked only
+    once. Yields (rows, log-probabilities in nats (n, vocab_size)).
     """
     weight = to_float32(model.lm_head.weight) if weight is None else weight
     bias = None if model.lm_head.bias is None else to_float32(model.lm_head.bias)
@@ -61,7 +61,7 @@ def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
 def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
     """Return `kl_bits` with fixed first states, so that their log-probabilities are computed only once.
 
-    These take 4 N vocab_size bytes."""
+    The log-probabilities take 4 N vocab_size bytes."""
     weight = to_float32(model.lm_head.weight)
     log_ps = [log_p for _, log_p in log_probabilities(model, states, weight)]
 
@@ -87,7 +87,7 @@ def check_shapes(states: Tensor, other_states: Tensor) -> None:
 
 @dataclass(frozen=True)
 class TokenStatistics:
-    """Statistics of a token under the softmax of the raw logits before it.
+    """Statistics of a token under the softmax of the raw logits that predict it.
 
     rank: 1 for the most likely token. entropy: entropy of the softmax, in bits. surprisal: -log2 probability, in bits.
     top: (id, probability) of the most likely tokens, in descending order.
@@ -107,13 +107,13 @@ class TokenStatistics:
 
 @dataclass(frozen=True)
 class TextStatistics:
-    """Statistics of the tokens of a text, including mean surprisal and perplexity."""
+    """Statistics of the tokens in a text, including mean surprisal and perplexity."""
 
     tokens: tuple[TokenStatistics, ...]
 
     @property
     def mean_surprisal(self) -> float:
-        """Mean surprisal in bits per token; NaN without tokens."""
+        """Mean surprisal in bits per token; NaN if there are no tokens."""
         return math.fsum(token.surprisal for token in self.tokens) / len(self.tokens) if self.tokens else math.nan
 
     @property
@@ -124,7 +124,7 @@ class TextStatistics:
 
 @torch.inference_mode()
 def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int = 0) -> TextStatistics:
-    """Compute statistics of n ids, with the top_k most likely tokens, from the final-norm states (n, C) before them.
+    """Compute statistics for n ids, with the top_k most likely tokens, from the final-norm states (n, C) before them.
 
     The output head runs in the model's dtype, in chunks of at most MAX_CHUNK_LOGITS logits.
     """

@@ -58,7 +58,7 @@ def stream_norms(trace: Trace) -> StreamNorms:
 class Neurons:
     """The k neurons of a layer that add the longest vectors to the stream at a position, in descending order.
 
-    index: (k,), numbers of the neurons. pre, post: (k,), their values before and after the activation function. mlp_up:
+    index: (k,), neuron numbers. pre, post: (k,), the neurons' values before and after the activation function. mlp_up:
         (k,), factor in gated models, which post includes; else None.
     norm: (k,), length of the vector that each neuron adds, |post| x |its column of c_proj|, after any norm.
     up, down: (k, n), ids of the tokens whose logits each neuron raises and lowers most. This is the direct effect
@@ -81,7 +81,7 @@ class Neurons:
 def strongest_neurons(
     model: GPT, trace: Trace, layer: int, position: int, *, k: int = 10, n_tokens: int = 8
 ) -> Neurons:
-    """Find the strongest neurons of a feed-forward network at a position. Edits that scale its output do not count.
+    """Find the strongest neurons in a feed-forward network at a position. Ignores edits that scale its output.
 
     Geva et al., "Transformer Feed-Forward Layers Build Predictions by Promoting Concepts in the Vocabulary Space"
     (2022), arXiv 2203.14680. Raises ValueError for a layer or position that was not traced.

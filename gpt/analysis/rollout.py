@@ -24,7 +24,7 @@ def rollout_layers(n_layer: int, length: int, attn_weights: Callable[[int, int, 
     """Yield the share of each input token at each position after each layer: (T, T). Rows sum to 1.
 
     This is the product of (W + I) / 2 over the layers so far, where W is the mean over a layer's heads and I stands for
-    the residual connection. attn_weights(layer, start, stop): returns the weights of the queries start to stop - 1,
+    the residual connection. attn_weights(layer, start, stop): returns the weights for the queries start to stop - 1,
     (n_head, stop - start, stop).
     """
     flow = torch.eye(length)

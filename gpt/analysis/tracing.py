@@ -1,4 +1,4 @@
-"""Trace forward passes over one text."""
+"""Traces of forward passes over one text."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def single_sequence(x: Tensor) -> Tensor:
 
 
 def traced_position(trace: Trace, position: int) -> int:
-    """Convert a position in a trace, which can be negative, to one that counts from 0.
+    """Convert a position in a trace, which may be negative, to one counted from 0.
 
     Raises ValueError for a position outside the trace.
     """
