@@ -28,7 +28,7 @@ def run_with_progress(
 ) -> Generator[Shown, None, T]:
     """Run `work(progress)` in a new thread: `result = yield from run_with_progress(work, show)`.
 
-    Every `interval` seconds until the work ends, the generator yields `show(done, total)` with the arguments of the
+    Every `interval` seconds until the work ends, the generator yields `show(done, total)` with the arguments from the
     latest call to `progress`, or (0, 0) before the first call. The generator then returns the work's result or raises
     its exception. Closing the generator cancels the work: its next call to `progress` raises Cancelled.
     """

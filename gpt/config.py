@@ -105,7 +105,7 @@ class GPTConfig:
         attn_softcap: Cap on the attention scores, cap * tanh(x / cap), after scaling and before the mask; off by
             default.
         logit_softcap: Cap on the logits, with the same formula; off by default.
-        pre_norm: Whether the inputs of attention and feed-forward are normalised.
+        pre_norm: Whether the inputs to attention and feed-forward are normalised.
         unrotated_layers: Layers without rotary positions.
 
     Raises:

@@ -9,7 +9,7 @@ A model can be a loaded model, its name, or a GPT. Most functions accept a text 
     gpt.analysis.residual           norms along the residual stream, neurons
     gpt.analysis.embeddings         similarity of token and position embeddings
     gpt.analysis.patching           activations of a clean run patched into a corrupted run
-    gpt.analysis.saliency           contribution of each token of the text to a prediction
+    gpt.analysis.saliency           contribution of each token in the text to a prediction
     gpt.analysis.predictions        probability, rank, entropy and surprisal of tokens, and Kullback-Leibler divergence
     gpt.analysis.sampling_stages    the distribution after each sampling stage, and the draw
     gpt.analysis.vocabulary_search  search for tokens by text

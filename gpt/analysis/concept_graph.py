@@ -186,7 +186,7 @@ def _strongest(adds: Tensor, layer: int, name: Callable[[int, int], Hashable]) -
 
 
 class _Linear:
-    """The model with some edits, linearised on one text: its nonlinear parts are fixed at their values on it."""
+    """The model with some edits, linearised on one text: its nonlinear parts are fixed at their values on that text."""
 
     def __init__(self, model: GPT, trace: Trace, edits: Edits | None = None) -> None:
         self.model, self.edits = model, edits or Edits()

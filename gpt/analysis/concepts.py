@@ -39,7 +39,7 @@ class Dictionary:
     tokens: (n, 8), ids of the tokens on which the feature is most often strong; promotes: (n, 8), ids of the next
     tokens whose probability rises most when the feature is added. starts: (n, 12), start of each snippet in the text;
     peaks: (n, 12), highest activity in each snippet, in descending order; tints: (n, 12, WINDOW), uint8, activity on
-    each token of the snippets, scaled so that the highest peak is 255. Rows are padded with NONE or 0.
+    each token in the snippets, scaled so that the highest peak is 255. Rows are padded with NONE or 0.
     """
 
     encoder: Tensor
@@ -104,7 +104,7 @@ class NamedConcept:
 
 @dataclass(frozen=True, eq=False)
 class Snippet:
-    """Tokens around a strong token of the held-out text. tint: activity on each token, relative to the highest peak."""
+    """Tokens around a strong token in the held-out text. tint: activity on each token, relative to the highest peak."""
 
     ids: tuple[int, ...]
     tint: tuple[float, ...]

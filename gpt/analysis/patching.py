@@ -99,7 +99,7 @@ def patch_sweep(
     the token that follows the corrupted text. name: one of PATCHABLE. progress: called with (passes done, total
     passes).
 
-    Skips positions before the first difference between the texts: they recover nothing. Raises ValueError if the
+    Skips positions before the texts first differ, because patching them recovers nothing. Raises ValueError if the
     lengths differ or both texts give the same logit difference.
     """
     check_patchable(name)

@@ -101,7 +101,7 @@ class TokenStatistics:
 
     @property
     def nats(self) -> float:
-        """Surprisal in nats: the cross-entropy loss of this token."""
+        """Surprisal in nats: the cross-entropy loss on this token."""
         return self.surprisal * math.log(2)
 
 

@@ -1,4 +1,4 @@
-"""Backends that generate the tokens of a text: this process, ZeroGPU, or a deployment on a cluster.
+"""Backends that generate a text's tokens: this process, ZeroGPU, or a deployment on a cluster.
 
 A `Backend` streams replies to a request, and `Steps` adds them to the document, which stays in this process. Another
 backend can take over at any time and draws the same tokens, because a draw depends only on the seed and the position. A
@@ -57,7 +57,7 @@ class StreamRequest:
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
 
     def edits_with(self, concepts: Concepts | None) -> Edits | None:
-        """Return the edits, with activity functions from the receiving model's concepts: functions cannot be sent."""
+        """Return the edits, restoring activity functions, which cannot be sent, from the receiving model's concepts."""
         if self.edits is None or concepts is None:
             return self.edits
         steering = (

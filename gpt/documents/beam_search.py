@@ -159,7 +159,7 @@ class BeamSearch:
         return new
 
     def release(self) -> None:
-        """Free the memory of a search that will not continue."""
+        """Free the memory held by a search that will not continue."""
         self._cache = None
 
     def ids(self, number: int) -> tuple[int, ...]:
@@ -172,7 +172,7 @@ class BeamSearch:
         return tuple(ids[::-1])
 
     def _logits(self) -> Tensor:
-        """Compute the next-token logits of each beam, (beams, vocab_size); (1, vocab_size) in the first step."""
+        """Compute the next-token logits for each beam, (beams, vocab_size); (1, vocab_size) in the first step."""
         document = self.document
         if self._depth == 0:
             document.read()

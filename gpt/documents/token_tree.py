@@ -46,7 +46,7 @@ class Token:
 class TokenTree:
     """Tree whose nodes are numbered in insertion order. Only the last nodes can be removed.
 
-    tokens: tokens of all nodes. depths: number of ancestors of each node, which is its position in a text.
+    tokens: one per node. depths: number of ancestors of each node, which is its position in a text.
     Raises ValueError unless only the first node has no parent and each parent precedes its children.
     """
 
@@ -86,7 +86,7 @@ class TokenTree:
         return self.path_after(node, [])
 
     def path_after(self, node: int, path: Sequence[int]) -> list[int]:
-        """Return the nodes on the path from the root to `node` that are not on another such path."""
+        """Return the nodes on the path from the root to `node` that are not on `path`."""
         self.check(node)
         nodes: list[int] = []
         step: int | None = node

@@ -238,7 +238,7 @@ class Engine:
         return chosen
 
     def _batches(self, requests: Sequence[ReadRequest], chunk: int) -> Iterator[list[ReadRequest]]:
-        """Yield the requests of each forward pass. A request with edits other than steering gets its own pass."""
+        """Yield the requests for each forward pass. A request with edits other than steering gets its own pass."""
         batch: list[ReadRequest] = []
         n_tokens = 0
         for request in requests:
@@ -256,7 +256,7 @@ class Engine:
 
     @torch.inference_mode()
     def _run_batch(self, batch: list[ReadRequest], chunk: int) -> None:
-        """Read the next `chunk` tokens of each request."""
+        """Read the next `chunk` tokens for each request."""
         parts = [request.ids[request.n_read :][:chunk] for request in batch]
         is_last = [request.n_read + len(part) == len(request.ids) for request, part in zip(batch, parts, strict=True)]
         try:
@@ -297,7 +297,7 @@ class Engine:
         logits = self.model.logits(states).float()
         log_sum = logits.logsumexp(dim=-1)
         entropy = entropy_bits(logits.softmax(dim=-1))
-        rows = (row.clone() for row in logits)  # a view would keep the logits of the whole batch in memory
+        rows = (row.clone() for row in logits)  # a view would keep the whole batch's logits in memory
         return [NextTokenDistribution(*each) for each in zip(rows, log_sum.tolist(), entropy.tolist(), strict=True)]
 
 

@@ -14,7 +14,7 @@ import torch
 from threadpoolctl import ThreadpoolController
 
 SMALL_WORK = 2**28  # multiplications; below this, one thread is as fast if other work needs the CPU
-_OMP_PAUSE_SOFT = 1  # argument of omp_pause_resource_all: threads are recreated when needed
+_OMP_PAUSE_SOFT = 1  # argument to omp_pause_resource_all: threads are recreated when needed
 
 
 @contextmanager
