@@ -29,7 +29,6 @@ from components.state.settings import LIMITS
 from components.state.snapshot import Snapshot
 from components.state.typed_text import shown_tokens
 from components.tabs.playground.views.prediction import bars, box, concepts, hide_label, why
-from components.theme import CSS
 from components.words import words_of
 from gpt import GPT, distribution
 from gpt.analysis.tracing import to_float32
@@ -39,20 +38,18 @@ MAX_WRITTEN = 40  # tokens of a text that writes itself
 MIN_ARC_SHARE = 0.05  # lost share of the probability
 COMPRESSION = 5
 _COMPONENTS = Path(__file__).parent.parent
-_STYLES = ("widgets/composer/composer.css", "widgets/predictions/predictions.css", "first_screen/first_screen.css")
 
 
 def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> str:
     """Return the HTML of the first screen. openings: the initial session of each language; tabs: ids of the tabs."""
-    style = CSS + "".join(map(_read, _STYLES))
     screens = []
     for language, session in openings.items():
         opened = session.copy()
         opened.language = language
         with speaking(language, exact=False):
             screens.append(f'<template data-language="{language}">{_screen(opened.snapshot(), tabs)}</template>')
-    script = f"<script>{_read('first_screen/first_screen.js')}</script>"
-    return f'<div id="first-screen"><style>{style}</style>{"".join(screens)}{script}</div>'
+    style, script = (_read(f"first_screen/first_screen.{kind}") for kind in ("css", "js"))
+    return f'<div id="first-screen"><style>{style}</style>{"".join(screens)}<script>{script}</script></div>'
 
 
 @torch.inference_mode()
@@ -155,8 +152,8 @@ def _screen(s: Snapshot, tabs: Sequence[str]) -> str:
     moved = escape(t("status.moved", s.language, path="{path}"))
     waiting = f'<p class="first-waiting" data-moved="{moved}">{_text("status.page", s.language)}</p>'
     content = f'<div class="first-content">{_card(s)}{_cards(s.language)}</div>'
-    steps = escape(json.dumps(writing_steps(s), ensure_ascii=False))
-    return f'<div class="first-page" data-steps="{steps}">{_frame(s, tabs)}{waiting}{content}</div>'
+    steps = escape(json.dumps(writing_steps(s), ensure_ascii=False), quote=False).replace("'", "&#39;")
+    return f"<div class=\"first-page\" data-steps='{steps}'>{_frame(s, tabs)}{waiting}{content}</div>"
 
 
 def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
