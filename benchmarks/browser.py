@@ -1,6 +1,6 @@
-"""Measure how far the page lags behind the model while it updates the token strip, bar chart and heatmap.
+"""Measure how far the page lags behind the model while it updates text, bars, arcs and heatmap.
 
-    python benchmarks/browser.py [--pace 50] [--tokens 150] [--rounds 5] [--opened] [--language zh]
+    python benchmarks/browser.py [--pace "full speed"] [--tokens 150] [--rounds 5] [--opened] [--language zh]
 
 Starts the app in this process, and a headless Chromium. The server records when each token was generated; the page
 records when the token and its bars appeared on the screen.
@@ -25,10 +25,10 @@ from components.state.token_statistics import TokenStatisticsCache
 
 SETTLES = 4_000  # ms
 WATCH = """() => {
-  window.chips = []; window.bars = 0;
-  const strip = document.querySelector("#strip .gb-strip");
-  new MutationObserver(() => { window.chips.push([Date.now(), strip.querySelectorAll("[role=option]").length]); })
-    .observe(strip, { childList: true, subtree: true });
+  window.words = []; window.bars = 0;
+  const box = document.querySelector("#prompt .gb-copy");
+  new MutationObserver(() => { window.words.push([Date.now(), box.querySelectorAll(".gb-written").length]); })
+    .observe(box, { childList: true, subtree: true });
   new MutationObserver(() => { window.bars = Date.now(); })
     .observe(document.querySelector("#bars .gb-says"), { childList: true, characterData: true, subtree: true });
 }"""
@@ -52,17 +52,17 @@ def measure(page: Page, browser: CDPSession, made: list[float]) -> tuple[float, 
     page.locator("#generate").click()
     page.wait_for_function("document.querySelector('#stop').disabled === false")
     page.wait_for_function("document.querySelector('#stop').disabled === true", timeout=120_000)
-    chips, bars = page.evaluate("[window.chips, window.bars]")
-    total = chips[-1][1]
-    first, there = next((when, count) for when, count in chips if total - len(made) < count)
-    last = next(when for when, count in chips if count == total)
+    shown, bars = page.evaluate("[window.words, window.bars]")
+    total = shown[-1][1]
+    first, there = next((when, count) for when, count in shown if total - len(made) < count)
+    last = next(when for when, count in shown if count == total)
     work = (busy_ms(browser) - before) / len(made)
     return (total - there) / ((last - first) / 1000), last - 1000 * made[-1], bars - 1000 * made[-1], work
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pace", choices=["5", "20", "50", "full speed"], default="50")
+    parser.add_argument("--pace", choices=["4", "8", "16", "full speed"], default="full speed")
     parser.add_argument("--tokens", type=int, default=150)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--opened", action="store_true", help="visit every tab first")
@@ -88,7 +88,6 @@ def main() -> None:
             for tab in [*page.locator("#tabs > .tab-wrapper [role=tab]").all()[1:], page.get_by_role("tab").first]:
                 tab.click()
                 page.wait_for_timeout(SETTLES)
-        page.locator("#token-by-token > summary").click()
         if page.locator("#pace input").input_value() != args.pace:
             page.locator("#pace input").click()
             page.get_by_test_id("dropdown-option").and_(page.get_by_role("option", name=args.pace, exact=True)).click()
