@@ -15,7 +15,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.untrusted import open_safetensors, read_json
 
 CONCEPTS, NAMES = "concepts.safetensors", "concepts.json"
-SCALE = ".scale"  # suffix for the scales of a matrix
+SCALE = ".scale"  # suffix for a matrix's scales
 _FIELDS = tuple(field.name for field in fields(Dictionary))
 _FLOATS = ("encoder", "decoder", "bias", "center", "share", "peaks")
 

@@ -49,7 +49,7 @@ RENAMED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
 }
-# The bases include the errors of the client's HTTP library.
+# The bases include errors from the client's HTTP library.
 NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
 UNREACHED = (ConnectionError, socket.gaierror)
 TIMEOUT_SECONDS = 10.0
@@ -175,7 +175,7 @@ def weight_names(repo_id: str) -> list[str]:
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:
-    """Download the missing part of the weights into the hub's cache. snapshot_download would start over."""
+    """Download the missing part of the weights into the hub's cache; snapshot_download would start over."""
     stated = {name: get_hf_file_metadata(hf_hub_url(repo_id, name)) for name in names}
     total, before = sum(file.size or 0 for file in stated.values()), 0
     with tqdm(desc=repo_id, total=total, unit="B", unit_scale=True, disable=progress is not None) as bar:
@@ -192,7 +192,7 @@ def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None)
 def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
     """Download a file into the hub's cache, unless the cache has it. Yields like `resume_download`.
 
-    The partial file becomes a blob of the cache only if its size and checksum match those on the hub.
+    The partial file becomes a blob in the cache only if its size and checksum match those on the hub.
     """
     cache, folder = Path(constants.HF_HUB_CACHE), f"models--{repo_id.replace('/', '--')}"
     blob = cache / folder / "blobs" / etag
@@ -212,7 +212,7 @@ def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
 
 
 def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
-    """Append the missing part to a file of `size` bytes. Yields its length at the start and after each chunk.
+    """Append the missing bytes to a file, up to `size`. Yields the file's length at the start and after each chunk.
 
     Retries after network errors, until MAX_FAILURES attempts in a row have received no data.
     """
@@ -239,9 +239,9 @@ def resume_download(url: str, file: BinaryIO, size: int) -> Iterator[int]:
 
 
 def checksum(path: Path, etag: str) -> str:
-    """Return the checksum of a file in the format of the etag that the hub gives it.
+    """Return the checksum of a file in the same format as its etag on the hub.
 
-    64 hexadecimal digits are a SHA-256, 40 digits the SHA-1 of a git blob. Any other etag is not a checksum and is
+    64 hexadecimal digits are a SHA-256, 40 digits are the SHA-1 of a git blob. Any other etag is not a checksum and is
     returned unchanged.
     """
     if re.fullmatch(r"[0-9a-f]{64}", etag):

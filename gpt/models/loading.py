@@ -1,4 +1,4 @@
-"""Build the model in a checkpoint, on a device and in a precision."""
+"""Build the model in a checkpoint on a given device and in a given precision."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model in evaluation mode, with its tokenizer. Users may share it, so never change it.
+    """A model in evaluation mode, with its tokenizer. It may be shared between users, so never modify it.
 
     On a CPU, the weights are packed and read-only. Use `load_model(..., trainable=True)` to get ordinary weights.
     layout: name of the checkpoint's format. deployed: the deployment that generates text, if any; this model is then
@@ -77,7 +77,7 @@ class LoadedModel:
         return f"half ({str(dtype).removeprefix('torch.')})"
 
     def to_tokens(self, texts: Text | Sequence[Text]) -> Tokens:
-        """Encode one or several texts as tensors on the model's device. Raises ValueError like `gpt.inputs.ids_of`."""
+        """Encode one or more texts as tensors on the model's device. Raises ValueError like `gpt.inputs.ids_of`."""
         single = isinstance(texts, str | Tensor) or all(is_integer(each) for each in texts)
         rows = [ids_of(self, text) for text in ([texts] if single else texts)]  # type: ignore[arg-type]
         T = max(map(len, rows))
@@ -102,7 +102,7 @@ class LoadedModel:
 
 
 def best_device() -> torch.device:
-    """Return CUDA if available, else MPS, else the CPU. On ZeroGPU, always return the CPU, see `gpu_copy`."""
+    """Return CUDA if available, else MPS, else the CPU. On ZeroGPU, always return the CPU; see `gpu_copy`."""
     if on_zero_gpu():
         return torch.device("cpu")
     if torch.cuda.is_available():
@@ -111,7 +111,7 @@ def best_device() -> torch.device:
 
 
 def checked_precision(precision: str) -> Precision:
-    """Return a valid precision. "bf16" is the former name of "half". Raises ValueError for unknown ones."""
+    """Return a valid precision. "bf16" is the former name of "half". Raises ValueError for an unknown precision."""
     if precision == "bf16":
         return "half"
     check_choice("precision", precision, get_args(Precision))
@@ -119,11 +119,11 @@ def checked_precision(precision: str) -> Precision:
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device, *, deployed: bool = False) -> int:
-    """Return how much memory a model takes in a precision, in bytes. deployed: see `build`.
+    """Return the memory needed by a model in a precision, in bytes. deployed: see `build`.
 
     Some weights are stored twice. On a CPU, this applies to a tied matrix, which is packed for the head and stored as
-    rows for the embedding, and in float32 to the small matrices of the blocks, see `gpt.inference.packed_linear`. On
-    ZeroGPU, all weights are stored twice, see `gpu_copy`.
+    rows for the embedding, and in float32 also to the small matrices of the blocks (see `gpt.inference.packed_linear`).
+    On ZeroGPU, all weights are stored twice (see `gpu_copy`).
     """
     if deployed and precision == "fp32":
         return checkpoint.n_copied_bytes
@@ -164,7 +164,7 @@ def build(
 
     untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether to use
     ordinary parameters; by default, parameters are packed if possible (`can_pack`) and cannot be trained. deployed: the
-    deployment that generates text, if any; float32 weights then stay memory-mapped here, see `Checkpoint.build_mapped`.
+    deployment that generates text, if any; float32 weights then stay memory-mapped here; see `Checkpoint.build_mapped`.
 
     Raises ValueError if there is not enough memory, the weights or logits are not finite, or the device does not
     support the precision.

@@ -46,7 +46,7 @@ from gpt.models.sources import BUNDLED, DEFAULT_MODEL, HUB_MODELS, MODELS, Sourc
 
 _log = logging.getLogger(__name__)
 
-MAX_NAME_CHARS = 200  # error messages cut unknown names to this length
+MAX_NAME_CHARS = 200  # unknown names are truncated to this length in error messages
 
 
 @dataclass(eq=False)
@@ -102,11 +102,11 @@ class Registry:
     ) -> None:
         """Set the options for all shared models. Forgets models that were added or loaded.
 
-        memory: limit for all models and their `DecodeCache`, in bytes; defaults to half of the memory that is free when
+        memory: limit for all models and their `DecodeCache`, in bytes; defaults to half the memory that is free when
             the first model is loaded.
         downloads: names that `get` may download. Other models are listed only if they are on this computer.
-        cluster: cluster that generates text with the listed models. In this process they are then on the CPU and used
-            only for inspection.
+        cluster: cluster that generates text with the listed models. Their copies in this process then stay on the CPU
+            and are used only for inspection.
         """
         precision = checked_precision(precision)
         with self._lock:
@@ -127,7 +127,7 @@ class Registry:
             return self._listed()
 
     def has(self, loaded: LoadedModel) -> bool:
-        """Return whether this object is the shared model of that name."""
+        """Return whether this object is the shared model with its name."""
         return self._in_memory.get(loaded.name) is loaded
 
     def title(self, name: str) -> str:
@@ -136,12 +136,12 @@ class Registry:
         return "/".join(Path(name).parts[-2:]) + (f" · {loaded.layout}" if loaded else "")
 
     def memory_of_listed(self, name: str) -> int | None:
-        """Return the memory that a model of HUB_MODELS needs in this registry's precision, or None for other models."""
+        """Return the memory needed by a model in HUB_MODELS in this registry's precision, or None for other models."""
         model = HUB_MODELS.get(name)
         return None if model is None else model.n_parameters * DTYPES[self.precision].itemsize
 
     def given_options(self, name: str) -> dict[str, object]:
-        """Return the hints that were given for a model, as arguments of `load_model`."""
+        """Return the hints that were given for a model, as arguments for `load_model`."""
         source = self._sources.get(name)
         return {} if source is None else source.hints.given()
 
@@ -201,7 +201,7 @@ class Registry:
         return name
 
     def add_loaded(self, loaded: LoadedModel) -> None:
-        """Register a model of this process, replacing any model of the same name. It stays until `remove` is called."""
+        """Register a model from this process, replacing any of the same name. It stays until `remove` is called."""
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
@@ -214,7 +214,7 @@ class Registry:
                 self._forget(name)
 
     def get(self, name: str = DEFAULT_MODEL, progress: Progress | None = None) -> LoadedModel:
-        """Return a shared model, see `get_model`."""
+        """Return a shared model; see `get_model`."""
         with self._lock:
             source = self._sources.get(name) if isinstance(name, str) else None
             if source is None:
@@ -249,7 +249,7 @@ class Registry:
         return list(self._in_memory.values())
 
     def trim(self) -> None:
-        """Free the memory of finished texts and return it to the system."""
+        """Free the memory held by finished texts and return it to the system."""
         for engine in list(self._engines):
             engine.trim()
         return_free_memory()
@@ -277,7 +277,7 @@ class Registry:
         with self._lock:
             n_bytes = self._sizes[loaded.model] = self._reserved.pop(load)
             self._engines.add(loaded.engine)
-            if self._sources.get(name) is source:  # the model has not been removed or replaced meanwhile
+            if self._sources.get(name) is source:  # the model has not been removed or replaced in the meantime
                 self._store(loaded)
             self._remove_load(name, load)
         fields = {"model": name, "seconds": round(time.monotonic() - began, 3), "bytes": n_bytes}

@@ -1,4 +1,4 @@
-"""Sources of models: a known name, a path, or a repository of the Hugging Face hub."""
+"""Sources of models: a known name, a path, or a repository on the Hugging Face hub."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Corpus:
     facts: bool = True
 
     def fits(self, language: str, *, facts: bool) -> bool:
-        """Return whether the model can continue a text in a language. facts: whether the text requires facts."""
+        """Return whether the model can continue text in a language. facts: whether the text requires facts."""
         return language in self.languages and (self.facts or not facts)
 
 
@@ -85,7 +85,7 @@ HUB_MODELS = {
     "google/gemma-3-270m-it": HubModel("Gemma 3 Instruct", 268_098_176, MANY),
     "microsoft/phi-1_5": HubModel("Phi-1.5", 1_418_270_720),
 }
-TRAINED_HERE = {DEFAULT_MODEL: STORIES, POEMS_MODEL: POEMS, LLAMA_MODEL: STORIES}  # folders of ASSETS
+TRAINED_HERE = {DEFAULT_MODEL: STORIES, POEMS_MODEL: POEMS, LLAMA_MODEL: STORIES}  # folders in ASSETS
 MODELS = (*TRAINED_HERE, UNTRAINED, *HUB_MODELS)
 
 
@@ -97,7 +97,7 @@ def corpus_of(name: str) -> Corpus | None:
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model comes from. location: a path or a hub repository.
+    """The origin of a model. location: a path or a hub repository.
 
     listed: whether `list_models` includes it. folder: folder with the files of an upload. loaded: a model that was
     created in this process and cannot be loaded again.
@@ -123,7 +123,7 @@ class Source:
     def spec(self, name: str, precision: Precision) -> ModelSpec:
         """Return the model's specification for a replica. A path must refer to the same files on both computers."""
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
-        location = name if name in MODELS else location  # on that computer, bundled models have another path
+        location = name if name in MODELS else location  # bundled models have a different path on that computer
         return ModelSpec(name, location, precision, tuple(self.hints.given().items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
@@ -132,7 +132,7 @@ class Source:
 
 
 def find_source(name_or_path: str | Path, hints: Hints = NO_HINTS) -> Source:
-    """Find the source of a name in MODELS, a path, or a hub repository, in this order.
+    """Find the source for a name in MODELS, a path, or a hub repository, tried in this order.
 
     Raises ValueError for anything else.
     """
@@ -165,7 +165,7 @@ def _existing(name: str) -> Path | None:
 
 
 def available_device(device: str | torch.device) -> torch.device:
-    """Return a device of this computer. Raises ValueError for other devices and for "meta"."""
+    """Return a device on this computer. Raises ValueError for other devices and for "meta"."""
     try:
         found = torch.device(device)
         torch.empty(1, device=found).item()

@@ -53,7 +53,7 @@ SHAKESPEARE_CARD = CardText(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code: 0, 1 after an error message, 128 + signal after a stop."""
+    """Run the command line and return the exit code: 0, 1 after an error message, 128 + signal if stopped."""
     try:
         options = parse_options(arguments)
         recipe = chosen_recipe(options)
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class StopSignal:
-    """Turn Ctrl-C and SIGTERM into a stop after the current update. A second signal has its default effect."""
+    """A handler that lets Ctrl-C and SIGTERM stop after the current update. A second signal has its default effect."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -119,7 +119,7 @@ def failed(sentence: str) -> int:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. Exits with a message if it names no text, or more than one."""
+    """Parse the command line. Exits with an error message if it names no text, or more than one."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.resume or options.card:
@@ -140,7 +140,7 @@ def kept_options(options: argparse.Namespace) -> dict[str, object]:
 
 
 def default_preset(options: argparse.Namespace) -> str | None:
-    """Return the default preset for a text, or None without a text."""
+    """Return the default preset for a text, or None if there is no text."""
     return "stories" if options.text else "shakespeare-cpu" if options.characters else None
 
 
@@ -151,7 +151,7 @@ def begin_with(model: str | None) -> LoadedModel | None:
 
 
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
-    """Return the preset, changed by the given options and by the shape of the initial model.
+    """Return the preset, with the given options and the shape of the initial model applied.
 
     Raises ValueError like `Recipe`."""
     values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
@@ -163,7 +163,7 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
 
 
 def card_text(options: argparse.Namespace) -> CardText:
-    """Return the options for the model card. Those for Shakespeare's text have defaults."""
+    """Return the options for the model card, with defaults for Shakespeare's text."""
     default = CardText() if options.text or options.characters else SHAKESPEARE_CARD
     return replace(default, **{f.name: x for f in fields(CardText) if (x := getattr(options, f.name)) is not None})
 
@@ -248,12 +248,12 @@ def differences(recipe: Recipe) -> str:
 
 
 def option_name(field: str) -> str:
-    """Return the option for a field, such as --n-layer for n_layer."""
+    """Return the command-line option for a field, such as --n-layer for n_layer."""
     return "--" + field.replace("_", "-")
 
 
 def repeat_command(options: argparse.Namespace, world_size: int) -> str:
-    """Return the command that repeats the run: all differences from the preset, without this machine's folders."""
+    """Return the command that repeats the run, with all differences from the preset but without local folders."""
     words = ["python"] if world_size == 1 else ["torchrun", "--nproc-per-node", str(world_size)]
     words += ["-m", "gpt.training"]
     if options.text:

@@ -48,19 +48,23 @@ ROWS = 32  # texts per chunk; tokens are shuffled within a chunk
 CONTEXT = 256  # maximum tokens per text
 BATCH = 1020  # tokens per update
 DEAD_TOKENS = 100_000  # a feature that stays inactive on this many tokens is dead
-N_REVIVED, REVIVAL = 64, 1 / 32  # dead features that model the error; weight of their loss
+N_REVIVED, REVIVAL = 64, 1 / 32  # dead features used to model the error; weight of their loss
 WARMUP, DECAY_FROM = 0.03, 0.5  # fractions of the updates
 LEARNING_RATE = 1e-3
 SAVE_EVERY = 10  # chunks between saves
-EVIDENCE_TOKENS = 150_000  # maximum from the held-back text
+EVIDENCE_TOKENS = 150_000  # maximum taken from the held-back text
 SNIPPETS, TOP_TOKENS = 12, 8
-CONTEXTS, CONTEXT_TOKENS = 16, 12  # beginnings of stories used to measure promoted tokens
+CONTEXTS, CONTEXT_TOKENS = 16, 12  # story prefixes used to measure promoted tokens
 CARD, STATE = "concepts.md", "last.pt"
 
 
 @dataclass(frozen=True)
 class Options:
-    """layers: read the stream after these. width: features per layer. active: per token. tokens: number to train on."""
+    """Options of a run.
+
+    layers: layers whose output streams are read. width: features per layer. active: active features per token. tokens:
+    number of training tokens.
+    """
 
     layers: tuple[int, ...]
     width: int = 2048
@@ -70,7 +74,7 @@ class Options:
 
 
 class Autoencoder:
-    """TopK autoencoder of normalised activations (N, C). The rows of its decoder have length 1."""
+    """TopK autoencoder for normalised activations (N, C). The decoder's rows have length 1."""
 
     def __init__(self, n_embd: int, width: int, active: int, generator: torch.Generator) -> None:
         rows = F.normalize(torch.randn(width, n_embd, generator=generator), dim=1)
@@ -86,7 +90,7 @@ class Autoencoder:
         return [self.encoder, self.decoder, self.bias, self.center]
 
     def update(self, x: Tensor, rate: float) -> float:
-        """Make one update and return the fraction of the variance that was not explained."""
+        """Make one update and return the unexplained fraction of the variance."""
         pre = F.linear(x - self.center.detach(), self.encoder, self.bias)
         values, features = pre.topk(self.active, dim=-1, sorted=False)
         error = self._decoded(values, features) + self.center - x
@@ -113,7 +117,7 @@ class Autoencoder:
 
     @property
     def n_dead(self) -> int:
-        """Number of features that were inactive on the last DEAD_TOKENS tokens."""
+        """Number of features that were inactive for the last DEAD_TOKENS tokens."""
         return int((self.silent > DEAD_TOKENS).sum())
 
     def state(self) -> dict[str, Any]:
@@ -143,7 +147,7 @@ def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
 
 
 def chunks(documents: list[np.ndarray], length: int, seed: int) -> Iterator[Tensor]:
-    """Yield endless chunks of ids, (ROWS, length). Each epoch concatenates the stories in a new order."""
+    """Yield chunks of ids, (ROWS, length), indefinitely. Each epoch concatenates the stories in a new order."""
     epoch, rest = 0, np.empty(0, dtype=int)
     while True:
         order = np.random.default_rng([seed, epoch]).permutation(len(documents))
@@ -167,15 +171,15 @@ def streams(model: GPT, idx: Tensor, layers: Sequence[int]) -> list[Tensor]:
 
 
 def rate_at(progress: float) -> float:
-    """Return the factor of the learning rate after a fraction of the updates."""
+    """Return the learning-rate factor after a fraction of the updates."""
     return min(1.0, (progress + 1e-3) / WARMUP, (1 - progress) / (1 - DECAY_FROM))
 
 
 class Run:
     """Trains the dictionaries of one model on one text.
 
-    Raises ValueError for layers that the model lacks, and, with `resume`, if the folder has no run or a run with other
-    options.
+    Raises ValueError for layers that the model lacks, and, with `resume`, if the folder has no run, or one with
+    different options.
     """
 
     def __init__(
@@ -230,7 +234,7 @@ class Run:
                 self._save()
 
     def dictionaries(self) -> dict[int, dict[str, Any]]:
-        """Return the dictionary learned for each layer, see `Autoencoder.dictionary`."""
+        """Return the dictionary learned for each layer; see `Autoencoder.dictionary`."""
         each = zip(self.options.layers, self.autoencoders, self.norms, strict=True)
         return {layer: autoencoder.dictionary(*norms) for layer, autoencoder, norms in each}
 
@@ -306,7 +310,7 @@ class _Evidence:
         self.highest: list[tuple[Tensor, Tensor]] = []  # (n,) activity and position, per part
 
     def add(self, part: Tensor, activity: Tensor) -> None:
-        """Add the tokens of one part."""
+        """Add the tokens from one part."""
         self.n_tokens += len(part) - 1
         self.active += (activity > 0).sum(0)
         values, at = activity.max(dim=0)
@@ -319,13 +323,13 @@ class _Evidence:
         self.peaks, self.parts = (each.T for each in peaks.topk(k, dim=0))  # (n, k)
         at = torch.stack([at for _, at in self.highest]).gather(0, self.parts.T).T
         ends = torch.tensor(lengths)[self.parts] - WINDOW
-        self.at = (at - BEFORE).clamp(min=0).minimum(ends.clamp(min=0))  # start of the snippet in its part
+        self.at = (at - BEFORE).clamp(min=0).minimum(ends.clamp(min=0))  # start of the snippet within its part
         self.starts = (self.at + torch.tensor(offsets)[self.parts]).masked_fill(self.peaks == 0, NONE)
         self.tints = torch.zeros(self.n, k, WINDOW, dtype=torch.uint8)
         self.least = self.peaks.median(dim=1).values / 2
 
     def tint(self, number: int, part: Tensor, activity: Tensor) -> None:
-        """Store the activity around the peaks in part `number`, and its sums where it reaches half of the peak."""
+        """Store the activity around the peaks in part `number`, and its sums where it reaches half the peak."""
         position, feature = (activity > self.least).nonzero(as_tuple=True)
         keys, which = torch.unique(feature * self.n_vocab + part[position], return_inverse=True)
         self.sums.append((keys, torch.zeros(len(keys)).index_add(0, which, activity[position, feature])))
@@ -359,7 +363,7 @@ class _Evidence:
 def promoted(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary) -> Tensor:
     """Return the next tokens whose probability rises most when a feature is added: (n, TOP_TOKENS).
 
-    Features are added at twice their natural strength, after the beginnings of a few texts. The tokens are those that
+    Features are added at twice their natural strength, after prefixes of a few texts. The tokens are those that
     contribute most to the divergence from the mean prediction without the feature."""
     starts = [part for part in parts if len(part) >= CONTEXT_TOKENS][:CONTEXTS]
     idx = torch.stack([part[:CONTEXT_TOKENS] for part in starts]).to(model.device)
@@ -381,11 +385,11 @@ def promoted(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary
 
 @dataclass(frozen=True)
 class Quality:
-    """How well a dictionary reconstructs the stream on the held-back text.
+    """Reconstruction quality of a dictionary on the held-back text.
 
-    explained: fraction of the variance. active: active features per token. dead: features that are never active. loss:
-    loss of the model with the reconstruction instead of the stream, in nats per token; mean_loss: with the mean
-    instead.
+    explained: explained fraction of the stream's variance. active: active features per token. dead: number of features
+    that are never active. loss: the model's loss with the reconstruction in place of the stream, in nats per token.
+    mean_loss: the same with the mean of the stream in its place.
     """
 
     explained: float
@@ -395,7 +399,7 @@ class Quality:
     mean_loss: float
 
     def recovered(self, loss: float) -> float:
-        """Return the fraction of the loss that the reconstruction recovers. loss: loss of the unchanged model."""
+        """Return the fraction of the loss that the reconstruction recovers. loss: the unchanged model's loss."""
         return (self.mean_loss - self.loss) / (self.mean_loss - loss)
 
 
@@ -463,7 +467,7 @@ def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], d
 def card(
     run: Run, name: str, data: str, n_held_back: int, loss: float, qualities: dict[int, tuple[Quality, Quality]]
 ) -> str:
-    """Return the card. qualities: per layer, as saved and in float32. loss: the model's loss on the held-back text."""
+    """Return the card. qualities: {layer: (as saved, in float32)}. loss: the model's loss on the held-back text."""
     options, size = run.options, (run.folder / CONCEPTS).stat().st_size
     rows = [
         f"| {layer} | {saved.explained:.1%} | {exact.explained:.1%} | {saved.recovered(loss):.1%} | {saved.loss:.3f} "

@@ -18,9 +18,9 @@ from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load
 
 
 def training_text(text: str) -> str:
-    r"""Clean a text for training: remove the byte order mark, end lines with \n, replace lone surrogates by U+FFFD.
+    r"""Clean a text for training: remove the byte order mark, end lines with \n, replace lone surrogates with U+FFFD.
 
-    Many editors on Windows write the mark U+FEFF at the start of a file. It is not part of the text, but decoding as
+    Many Windows editors write the mark U+FEFF at the start of a file. It is not part of the text, but decoding as
     "utf-8" keeps it, as does pasting.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -28,7 +28,7 @@ def training_text(text: str) -> str:
 
 
 def decode_text(data: bytes, name: object) -> str:
-    """Decode a UTF-8 file to its `training_text`. Raises ValueError, with the name of the file, for other bytes."""
+    """Decode a UTF-8 file to its `training_text`. Raises ValueError, naming the file, if it is not valid UTF-8."""
     try:
         return training_text(data.decode())
     except UnicodeDecodeError as error:
@@ -61,9 +61,10 @@ def read_stories(path: Path | str) -> list[str]:
 
 
 def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list[str], list[str]]:
-    """Shuffle the stories and hold back a share for validation: (training, validation), at least one story each.
+    """Shuffle the stories and split them into (training, validation), with at least one story each.
 
-    If there is only one story, its end is held back, at least one character.
+    held_back: fraction of the stories for validation. If there is only one story, holds back its end instead, at least
+    one character.
     """
     if len(stories) == 1:
         cut = min(max(1, int(len(stories[0]) * (1 - held_back))), len(stories[0]) - 1)
@@ -79,7 +80,7 @@ def fingerprint(stories: list[str]) -> str:
 
 
 def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
-    """Train byte-level BPE with GPT-2's word pattern: {bytes of a token: id} of vocab_size - 1 tokens.
+    """Train byte-level BPE with GPT-2's word pattern: {bytes of a token: id} for vocab_size - 1 tokens.
 
     The last id is reserved for end-of-text. The vocabulary is smaller if there are no pairs left to merge. Source:
     Sennrich et al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
@@ -130,7 +131,7 @@ def _byte_alphabet() -> list[str]:
 def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, part: str) -> list[np.ndarray]:
     """Return the int32 ids of each story, preceded by end-of-text. Raises ValueError if there are too few ids.
 
-    part: name of this part of the text for the error message."""
+    part: name of this part of the text, for the error message."""
     documents = [np.array([tokenizer.eot_id, *tokenizer.encode(story)], dtype=np.int32) for story in stories]
     n_tokens = sum(map(len, documents))
     if n_tokens <= block_size:
@@ -145,10 +146,10 @@ def encode_stories(stories: list[str], tokenizer: Vocabulary, block_size: int, p
 
 
 class StoryRows:
-    """Training rows of block_size + 1 ids. Most rows start at the beginning of a story.
+    """Training rows of block_size + 1 ids, most of which start at the beginning of a story.
 
     An epoch shuffles the stories, each after its end-of-text token, and concatenates them. A row starts with a story
-    and continues with the following stories. If its end cuts off a story, the next row starts with that story. A story
+    and continues with the following stories. If its end truncates a story, the next row starts with that story. A story
     that is longer than a row continues in rows that start half a context apart, as in evaluation. A quarter of the rows
     omit the first end-of-text, and a tenth start inside a story, so that the model accepts prompts without end-of-text.
     Raises ValueError if the text is shorter than one row.
@@ -168,7 +169,7 @@ class StoryRows:
         begin = 0
         for i in order:
             end = begin + len(self.documents[i])
-            if not starts or end > starts[-1] + width:  # cut off in the previous row
+            if not starts or end > starts[-1] + width:  # truncated in the previous row
                 starts.append(begin)
                 while end > starts[-1] + width:
                     starts.append(starts[-1] + self.block_size // 2)
@@ -181,7 +182,7 @@ class StoryRows:
         return stream[rng.permutation(at)[:, None] + np.arange(width)]
 
     def batches(self, batch_size: int, start: int = 0) -> Iterator[np.ndarray]:
-        """Yield endless batches (batch_size, block_size + 1), starting with batch number `start`."""
+        """Yield batches (batch_size, block_size + 1) indefinitely, starting with batch number `start`."""
         done, number, rest = 0, 0, np.empty((0, self.block_size + 1), dtype=np.int32)
         while True:
             rest = np.concatenate([rest, self.epoch(number)])

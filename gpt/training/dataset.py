@@ -1,4 +1,4 @@
-"""The interface of the datasets of live runs."""
+"""The interface for datasets used in live runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.training.trainer import Batch
 
 @dataclass(frozen=True)
 class Sample:
-    """A model's continuation of a prompt, and the correct one, or None if there is none."""
+    """A model's continuation of a prompt, and the correct continuation, or None if there is none."""
 
     prompt: str
     text: str
@@ -26,9 +26,10 @@ class Sample:
 
 
 class Dataset(Protocol):
-    """Examples of `gpt.training.tasks.TaskDataset` or `gpt.training.text_dataset.TextDataset`.
+    """Interface of `gpt.training.tasks.TaskDataset` and `gpt.training.text_dataset.TextDataset`.
 
-    validation: examples that are not used for training. example: ids of one of them, whose attention is recorded.
+    validation: examples that are not used for training. example: ids of a validation example, on which attention is
+    recorded.
     query: the position of `example` that predicts the first token of the answer. start: a prompt to try.
     """
 
@@ -41,10 +42,10 @@ class Dataset(Protocol):
     start: str
 
     def batch(self, step: int, size: int) -> Batch:
-        """Return the training examples of one update."""
+        """Return the training examples for one update."""
 
     def accuracy(self, model: GPT) -> float | None:
-        """Return the fraction of correct answers on the validation examples, or None without correct answers."""
+        """Return the fraction of correct answers on the validation examples, or None if answers cannot be correct."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
         """Return the model's continuations of a few prompts."""

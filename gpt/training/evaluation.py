@@ -17,7 +17,7 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class Score:
-    """Totals over some texts: -log p of the tokens in nats, number of tokens, and number of UTF-8 bytes."""
+    """Totals over several texts: -log p of the tokens in nats, number of tokens, and number of UTF-8 bytes."""
 
     nats: float
     n_tokens: int
@@ -60,7 +60,7 @@ def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[
 
 @torch.inference_mode()
 def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batch_size: int = 16) -> Score:
-    """Score each story separately, after an end-of-text token or, if the vocabulary has none, from its second token on.
+    """Score each story separately, after an end-of-text token or, if there is none, starting at the second token.
 
     Skips characters that the vocabulary lacks. The model must be in evaluation mode.
     """
@@ -84,6 +84,6 @@ def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batc
 
 
 def sample(loaded: LoadedModel, prompt: str, *, seed: int, max_new_tokens: int, temperature: float = 0.8) -> str:
-    """Return the prompt and its continuation, which does not stop when the context is full."""
+    """Return the prompt and its continuation, which may exceed the context."""
     params = SamplingParams(temperature=temperature, seed=seed)
     return prompt + "".join(step.text for step in generate(loaded, prompt, params, max_new_tokens, on_full="crop"))

@@ -1,4 +1,4 @@
-"""A small training run in a background thread that can be paused, changed and cancelled, and its records."""
+"""A small background training run that can be paused, changed and cancelled, and its records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from gpt.training.trainer import Trainer
 
 LIMITS = {"n_layer": 4, "n_head": 8, "n_embd": 128, "block_size": 128, "batch_size": 64, "steps": 5000}
 N_EVALUATIONS = 32  # per run, each with a snapshot of the weights
-MAX_SNAPSHOT_BYTES = 16_000_000  # all snapshots of a run together; larger models get fewer evaluations
+MAX_SNAPSHOT_BYTES = 16_000_000  # limit for all snapshots of a run; larger models get fewer evaluations
 TIME_LIMIT_SECONDS = 300.0
 State = Literal["waiting", "training", "paused", "finished", "cancelled", "diverged", "crashed"]
 ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
@@ -41,7 +41,7 @@ ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 class LiveRun:
     """A training run in its own thread. All methods can be called from any thread.
 
-    recipe: settings of the run. The dataset's block_size overrides the recipe's. time_limit_seconds: time after which
+    recipe: settings for the run. The dataset's block_size overrides the recipe's. time_limit_seconds: time after which
     the run finishes early, counted from the start and including pauses. Raises ValueError for a recipe beyond LIMITS.
     """
 
@@ -93,7 +93,10 @@ class LiveRun:
         self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
-        """Multiply the recipe's learning rates from the next update on. Raises ValueError unless 0 <= factor <= 100."""
+        """Multiply the recipe's learning rates, starting with the next update.
+
+        Raises ValueError unless 0 <= factor <= 100.
+        """
         if not 0 <= factor <= 100:
             raise GPTError(
                 "training.rate_factor", "the learning rate can be multiplied by 0 to 100, not {factor:g}", factor=factor
@@ -102,7 +105,7 @@ class LiveRun:
             self._rate_factor = factor
 
     def cancel(self) -> None:
-        """End the run after the current update. There is no model in that case."""
+        """End the run after the current update. A cancelled run has no model."""
         self._end("cancelled")
 
     def close(self) -> None:
@@ -128,13 +131,13 @@ class LiveRun:
             self._evaluations.clear()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for at most `timeout` seconds until the run ends. Returns whether it has ended."""
+        """Wait at most `timeout` seconds for the run to end. Returns whether it has ended."""
         with self._changed:
             return self._changed.wait_for(lambda: self._state in ENDED, timeout)
 
     @property
     def work(self) -> tuple[float, int]:
-        """Sort key for runs by their work: time limit, then parameters times training tokens."""
+        """Sort key for ordering runs by work: time limit, then parameters times training tokens."""
         recipe = self.recipe
         n_tokens = recipe.steps * recipe.batch_size * recipe.block_size
         return self.time_limit_seconds, self.n_parameters * n_tokens
@@ -179,7 +182,7 @@ class LiveRun:
         save_model(folder, loaded.model, loaded.tokenizer, dtype=torch.float32)
 
     def write_archive(self, folder: Path) -> Path:
-        """Write a zip file with the files of `save` and return its path. Raises ValueError like `loaded`."""
+        """Write a zip file with the files that `save` writes, and return its path. Raises ValueError like `loaded`."""
         path = folder / f"{self.dataset.name}.zip"
         with TemporaryDirectory(dir=folder) as files:
             self.save(files)
@@ -201,7 +204,7 @@ class LiveRun:
 
     @property
     def registered_name(self) -> str | None:
-        """Name that `register` returned; None before that and after `close`."""
+        """Name returned by `register`; None before that and after `close`."""
         return self._registered_name
 
     def _run(self, model: GPT, on_end: Callable[[], None]) -> None:
@@ -257,7 +260,7 @@ class LiveRun:
             self._evaluations.append(evaluation)
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """Load the model from the snapshot of an evaluation."""
+        """Load the model from an evaluation's snapshot."""
         return self._as_loaded(unpack_model(self.config, evaluation.weights))
 
     def _as_loaded(self, model: GPT) -> LoadedModel:
@@ -271,7 +274,7 @@ class LiveRun:
                 self._changed.notify_all()
 
     def _end(self, state: State) -> None:
-        """End the run unless it has ended."""
+        """End the run unless it has already ended."""
         with self._changed:
             if self._state not in ENDED:
                 self._state, self._ended = state, time.monotonic()
@@ -289,7 +292,7 @@ class LossPoint:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Results of the model after `step` updates, on examples that are not used for training.
+    """The model's results after `step` updates, on examples that are not used for training.
 
     attn_weights: (n_layer, n_head, T, T) float16, on the dataset's example. weights: the snapshot, see
     `gpt.training.snapshots.pack_weights`.
@@ -313,8 +316,8 @@ class RunProgress:
     """Progress of a run. A run that reaches its time limit is "finished" before its last step.
 
     seconds: time since the start, including pauses. paused_seconds: duration of the pauses that have ended.
-    rate_factor: multiplies the recipe's learning rates. queue_position: 1 for the next run to start, 0 for a run that
-    is not queued.
+    rate_factor: multiplies the recipe's learning rates. queue_position: 1 for the next run to start, 0 if the run is
+    not queued.
     """
 
     state: State

@@ -48,8 +48,8 @@ def write_card(
 
     begun_with: name of the model whose weights the run started from; None for random weights.
 
-    The score is that of the saved weights: stored in half precision, computed in float32. Raises ValueError before the
-    first evaluation.
+    The score is computed in float32 from the saved half-precision weights. Raises ValueError if the run has not been
+    evaluated yet.
     """
     if not folder.log():
         raise GPTError(
@@ -139,7 +139,7 @@ training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1
 
 
 def _measure(loaded: LoadedModel, score: Score, score_text: str) -> str:
-    """Explain the figures. Adds bits per character if a token is a character."""
+    """Explain the figures. Adds bits per character if each token is a character."""
     if not isinstance(loaded.tokenizer, Characters):
         return score_text
     return f"That is {score.loss / math.log(2):.3f} bits per character. {score_text}"
@@ -223,7 +223,7 @@ def write_snapshot_card(
 ) -> None:
     """Measure every snapshot of a run, and write figures.json and README.md next to the snapshots.
 
-    All measurements use the weights as saved, computed in float32.
+    All measurements are computed in float32 from the saved weights.
     """
     snapshots = Snapshots(folder.snapshots)
     figures = [_measured(snapshots, step, recipe, corpus, process) for step in snapshots.steps]

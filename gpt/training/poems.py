@@ -20,12 +20,12 @@ from gpt.tokenizer import END_OF_TEXT
 from gpt.training.corpus import read_stories
 
 VERSE_END = re.compile("[，。？；]")
-UNTITLED = 0.2  # share of the titled poems that lose their title
+UNTITLED = 0.2  # fraction of the titled poems that lose their title
 
 
 @dataclass(frozen=True)
 class Poem:
-    """A title, or "" without one, and lines with one couplet each."""
+    """A title ("" if there is none), and lines with one couplet each."""
 
     title: str
     couplets: tuple[str, ...]
@@ -45,7 +45,7 @@ class Poem:
 
     @property
     def verses(self) -> list[str]:
-        """Verses of the poem, without the punctuation marks that end them. Omits a last verse without such a mark."""
+        """The poem's verses, without their final punctuation marks. Omits a last verse that lacks such a mark."""
         return [verse.strip() for verse in VERSE_END.split("\n".join(self.couplets))[:-1]]
 
     @property
@@ -57,7 +57,7 @@ class Poem:
 
 
 def distinct(poems: Iterable[Poem]) -> Iterator[Poem]:
-    """Yield the poems, except those that share half of their verses with earlier poems."""
+    """Yield the poems, except those that share half their verses with earlier poems."""
     seen: set[str] = set()
     for poem in poems:
         if sum(verse in seen for verse in poem.verses) * 2 < len(poem.verses):

@@ -29,7 +29,7 @@ class Process:
 
     @property
     def is_first(self) -> bool:
-        """Whether this is the process that writes files and prints."""
+        """Whether this process writes files and prints."""
         return self.rank == 0
 
     def all_reduce(self, *numbers: float) -> list[float]:

@@ -79,7 +79,7 @@ class Recipe:
         self.model_config(self.vocab_size)
 
     def model_config(self, n_vocab: int, position: Position = "learned") -> GPTConfig:
-        """Return the model's configuration for a trained vocabulary of n_vocab tokens. position: used by gpt2 only."""
+        """Return the model's configuration for a trained vocabulary of n_vocab tokens. position: used only by gpt2."""
         config = GPTConfig(
             vocab_size=n_vocab,
             block_size=self.block_size,
@@ -103,13 +103,13 @@ class Recipe:
         )
 
     def new_model(self, n_vocab: int, position: Position = "learned") -> GPT:
-        """Create a model of that configuration. The seed determines the initial weights."""
+        """Create a model with the configuration from `model_config`. The seed determines the initial weights."""
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
     def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Recipe:
-        """Return the recipe for a model of this configuration. Raises ValueError if no recipe can create it.
+        """Return the recipe for a model with this configuration. Raises ValueError if no recipe can create it.
 
-        characters: Whether the vocabulary consists of characters. Recipes do not contain their number.
+        characters: Whether the vocabulary consists of characters. Recipes do not contain the number of characters.
         """
         shape = {name: getattr(config, name) for name in ("block_size", "n_layer", "n_head", "n_embd", "bias")}
         if not characters:
@@ -134,18 +134,18 @@ class Recipe:
         return self.muon_lr if self.optimizer == "muon" else self.adamw_lr
 
     def with_learning_rate(self, rate: float) -> Recipe:
-        """Return the recipe with another `learning_rate`. Scales the rates of both optimizers."""
+        """Return the recipe with a different `learning_rate`. Scales the rates for both optimizers."""
         factor = rate / self.learning_rate
         return replace(self, muon_lr=self.muon_lr * factor, adamw_lr=self.adamw_lr * factor)
 
     def lr_factor(self, step: int) -> float:
-        """Return the factor of the learning rates at update `step`: linear warm-up, constant, linear decay to zero."""
+        """Return the learning-rate factor at update `step`: linear warm-up, constant, linear decay to zero."""
         warm = min(1.0, (step + 1) / max(1, self.warmup))
         left = (self.steps - step) / max(1.0, self.steps * (1 - self.decay_from))
         return min(warm, 1.0, left)
 
     def repeats(self, step: int) -> float:
-        """Return the share of the rows of update `step`, from 0, that are repeated random sequences."""
+        """Return the fraction of the rows in update `step` (0-based) that are repeated random sequences."""
         done = step / max(1, self.steps - 1)
         return self.repeats_first + (self.repeats_last - self.repeats_first) * done
 
@@ -177,7 +177,7 @@ class Recipe:
 
 
 # nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting for a CPU in its
-# README. Here the learning rate decreases linearly to zero, there along a cosine to a tenth.
+# README. Here the learning rate decreases linearly to zero; in nanoGPT it follows a cosine to a tenth.
 _SHAKESPEARE = Recipe(
     n_layer=6,
     n_head=6,
@@ -231,9 +231,9 @@ LIVE_RECIPES: dict[str, Recipe] = {  # for live runs: tasks, Shakespeare's text 
 
 
 def make_optimizers(model: GPT, recipe: Recipe) -> list[torch.optim.Optimizer]:
-    """Create Muon for the matrices of the blocks and AdamW for embeddings, norms and biases, or AdamW for all.
+    """Create Muon for the block matrices and AdamW for embeddings, norms and biases, or AdamW for everything.
 
-    "full_lr" of each group is its highest learning rate, for `set_lr_factor`.
+    Each group's "full_lr" is its highest learning rate, for use by `set_lr_factor`.
     """
     matrices = [p for p in model.h.parameters() if p.dim() == 2]
     chosen = set(map(id, matrices)) if recipe.optimizer == "muon" else set()

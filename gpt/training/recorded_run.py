@@ -1,4 +1,4 @@
-"""A finished training run with snapshots in files. It provides what the page shows for a live run."""
+"""A finished training run with saved snapshots. It provides the same data as a live run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gpt.training.live_run import Evaluation, RunProgress
 from gpt.training.snapshots import SnapshotFigures, Snapshots
 
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
-MADE_HERE = Path("stories-small", "snapshots")  # where the command in the card writes the snapshots
+MADE_HERE = Path("stories-small", "snapshots")  # folder to which the command in the card writes the snapshots
 EXAMPLE = 2 * " cold spoon bird door blue tree king"
 APPEARED = 0.5  # induction score above which a head copies
 
 
 @dataclass(frozen=True)
 class RecordedExample:
-    """Text whose attention is shown, see `gpt.training.dataset.Dataset`."""
+    """The text on which attention is shown; see `gpt.training.dataset.Dataset`."""
 
     vocabulary: Vocabulary
     example: list[int]
@@ -33,9 +33,9 @@ class RecordedExample:
 
 
 class RecordedRun:
-    """The snapshots in a folder, with the attention of each on a text with repeated words.
+    """The snapshots in a folder, with each snapshot's attention on a text with repeated words.
 
-    Raises ValueError for a folder without snapshots or figures.
+    Raises ValueError if the folder has no snapshots or figures.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,12 +68,12 @@ class RecordedRun:
         return Evaluation(step, figures.loss, None, samples, weights.half().numpy())
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """Load the model of an evaluation."""
+        """Load the model for an evaluation."""
         model = self.snapshots.model(evaluation.step)
         return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
 
     def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
-        """Return the two steps between which a head's induction score first passes APPEARED, or None."""
+        """Return the two steps between which a head's induction score first passes APPEARED, or None if it does not."""
         before = 0
         for step, figures in self.figures.items():
             if figures.induction[layer][head] >= APPEARED:
@@ -83,13 +83,13 @@ class RecordedRun:
 
 
 def _first_again(ids: list[int]) -> int:
-    """Return the first position whose id has occurred before, or the second-last position if there is none."""
+    """Return the first position whose id has already occurred, or the second-to-last position if there is none."""
     return next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
 
 
 @lru_cache(maxsize=1)
 def bundled_recording() -> RecordedRun | None:
-    """Return the recording in the assets, or else the one that `recording_command` wrote here. Reads it only once."""
+    """Return the recording in the assets, or else one written here by `recording_command`. Reads it only once."""
     for folder in (ASSETS, MADE_HERE):
         try:
             return RecordedRun(folder)

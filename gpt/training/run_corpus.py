@@ -46,11 +46,11 @@ class RunCorpus(Protocol):
     score_text: str
 
     def batches(self, batch_size: int, start: int) -> Iterator[Batch]:
-        """Yield endless batches, starting with batch number `start`."""
+        """Yield batches indefinitely, starting with batch number `start`."""
 
 
 class StoryCorpus:
-    """Stories, with a vocabulary trained on their training part, see `RunCorpus`.
+    """Stories, with a vocabulary trained on their training part; see `RunCorpus`.
 
     tokenizer: vocabulary to use; None trains a new one. Raises ValueError if the text cannot be read or is too short.
     """
@@ -92,7 +92,7 @@ class StoryCorpus:
 
 
 class CharacterCorpus:
-    """A text with one token per character, see `RunCorpus`.
+    """A text with one token per character; see `RunCorpus`.
 
     path: defaults to Shakespeare's text. tokenizer: vocabulary to use; None creates one from the text. Raises
     ValueError if the text cannot be read, is too short, or has a character that the vocabulary lacks.
@@ -141,8 +141,8 @@ def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: 
     """Replace some of the first training rows (B, T + 1) of an update with repeated random sequences.
 
     On average, B x recipe.repeats(step) rows are replaced. In these rows, targets count only from the second token of
-    the second copy on, because the tokens before cannot be predicted.
-    Source: the repeated random tokens of Olsson et al. (2022), arXiv 2209.11895.
+    the second copy, because earlier tokens cannot be predicted.
+    Source: the repeated random tokens in Olsson et al. (2022), arXiv 2209.11895.
     """
     batch = Batch.of_rows(rows)
     if not (recipe.repeats_first or recipe.repeats_last):

@@ -6,7 +6,7 @@ last.pt          the state to resume from: weights, optimizers, step, recipe
 log.csv          one row per evaluation; curve.png is its plot, if matplotlib is installed
 samples.txt      sample texts from each evaluation
 best/            the model with the lowest held-back loss, in our own layout
-snapshots/       small copies of the weights on a log scale of steps, see `gpt.training.snapshots`
+snapshots/       small copies of the weights on a log scale of steps; see `gpt.training.snapshots`
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from gpt.training.snapshots import save_snapshot, snapshot_steps
 from gpt.training.trainer import Trainer
 
 SAMPLE_TOKENS = 100
-LINE_STEPS = 20  # steps per line of progress without a terminal; the line shows their mean loss
+LINE_STEPS = 20  # steps per progress line if there is no terminal; the line shows their mean loss
 
 
 @dataclass(frozen=True)
 class LogRow:
     """One evaluation. Losses are in nats per token.
 
-    train_loss: mean since the last row. rate: factor of the learning rates."""
+    train_loss: mean since the last row. rate: learning-rate factor."""
 
     step: int
     tokens: int
@@ -95,7 +95,7 @@ class RunFolder:
         return read_json(path, dict) if path.is_file() else {}
 
     def begin(self, tokenizer: Vocabulary, options: Mapping[str, object]) -> None:
-        """Create the folder with the options of the command, the vocabulary and an empty log."""
+        """Create the folder with the command's options, the vocabulary and an empty log."""
         self.path.mkdir(parents=True, exist_ok=True)
         (self.path / "options.json").write_text(json.dumps(options, indent=1) + "\n", encoding="utf-8")
         write_vocabulary(tokenizer, self.path)
@@ -146,7 +146,7 @@ class RunFolder:
         return [LogRow(int(step), int(tokens), *map(float, numbers)) for step, tokens, *numbers in rows]
 
     def add_to_log(self, row: LogRow) -> None:
-        """Add an evaluation. Drops rows of later steps, which were written before the run was resumed."""
+        """Add an evaluation. Drops rows for later steps, which were written before the run was resumed."""
         self._write_log([*(old for old in self.log() if old.step < row.step), row])
 
     def _write_log(self, rows: list[LogRow]) -> None:
@@ -158,14 +158,14 @@ class RunFolder:
         os.replace(part, self.path / "log.csv")
 
     def add_samples(self, step: int, texts: list[str]) -> None:
-        """Add sample texts from a step."""
+        """Add the sample texts from a step."""
         with (self.path / "samples.txt").open("a", encoding="utf-8") as file:
             file.write(f"===== step {step} =====\n\n" + "".join(text + "\n\n" for text in texts))
 
     def draw_curve(self, path: Path | None = None) -> None:
-        """Plot the log as a PNG, by default curve.png: both losses over the tokens read, and the best evaluation.
+        """Plot the log as a PNG, by default curve.png: both losses against tokens read, and the best evaluation.
 
-        Does nothing without matplotlib.
+        Does nothing if matplotlib is not installed.
         """
         if importlib.util.find_spec("matplotlib") is None:
             return
@@ -194,7 +194,7 @@ class FolderRun:
 
     text: a file of stories. With `characters`, any text with one token per character, or None for Shakespeare's.
     begin_with: model whose weights and vocabulary the run starts from; None for random weights. Stories need a
-        vocabulary with an end-of-text token, runs on characters need one without. options: options of the command,
+        vocabulary with an end-of-text token; runs on characters need one without. options: the command's options,
         which are saved for resuming.
     Raises ValueError, without writing anything, for an invalid text, folder, recipe or vocabulary.
     """
@@ -252,7 +252,7 @@ class FolderRun:
         compiled: bool = False,
         stop: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Make the remaining updates. Returns True after the last one, or False if `stop()` returned True before.
+        """Make the remaining updates. Returns True after the last one, or False if `stop()` returned True before that.
 
         Evaluates, samples and saves every `every` updates and after the last one. snapshots: number of small copies of
         the weights, on a log scale of steps. Raises ValueError if the loss becomes infinite; the last save is kept.
@@ -327,7 +327,7 @@ class ProgressBar:
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer, self.begun = trainer, (trainer.n_tokens, trainer.seconds)
-        disable = None if trainer.process.is_first else True  # None disables it without a terminal
+        disable = None if trainer.process.is_first else True  # None disables it if there is no terminal
         self.bar = tqdm(total=trainer.recipe.steps, initial=trainer.step, unit="step", disable=disable)
 
     def show(self) -> None:

@@ -12,18 +12,18 @@ from gpt.errors import GPTError
 from gpt.training.live_run import LiveRun
 
 MAX_WAITING, MAX_WAITING_OF_OWNER = 16, 8
-MAX_OVERTAKEN = 4  # limit for later runs that start before an earlier one
+MAX_OVERTAKEN = 4  # number of later runs that may start before an earlier one
 
 
 class QueueFull(GPTError):
-    """Raised when the limit of waiting runs is reached."""
+    """Raised when the limit on waiting runs is reached."""
 
 
 class RunQueue:
-    """Starts runs in turn: first runs of an owner before second runs, then runs with less work, then earlier runs.
+    """Starts runs in turn: owners' first runs before their second ones, then runs with less work, then earlier runs.
 
-    max_running: limit for runs that train at the same time, including paused ones; defaults to half the number of
-    cores.
+    max_running: maximum number of runs that train at the same time, including paused ones; defaults to half the number
+    of cores.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class RunQueue:
             return len(self._waiting)
 
     def position(self, run: LiveRun) -> int:
-        """Return the place of a run in the queue: 1 for the next run to start, 0 for a run that is not queued."""
+        """Return a run's position in the queue: 1 for the next run to start, 0 for a run that is not queued."""
         with self._lock:
             self._start_next()
             return self._in_turn().index(run) + 1 if run in self._waiting else 0

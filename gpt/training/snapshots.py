@@ -26,8 +26,8 @@ from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabular
 from gpt.tokenizer import Vocabulary
 
 FIGURES = "figures.json"
-FIRST_SHARE = 1 / 256  # share of the updates before the first snapshot of trained weights
-SCALE = ".scale"  # suffix for the scales of a matrix
+FIRST_SHARE = 1 / 256  # fraction of the updates before the first snapshot of trained weights
+SCALE = ".scale"  # suffix for a matrix's scales
 
 
 def snapshot_steps(steps: int, n: int) -> tuple[int, ...]:
@@ -55,7 +55,7 @@ def pack_weights(model: GPT) -> dict[str, Tensor]:
 
 
 def unpack_model(config: GPTConfig, packed: Mapping[str, Tensor]) -> GPT:
-    """Build the model from a result of `pack_weights`, in float32 and evaluation mode."""
+    """Build the model from the result of `pack_weights`, in float32 and evaluation mode."""
     state = {
         name: value.float() * packed[name + SCALE].float()[:, None] if name + SCALE in packed else value.float()
         for name, value in packed.items()
@@ -71,7 +71,7 @@ def unpack_model(config: GPTConfig, packed: Mapping[str, Tensor]) -> GPT:
 
 
 def save_snapshot(folder: Path, step: int, model: GPT, tokenizer: Vocabulary) -> None:
-    """Write the packed weights after `step` updates to a folder, with the shape and the vocabulary of the model."""
+    """Write the packed weights after `step` updates to a folder, with the model's shape and vocabulary."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / CONFIG).is_file():
         write_vocabulary(tokenizer, folder)
@@ -102,7 +102,7 @@ class SnapshotFigures:
 
 
 class Snapshots:
-    """Reads a folder of snapshots. Raises ValueError if it has no snapshots, or a damaged one."""
+    """A folder of snapshots. Raises ValueError if it has no snapshots, or a damaged one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

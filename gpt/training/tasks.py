@@ -1,4 +1,4 @@
-"""Small tasks for tiny models, with random examples. A tenth of the examples are kept for testing."""
+"""Small tasks for tiny models, with random examples, a tenth of which are kept for testing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Task:
-    """A distribution of examples. draw: draws an example. width: length of the longest one, including the line feed."""
+    """A distribution over examples. draw: draws an example. width: maximum length, including the line feed."""
 
     name: str
     characters: str
@@ -49,7 +49,7 @@ class Task:
     draw: Callable[[np.random.Generator], Example]
 
     def examples(self, rng: np.random.Generator, *, test: bool) -> Iterator[Example]:
-        """Yield endless random examples: either only test examples or only training examples."""
+        """Yield random examples indefinitely: either only test examples or only training examples."""
         while True:
             example = self.draw(rng)
             if example.is_test == test:
@@ -57,7 +57,7 @@ class Task:
 
 
 class TaskDataset:
-    """The examples of a task, see `gpt.training.dataset.Dataset`. The seed determines all examples."""
+    """The examples of a task; see `gpt.training.dataset.Dataset`. The seed determines all examples."""
 
     def __init__(self, task: Task, seed: int = 0) -> None:
         self.task, self.seed, self.name = task, seed, task.name
@@ -71,7 +71,7 @@ class TaskDataset:
         self.example = self.vocabulary.encode(first.prompt + first.answer)[: self.block_size]
 
     def batch(self, step: int, size: int) -> Batch:
-        """Return the training examples of one update."""
+        """Return the training examples for one update."""
         examples = self.task.examples(np.random.default_rng([self.seed, 0, step]), test=False)
         return self.encode(list(islice(examples, size)))
 
@@ -111,7 +111,7 @@ def answer(loaded: LoadedModel, prompt: str, length: int) -> str:
 
 
 def draw_letters(rng: np.random.Generator, count: int) -> str:
-    """Return random letters, which can repeat."""
+    """Return random letters, possibly with repetitions."""
     return "".join(ascii_lowercase[i] for i in rng.integers(len(ascii_lowercase), size=count))
 
 

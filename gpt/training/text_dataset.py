@@ -1,4 +1,4 @@
-"""A tokenized text as a dataset. Its end is kept for validation."""
+"""A tokenized text as a dataset, the end of which is kept for validation."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def read_upload(data: bytes, name: str = "this file") -> str:
 
 
 class TextDataset:
-    """A text that is split into rows of one context, see `gpt.training.dataset.Dataset`.
+    """A text that is split into rows of one context; see `gpt.training.dataset.Dataset`.
 
     units: whether each token is a character or a byte. held_back: fraction at the end of the text to hold back for
-    validation, at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model to
-    continue training; defaults to a new one, created from the text. Raises ValueError if the text is too short, repeats
-    a single character, or has a character that the vocabulary lacks.
+    validation, at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model
+    whose training is continued; defaults to a new one, created from the text. Raises ValueError if the text is too
+    short, repeats a single character, or has a character that the vocabulary lacks.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class TextDataset:
 
     @staticmethod
     def min_tokens(block_size: int) -> int:
-        """Return the minimum length of a text in tokens."""
+        """Return the minimum text length, in tokens."""
         return 4 * (block_size + 1)
 
     def batch(self, step: int, size: int) -> Batch:

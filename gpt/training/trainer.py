@@ -1,4 +1,4 @@
-"""State and update of a training loop, for `python -m gpt.training`, live runs and experiments."""
+"""The state and update step of a training loop, for `python -m gpt.training`, live runs and experiments."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _LossModule(nn.Module):
 
 
 class Trainer:
-    """A model, its optimizers and the progress of training. Between updates, the model is in evaluation mode.
+    """A model, its optimizers and its training progress. Between updates, the model is in evaluation mode.
 
     step: number of updates so far. losses: losses of the updates since the last evaluation. best: lowest held-back loss
     so far.
@@ -79,7 +79,7 @@ class Trainer:
 
     @property
     def seconds(self) -> float:
-        """Training time in seconds, without the time during which the run was stopped."""
+        """Training time in seconds, excluding any time during which the run was stopped."""
         return time.monotonic() - self._began
 
     @property
@@ -88,7 +88,7 @@ class Trainer:
         return self.step * self.recipe.batch_size * self.recipe.block_size
 
     def learning_rate(self, factor: float = 1.0) -> float:
-        """Return the learning rate of the next update: Muon's if Muon is used, else AdamW's."""
+        """Return the learning rate for the next update: Muon's if Muon is used, else AdamW's."""
         return self.recipe.learning_rate * factor * self.recipe.lr_factor(self.step)
 
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
@@ -130,7 +130,7 @@ class Trainer:
 
     @torch.inference_mode()
     def loss(self, batch: Batch) -> float:
-        """Return the mean loss of the current weights on a batch, in nats. Raises ValueError if it is not finite."""
+        """Return the current weights' mean loss on a batch, in nats. Raises ValueError if it is not finite."""
         idx, targets = (rows.to(self.process.device) for rows in (batch.idx, batch.targets))
         loss = self.model.loss(idx, targets).item()
         self._check_finite(loss)
@@ -148,7 +148,7 @@ class Trainer:
         return Score(nats, int(n_tokens), int(n_bytes))
 
     def state(self) -> dict[str, Any]:
-        """Return the state from which `load` continues. The result is the same as without a stop.
+        """Return the state from which `load` continues. A resumed run has the same result as an uninterrupted one.
 
         Raises ValueError if a weight is not finite, or too large for half precision (the format of saved models).
         """

@@ -1,6 +1,6 @@
 """Byte-level BPE as two files, vocab.json and merges.txt.
 
-The files do not specify how to split a text into words before merging bytes, and each model family has its own rule.
+The files do not specify how to split text into words before merging bytes, and each model family has its own rule.
 `pair_as_tokenizer_json` adds this rule.
 """
 
@@ -28,7 +28,7 @@ NFC = {"type": "NFC"}
 DIGITS = {"type": "Digits", "individual_digits": True}
 QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
 GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
-# Normalizer, and splits before the byte level, of the transformers classes that read the two files.
+# Normalizer and pre-byte-level splits used by the transformers classes that read the two files.
 CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
     GPT2_CLASS: (None, []),
     "CodeGenTokenizer": (None, []),
@@ -42,12 +42,12 @@ MODEL_TYPES = {
     **dict.fromkeys(("gpt_neox", "olmo", "mpt"), NEOX_CLASS),
     **dict.fromkeys(("qwen2", "qwen2_moe", "qwen3", "qwen3_moe"), QWEN_CLASS),
 }
-MANY_MERGES = 5000  # if more merges than this contain no digit, the family splits off digits
+MANY_MERGES = 5000  # if there are more merges than this but none with a digit, the family splits off digits
 CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 
 
 def byte_letters() -> dict[str, int]:
-    """Return {letter: byte}. Printable Latin-1 bytes are their own letters; all others get letters from U+0100 on."""
+    """Return {letter: byte}. Printable Latin-1 bytes map to themselves, all others to letters starting at U+0100."""
     printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
@@ -61,7 +61,7 @@ def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type
         model_type: The family according to config.json, or None.
 
     Raises:
-        ValueError: If a file is damaged, or the family's rule for splitting texts is unknown.
+        ValueError: If a file is damaged, or the family's rule for splitting text is unknown.
     """
     vocab = read_json(folder / VOCAB_JSON, dict)
     lines = read_text(folder / MERGES_TXT).split("\n")
@@ -73,7 +73,7 @@ def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type
 def byte_level_json(
     vocab: Mapping[str, int], merges: Sequence[Sequence[str]], *, family: str = GPT2_CLASS, prefix_space: bool = False
 ) -> dict[str, Any]:
-    """Return the contents of a tokenizer.json. family: A key of CLASSES, which determines how texts are split."""
+    """Return the contents of a tokenizer.json. family: A key of CLASSES, which determines how text is split."""
     normalizer, splits = CLASSES[family]
     if not splits and len(merges) > MANY_MERGES and not any(re.search("[0-9]", "".join(pair)) for pair in merges):
         splits = [DIGITS]
@@ -146,12 +146,12 @@ def last_merge(token: bytes, ranks: Mapping[bytes, int], rank: int) -> tuple[byt
 
 
 def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
-    """Return {name: id} of the tokens that `encode` never produces."""
+    """Return {name: id} for the tokens that `encode` never produces."""
     return dict(tokenizer.encoding._special_tokens)
 
 
 def bpe_tokenizer(ranks: dict[bytes, int], special: Mapping[str, int], n_vocab: int) -> Tokenizer:
-    """Create a tokenizer of n_vocab tokens. Unused ids, such as padding of the embedding, become "<50300>" etc."""
+    """Create a tokenizer with n_vocab tokens. Unused ids, such as embedding padding, become "<50300>" etc."""
     unused = set(range(n_vocab)) - set(ranks.values()) - set(special.values())
     special = {**special, **{f"<{i}>": i for i in sorted(unused)}}
     return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))

@@ -1,4 +1,4 @@
-"""Chat templates: Jinja programs that convert messages to the text format that a model was trained on."""
+"""Chat templates: Jinja programs that convert messages to the text format on which a model was trained."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def template_failed(reason: object) -> GPTError:
 
 
 def short(reason: object) -> str:
-    """Return the first line of a reason, cut to MAX_REASON_CHARS."""
+    """Return the first line of a reason, truncated to MAX_REASON_CHARS."""
     return str(reason).strip().partition("\n")[0][:MAX_REASON_CHARS]
 
 

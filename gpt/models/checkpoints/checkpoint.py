@@ -28,13 +28,13 @@ from gpt.tokenizer import Vocabulary
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 CHECKED_ROWS = 4096  # rows per check; summing in float32 makes a copy
-CHECKSUM = "sha256"  # entry in our config.json
+CHECKSUM = "sha256"  # key in our config.json
 TORCH_WEIGHTS = "pytorch_model.bin"
 TORCH_FILES = ("ckpt.pt", TORCH_WEIGHTS, "model.pt", "model.pth")
-INDEX_SUFFIX = ".index.json"  # ends the name of a file that lists the shards of the weights
+INDEX_SUFFIX = ".index.json"  # suffix of files that list the shards of the weights
 INDEXES = (WEIGHTS + INDEX_SUFFIX, TORCH_WEIGHTS + INDEX_SUFFIX)
 SUFFIXES = (".safetensors", ".pt", ".pth", ".bin")
-# Other files found next to weights: adapters, concepts, settings, and states of optimizers, schedules and generators.
+# Other files found next to weights: adapters, concepts, settings, and optimizer, schedule and generator states.
 NO_WEIGHTS = re.compile(
     r"(adapter_model|concepts|optimizer|scheduler|scaler|rng_state|random_states|training_args)(?![a-z])"
 )
@@ -44,8 +44,8 @@ NO_WEIGHTS = re.compile(
 class Checkpoint:
     """An opened and checked checkpoint with memory-mapped weights.
 
-    layout: name of the checkpoint's format. norm_offset: number to add to the weights of norms (Gemma stores them minus
-    1). folder: folder that contains the files.
+    layout: name of the checkpoint's format. norm_offset: number to add to norm weights (Gemma stores them minus 1).
+    folder: folder that contains the files.
     """
 
     layout: str
@@ -63,7 +63,7 @@ class Checkpoint:
         return stored.pop() if half else torch.float32
 
     def n_bytes(self, dtype: torch.dtype = torch.float32) -> int:
-        """Return the size of the weights in a data type, in bytes."""
+        """Return the size of the weights when stored as `dtype`, in bytes."""
         return sum(tensor.numel() for part in self.weights.values() for tensor in part) * dtype.itemsize
 
     def build(self, dtype: torch.dtype = torch.float32) -> GPT:
@@ -98,7 +98,7 @@ class Checkpoint:
         return sum(tensor.numel() for part in copied for tensor in part) * torch.float32.itemsize
 
     def need_memory(self, n_bytes: int) -> None:
-        """Raise ValueError unless that many bytes are free."""
+        """Raise ValueError unless `n_bytes` bytes are free."""
         if n_bytes > (free := free_memory()):
             raise GPTError(
                 "memory.checkpoint",
@@ -112,7 +112,7 @@ class Checkpoint:
     ) -> Iterator[nn.Module]:
         """Load the weights into a model on the meta device. Yields each loaded block so that it can be packed.
 
-        matrices: data type of matrices, if it differs from dtype.
+        matrices: data type for matrices, if it differs from dtype.
         Raises ValueError if a weight is NaN or infinite.
         """
         blocks = {f"h.{layer}.": block for layer, block in enumerate(model.h)}
@@ -127,7 +127,7 @@ class Checkpoint:
             model.lm_head.weight = model.wte.weight
 
     def _read(self, names: Iterable[str], dtype: torch.dtype, matrices: torch.dtype | None) -> dict[str, Tensor]:
-        """Copy these weights and release the pages of their files."""
+        """Copy these weights and release the mapped pages of their files."""
         parts = {name: self.weights[name] for name in names}
         state = {
             name: self._weight(name, matrices if matrices and part[0].dim() == 2 else dtype)
@@ -160,7 +160,7 @@ def open_checkpoint(path: Path | str, hints: Hints | None = None, **given: Any) 
     """Open a checkpoint: a folder, a weight file, or an index of shards.
 
     Reads the configuration and the vocabulary from the same folder. hints, or their fields as arguments: settings that
-    the checkpoint does not contain, see `Hints`.
+    the checkpoint does not contain; see `Hints`.
     Raises NamesInferred if the roles of the weights can only be inferred, HeadsUnknown if n_head is needed,
     ScaleUnknown if attn_scale is needed, and ValueError for an unreadable checkpoint or an unsupported architecture.
     """
@@ -197,7 +197,7 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
-    """Return the layout in a file, or None without a file. names: see `Hints`."""
+    """Return the layout from a file, or None if there is no file. names: see `Hints`."""
     if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
         return None
     path = folder / LAYOUT_FILE if names is None else Path(names)
@@ -212,7 +212,7 @@ def unknown_file(path: Path) -> GPTError:
 
 
 def weight_files(path: Path) -> list[Path]:
-    """Return the weight files of a folder or an index. For a weight file, return only that file."""
+    """Return the weight files in a folder or an index. For a weight file, return only that file."""
     if path.is_file():
         return shards(path) if path.name.endswith(INDEX_SUFFIX) else [path]
     for name in (WEIGHTS, *INDEXES):
@@ -271,7 +271,7 @@ def listed_files(index: Path) -> list[str]:
 
 
 def vocabulary_folder(folder: Path, extras: Mapping[str, object]) -> Path:
-    """Return the folder that contains the vocabulary: the same as for the weights or, in nanoGPT, ../data/<dataset>."""
+    """Return the folder that contains the vocabulary: the weights' folder or, in nanoGPT, ../data/<dataset>."""
     settings = extras.get("config")
     dataset = settings.get("dataset") if isinstance(settings, dict) else None
     if (

@@ -1,4 +1,4 @@
-"""Detect the layout of a checkpoint and translate its weights to our names.
+"""Detect a checkpoint's layout and translate its weights to our names.
 
 Sizes follow from the weights. The configuration file adds what shapes do not determine, such as the number of heads and
 the activation function, and must match the weights.
@@ -63,7 +63,7 @@ GPT2_WEIGHTS = {f"{role}.weight" for role in GPT2_NAMES if role != "lm_head"}
 GPT2_BIASES = {f"{role}.bias" for role in GPT2_NAMES}
 OUR_OPTIONS = {field.name for field in fields(GPTConfig)}
 NANOGPT_OPTIONS = {"n_layer", "n_head", "n_embd", "block_size", "bias", "vocab_size", "dropout"}
-MAX_LISTED_WEIGHTS = 8  # maximum per kind of problem in an error message
+MAX_LISTED_WEIGHTS = 8  # maximum number listed in an error message for each kind of problem
 # Names of buffers, such as attention masks and rotary angles, which are not weights.
 BUFFERS = re.compile(
     r"(\.attn|(^|\.)attention)\.bias$|(^|\.)(\w*mask\w*|tril|triu|causal|version|IGNORE|inv_freq|freqs(_\w+)?"
@@ -73,7 +73,7 @@ BUFFERS = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class DetectedLayout:
-    """The weights and configuration of a checkpoint, by our names."""
+    """A checkpoint's weights and configuration, under our names."""
 
     layout: Layout
     config: GPTConfig
@@ -88,13 +88,13 @@ def detect_layout(
     given: Layout | None = None,
     hints: Hints = NO_HINTS,
 ) -> DetectedLayout:
-    """Find the layout of these weights and translate it.
+    """Find the layout of these weights and translate them to our names.
 
     config: Contents of config.json.
-    entries: Entries of the checkpoint other than the weights. given: A layout to use instead of a known one.
+    entries: Checkpoint entries other than the weights. given: A layout to use instead of a known one.
     Raises NamesInferred if the layout had to be inferred from names and shapes and the hints do not accept that;
-    HeadsUnknown or ScaleUnknown if the number of heads or the scale of the scores is unknown; and ValueError for an
-    unknown layout, an unsupported option, or weights that do not fit. The message lists these weights.
+    HeadsUnknown or ScaleUnknown if the number of heads or the attention scale is unknown; and ValueError for an unknown
+    layout, an unsupported option, or weights that do not fit. The message lists these weights.
     """
     family = None if config is None else check_config(config)
     entries = entries or {}
@@ -141,7 +141,7 @@ def detect_layout(
 
 
 def detect_family(named: Mapping[str, Tensor], config: Mapping[str, object], hints: Hints) -> DetectedLayout:
-    """Translate the weights of a model of a known family. Its configuration determines every option.
+    """Translate the weights of a model from a known family. The configuration determines every option.
 
     Raises:
         ValueError: If the weights or the hints contradict the configuration.
@@ -202,7 +202,7 @@ def known_layout(
     config: Mapping[str, object] | None,
     entries: Mapping[str, object],
 ) -> Layout | None:
-    """Return the known layout with these names, or None.
+    """Return the known layout that uses these names, or None if there is none.
 
     Five layouts use GPT-2's names. Hugging Face stores matrices transposed (Conv1D). nanoGPT has a tied head, may lack
     biases, and saves model_args; minGPT has none of these properties. Our layout and plain state dicts have no outer
@@ -233,7 +233,7 @@ def known_layout(
 def stated_options(
     layout: Layout, config: Mapping[str, object] | None, entries: Mapping[str, object], sizes: Options
 ) -> Options:
-    """Return the options found in config.json or in other entries of the checkpoint.
+    """Return the options found in config.json or in the checkpoint's other entries.
 
     Raises ValueError, with both values, if they contradict each other.
     """
@@ -258,7 +258,7 @@ def stated_options(
 
 
 def options_of_gpt2(config: Mapping[str, object]) -> Options:
-    """Read the options in the config.json of a GPT-2 from transformers. Raises ValueError for invalid options."""
+    """Read the options from the config.json of a transformers GPT-2. Raises ValueError for invalid options."""
     names = {**SIZES, **FAMILIES[GPT2].options}
     return {ours: value for ours, value in read_family_options(config).items() if names.get(ours) in config}
 
@@ -307,7 +307,7 @@ def contradicts(name: str, stated: object, given: object) -> GPTError:
 
 
 def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
-    """Return the factor of the attention scores, or None for the default. Raises ValueError like `match_config`."""
+    """Return the factor for the attention scores, or None for the default. Raises ValueError like `match_config`."""
     n_embd, head_size = config.n_embd, config.head_size
     if hints.attn_scale is not None and "attn_scale" in stated:
         theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
@@ -366,7 +366,7 @@ def fill_projections(weights: Weights) -> None:
 
 
 def fill_biases(weights: Weights, config: GPTConfig) -> None:
-    """Add zeros for biases that are missing in all blocks, if the model has other biases."""
+    """Add zeros for biases that are missing from all blocks, if the model has other biases."""
     present = {role_of(name) for name in weights}
     for name, shape in expected_shapes(config).items():
         if name.endswith(".bias") and role_of(name) not in present:
@@ -374,7 +374,7 @@ def fill_biases(weights: Weights, config: GPTConfig) -> None:
 
 
 def expected_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
-    """Return the name and shape of every weight in a checkpoint with this configuration."""
+    """Return {name: shape} for every weight in a checkpoint with this configuration."""
     shapes = {name: tuple(value.shape) for name, value in meta_model(config).state_dict().items()}
     if config.tie_weights:
         del shapes["lm_head.weight"]

@@ -1,6 +1,6 @@
-"""Model families of transformers as data: the names of weights and options for each `model_type`.
+"""The model families in transformers as data: the names of weights and options for each `model_type`.
 
-Source: the models in transformers. `tests/parity` compares with them.
+Source: the models in transformers. `tests/parity` compares against them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GPT2 = "gpt2"
 
 @dataclass(frozen=True)
 class Family:
-    """Description of the models of one `model_type`.
+    """A description of all models with the same `model_type`.
 
     Attributes:
         layout: Names of the weights, without `prefix`. If two roles have the same name, they share the weights.
@@ -30,7 +30,7 @@ class Family:
         equal: Options that must equal another option if config.json contains them.
         activations: Names of activation functions that have a different meaning in this family.
         window: Name of the option for the attention window. It applies only if `defaults` contains it.
-        split: Stored matrices that stack several matrices of the layout, and the parts of their names.
+        split: Stored matrices that stack several of the layout's matrices, and the names of these parts.
         skip_rows: Number of rows to skip at the start of a matrix, by role.
         plain_norms: Whether the norms have neither weights nor biases.
         variants: Changes to these fields that depend on an option: (option, value, fields).
@@ -64,7 +64,7 @@ SIZES = {
 
 
 def without(items: Mapping[str, str], *keys: str) -> dict[str, str]:
-    """Return the items without some keys."""
+    """Return the items except those with the given keys."""
     return {key: value for key, value in items.items() if key not in keys}
 
 

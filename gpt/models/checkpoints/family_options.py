@@ -14,7 +14,7 @@ from gpt.errors import GPTError
 from gpt.models.checkpoints.families import EXPERTS, FAMILIES, GPT2, REASONS, SIZES, Family, Values
 from gpt.models.checkpoints.stated import ACTIVATIONS, unknown_activation, wrong_type
 
-MAX_CONTEXT = 4096  # limit for block_size in rotary models: every text allocates memory for its context
+MAX_CONTEXT = 4096  # limit for block_size in rotary models: every text allocates memory for the whole context
 MAX_SIZE = 2**24  # limit for sizes in config.json: torch cannot multiply much larger matrices
 FULL, WINDOWED = "full_attention", "sliding_attention"
 SKIPS_ROTATION = "no_rope_layer_interval"
@@ -135,7 +135,7 @@ def find_family(config: Values) -> Family:
 
 
 def read_family_options(config: Values) -> dict[str, Any]:
-    """Return the options of a model of FAMILIES by the names of GPTConfig.
+    """Return the options of a model in FAMILIES, under GPTConfig's names.
 
     Raises:
         ValueError: If an option is missing, has the wrong type, or is not supported.
@@ -188,8 +188,8 @@ def without_defaults(options: dict[str, Any]) -> dict[str, Any]:
 def read_rotary(family: Family, values: Values) -> dict[str, object]:
     """Read the base, share and scaling of rotary positions.
 
-    Version 5 of transformers writes them to `rope_parameters`, for Gemma 3 separately by layer type. Version 4 writes
-    the scaling to `rope_scaling` and the rest to the top level, under the names in `Family.options`.
+    Version 5 of transformers writes them to `rope_parameters` (separately for each layer type in Gemma 3). Version 4
+    writes the scaling to `rope_scaling` and the rest to the top level, under the names in `Family.options`.
     """
     if "rotary_base" not in family.options:
         return {}
@@ -271,7 +271,7 @@ def rope_type(rope: Values) -> object:
 
 
 def read_windows(family: Family, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
-    """Read the window and the layers without it from `layer_types` or by the family's rule; {} if no layer needs one.
+    """Read the window, and which layers lack it, from `layer_types` or the family's rule; {} if no layer has one.
 
     In Gemma, layers without a window also rotate differently.
     """
@@ -280,7 +280,7 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
     check_switch("use_sliding_window", values.get("use_sliding_window", True))
     kinds = values.get("layer_types")
     is_on = values.get("use_sliding_window", True) or (SKIPS_ROTATION in family.defaults and kinds is not None)
-    window = values[family.window] if is_on else None  # SmolLM3 needs no switch if there is layer_types
+    window = values[family.window] if is_on else None  # SmolLM3 needs no switch if layer_types is present
     if window is None:
         return {}
     check_integer(family.window, window, 1)
@@ -340,7 +340,7 @@ def default_layer_types(family: Family, values: Values, n_layer: int) -> list[st
 
 
 def mapping(values: Values, option: str) -> Mapping[str, object]:
-    """Return a nested object of a configuration, or {} if it is missing. Raises ValueError for another type."""
+    """Return a nested object of a configuration, or {} if it is missing. Raises ValueError for any other type."""
     value = values.get(option)
     if value is not None and not isinstance(value, dict):
         raise wrong_type(option, value, "{...}")

@@ -41,7 +41,7 @@ SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
 SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
-PLACES = ("#answer#", "#message#")  # placeholders for an answer and a message, which reveal the text around them
+PLACES = ("#answer#", "#message#")  # placeholders for an answer and a message, used to find the text around them
 # Unicode noncharacters that mark control token names in messages, to distinguish them from the template's.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
 WITHOUT_MARKS = str.maketrans("", "", MARK + END_MARK)
@@ -67,10 +67,10 @@ class TokenizerSettings:
 
 
 class HuggingFaceTokenizer(Vocabulary):
-    """A vocabulary of the `tokenizers` library.
+    """A vocabulary backed by the `tokenizers` library.
 
-    Encodes names of control tokens in a text as characters, never as control tokens, and omits characters that the
-    vocabulary cannot express. Model ids without a token become control tokens such as "<50300>".
+    Encodes names of control tokens in a text as characters, never as control tokens. Omits characters that the
+    vocabulary cannot represent. Model ids without a token become control tokens such as "<50300>".
 
     Attributes:
         bytes_of: Bytes of each id; None for ids without a token.
@@ -173,7 +173,7 @@ class HuggingFaceTokenizer(Vocabulary):
         return self.settings.chat.render(marked)
 
     def _mark(self, text: str) -> str:
-        """Put marks around the names of control tokens in a text."""
+        """Surround the names of control tokens in a text with marks."""
         return self._names.sub(rf"{MARK}\g<0>{END_MARK}", text.translate(WITHOUT_MARKS))
 
     def _encode_rendered(self, text: str, *, is_start: bool = True) -> list[int]:
@@ -217,7 +217,7 @@ class HuggingFaceTokenizer(Vocabulary):
             return [each for token_id in ids for each in self._as_characters(tokenizer, token_id)]
 
     def _as_characters(self, tokenizer: tokenizers.Tokenizer, token_id: int) -> list[int]:
-        """Return a regular token unchanged, and a control token as the tokens of its characters."""
+        """Return a regular token unchanged, and a control token as the tokens for its characters."""
         if token_id not in self._never:
             return [token_id]
         name = tokenizer.id_to_token(token_id) or ""
@@ -225,7 +225,7 @@ class HuggingFaceTokenizer(Vocabulary):
         return [each for each in ids if each not in self._never]
 
     def _find_prefix(self) -> tuple[int, ...]:
-        """Return the ids that tokenizer.json puts before a text."""
+        """Return the ids that tokenizer.json prepends to a text."""
         with library_errors(TOKENIZER_JSON):
             text, all_ids = self._tokenizer.encode("a", add_special_tokens=False).ids, self._tokenizer.encode("a").ids
         before = [i for i in range(len(all_ids) + 1) if all_ids[i : i + len(text)] == text]
@@ -236,7 +236,7 @@ class HuggingFaceTokenizer(Vocabulary):
 
 
 def read_hugging_face_tokenizer(folder: Path, n_vocab: int) -> HuggingFaceTokenizer:
-    """Read tokenizer.json, or vocab.json and merges.txt, and the settings, for a model of n_vocab tokens.
+    """Read tokenizer.json, or vocab.json and merges.txt, and the settings, for a model with n_vocab tokens.
 
     Omits added tokens beyond the model's vocabulary. Raises ValueError if a file is damaged, does not pass
     `check_tokenizer_json`, or does not fit the model.
@@ -304,7 +304,7 @@ def added_beside(
 
 
 def put_before_texts(content: dict[str, Any], name: str) -> None:
-    """Change the contents of a tokenizer.json so that it puts a control token before each text."""
+    """Change the contents of a tokenizer.json so that it prepends a control token to each text."""
     one, text = {"SpecialToken": {"id": name, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
     ids = {name: {"id": name, "ids": [content["model"]["vocab"][name]], "tokens": [name]}}
     content["post_processor"] = {
@@ -318,9 +318,9 @@ def put_before_texts(content: dict[str, Any], name: str) -> None:
 def load_library_tokenizer(
     content: dict[str, Any], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
 ) -> tokenizers.Tokenizer:
-    """Load the contents of a tokenizer.json with more added tokens, omitting tokens with ids from n_vocab on.
+    """Load the contents of a tokenizer.json with further added tokens, omitting all ids of n_vocab and above.
 
-    The library assigns the next free ids to added tokens that are missing in the vocabulary. If these are not the
+    The library assigns the next free ids to added tokens that are missing from the vocabulary. If these are not the
     tokens' own ids, the tokens are inserted into the vocabulary.
     """
     vocab = content["model"]["vocab"]
@@ -343,7 +343,7 @@ def load_library_tokenizer(
 
 
 def beyond(token_id: object, n_vocab: int) -> bool:
-    """Return whether an id exceeds the vocabulary of a model."""
+    """Return whether an id lies beyond the model's vocabulary."""
     return isinstance(token_id, int) and token_id >= n_vocab
 
 
@@ -354,7 +354,7 @@ def token_name(value: object) -> str | None:
 
 
 def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """Return a copy that adds no space before a text."""
+    """Return a copy that does not add a space before a text."""
     content = json.loads(tokenizer.to_str())
     waiting = [content.get("normalizer"), content.get("pre_tokenizer")]
     while waiting:
@@ -405,7 +405,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 @contextmanager
 def library_errors(file: str) -> Iterator[None]:
-    """Convert errors of the library, a Rust extension, to ValueErrors that name the file."""
+    """Convert errors from the library, a Rust extension, to ValueErrors that name the file."""
     try:
         yield
     except GPTError:

@@ -45,7 +45,7 @@ CONTRACTS = re.compile(r"(linear|dense|lin|w|fc)2|down|out|output|outer|contract
 
 @dataclass
 class Module:
-    """The weights of one module. In names, "{n}" is a placeholder for the number of a block, and "{h}" of a head."""
+    """The weights of one module. In names, "{n}" stands for the block number and "{h}" for the head number."""
 
     name: str
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # shapes of "weight" and "bias"
@@ -94,7 +94,7 @@ class Inference:
     def __init__(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         self.shapes = shapes
         self.width = 0
-        self.block: list[Module] = []  # modules of a block that have no role yet
+        self.block: list[Module] = []  # modules in a block that have no role yet
         self.outside: list[Module] = []
         self.roles: dict[str, Module] = {}
         self.transposed: list[str] = []
@@ -231,7 +231,8 @@ class Inference:
     def find_feed_forward(self) -> None:
         """Find the feed-forward matrices.
 
-        The bias tells which of them expands, else the words in its name, else its orientation in nn.Linear."""
+        The bias shows which of them expands; failing that, the words in their names or their nn.Linear
+        orientation do."""
         C = self.width
         pair = [module for module in self.block if len(module.shape) == 2]
         gates = [module for module in pair if module.has(GATES)]
@@ -269,7 +270,7 @@ class Inference:
         C = self.width
         group = [module for module in self.outside if C in module.shape]
         positions = [module for module in group if module.has(POSITION)]
-        if not positions and len(group) == 3:  # two of the three have one row per token of the vocabulary
+        if not positions and len(group) == 3:  # two of the three have one row per token in the vocabulary
             sizes = Counter(size for module in group for size in module.shape if size != C)
             positions = [module for module in group if not any(sizes[size] > 1 for size in module.shape)]
         if positions or not self.is_rotary():
@@ -293,7 +294,7 @@ class Inference:
 
 
 def numbers(module: Module) -> list[int]:
-    """Return the numbers in the name of a module."""
+    """Return the numbers in a module's name."""
     return [int(number) for number in re.findall(r"\d+", module.name)]
 
 
@@ -307,13 +308,13 @@ def words(name: str) -> list[str]:
 
 
 def block_prefix(names: Iterable[str]) -> str:
-    """Return the part of the names before the number of a block: the most frequent beginning before a number."""
+    """Return the part of the names before the block number: the most frequent prefix before a number."""
     starts = Counter(name[: match.start()] for name in names for match in re.finditer(r"\d+", name))
     return max(starts, key=lambda start: (starts[start], -len(start)), default="")
 
 
 def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> dict[str, tuple[int, ...]]:
-    """Return the weights of one block, with {n} instead of its number. Raises ValueError if the blocks differ."""
+    """Return the weights of one block, with {n} as the block number. Raises ValueError if the blocks differ."""
     blocks: dict[str, dict[str, tuple[int, ...]]] = {}
     for name, shape in inside.items():
         number = re.findall(r"\d+", name[len(prefix) :])[0]
@@ -331,7 +332,7 @@ def same_in_all_blocks(inside: Mapping[str, tuple[int, ...]], prefix: str) -> di
 
 
 def modules(shapes: Mapping[str, tuple[int, ...]]) -> list[Module]:
-    """Group the weights by module. Modules of single heads, which differ only in a number, become one module."""
+    """Group the weights by module. Modules for single heads, which differ only in a number, become one module."""
     found: dict[str, Module] = {}
     for name, shape in shapes.items():
         match = LEAF.fullmatch(name)
@@ -349,7 +350,7 @@ def modules(shapes: Mapping[str, tuple[int, ...]]) -> list[Module]:
 
 
 def merge_heads(found: Iterable[Module]) -> Iterable[Module]:
-    """Merge modules of single heads, such as "heads.0.key" and "heads.1.key", into one with {h} for the number."""
+    """Merge modules for single heads, such as "heads.0.key" and "heads.1.key", into one with {h} as the number."""
     groups: dict[str, list[Module]] = {}
     for module in found:
         groups.setdefault(re.sub(r"(heads?\D?)\d+", r"\1{h}", module.name), []).append(module)

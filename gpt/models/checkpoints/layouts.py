@@ -1,7 +1,7 @@
-"""The layouts of GPT checkpoints as data: the name of each weight, and how matrices are stored.
+"""GPT checkpoint layouts as data: the name of each weight, and how matrices are stored.
 
-LAYOUTS contains the layouts of other projects. All others can be given as a JSON file (`read_layout`) or inferred
-(`gpt.models.checkpoints.infer`).
+LAYOUTS contains the layouts used by other projects. Any other layout can be given as a JSON file (`read_layout`) or
+inferred (`gpt.models.checkpoints.infer`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpt.models.checkpoints.untrusted import read_json
 
 HUGGING_FACE, NANOGPT, MINGPT, OURS, CUSTOM = "Hugging Face GPT-2", "nanoGPT", "minGPT", "Glassbox GPT", "custom GPT"
 BARE = "GPT with GPT-2's names"
-LAYOUT_FILE = "names.json"  # next to the weights, this file is read automatically
+LAYOUT_FILE = "names.json"  # read automatically if it is next to the weights
 SEPARATE = ("h.{n}.attn.q", "h.{n}.attn.k", "h.{n}.attn.v")  # instead of c_attn
 GATE = "h.{n}.mlp.c_gate"
 ROLES = (
@@ -108,19 +108,19 @@ GPT2_NAMES = {role: role for role in ROLES if role not in (*SEPARATE, GATE)}
 
 @dataclass(frozen=True)
 class Layout:
-    """How a kind of checkpoint names and stores its weights.
+    """The names and storage format of the weights in one kind of checkpoint.
 
-    names: {our name: stored name} of modules or single weights (ROLES); "{n}" stands for the number of a block, "{h}"
-    for that of a head.
+    names: {our name: stored name} for modules or single weights (ROLES); "{n}" stands for the block number, "{h}" for
+    the head number.
     activation: activation function in the project's code; a checkpoint may name another.
     transposed: roles of the matrices stored as (in, out).
     qkv_order: order of query, key and value in a fused matrix; "heads" means that they alternate, head by head.
     n_head: None if the checkpoint contains it, or if it is unknown.
-    norm_offset: number to add to the stored weights of norms.
+    norm_offset: number to add to the stored norm weights.
     attn_scale: see `Hints`.
-    rotary_pairs: numbers of a head that are rotated together. "half" pairs each number with the one half a head further
-        on, as in this project; "interleaved" pairs neighbours, as in Meta's Llama and llama2.c.
-    options: other options of the project's code, by the names of GPTConfig.
+    rotary_pairs: which numbers in a head are rotated together. "half" pairs each number with the one half a head
+        further along, as in this project; "interleaved" pairs neighbours, as in Meta's Llama and llama2.c.
+    options: other options set in the project's code, under GPTConfig's names.
     """
 
     title: str
@@ -185,7 +185,7 @@ SCALES = ("head_size", "n_embd")  # widths; attention scores may be divided by t
 
 
 class ScaleUnknown(GPTError):
-    """Raised when the scale of a checkpoint's attention scores is ambiguous, see `Layout.asks_scale`.
+    """Raised when the scale of a checkpoint's attention scores is ambiguous; see `Layout.asks_scale`.
 
     `widths` maps each of SCALES to its width.
     """
@@ -217,13 +217,13 @@ class NamesInferred(GPTError):
 class NamesUnknown(GPTError):
     """Raised when no known layout has these names and the roles of some weights cannot be inferred.
 
-    In its values, `reason` says what is missing or unclear, and `draft` is a layout file with "?" for each role that
-    was not found.
+    Its values include `reason`, which describes what is missing or unclear, and `draft`, a layout file with "?" for
+    each role that was not found.
     """
 
 
 def divisors(n_embd: object) -> list[int]:
-    """Return the possible numbers of heads for a width, up to 128."""
+    """Return the possible head counts for a width, up to 128."""
     assert isinstance(n_embd, int)
     return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 

@@ -18,7 +18,7 @@ with suppress(ImportError):  # not on Windows
 
 
 def limit_resources(seconds: int, n_bytes: int) -> None:
-    """Limit this process to some seconds of CPU time and n_bytes of memory, and prevent it from writing files."""
+    """Limit this process's CPU time in seconds and its memory in bytes, and prevent it from writing files."""
     if "resource" in globals():
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -49,7 +49,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
         return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
     class Generation(jinja2.ext.Extension):
-        """The block {% generation %}, which marks what an assistant has written. It renders its content."""
+        """The {% generation %} block, which marks text written by the assistant. It renders its content."""
 
         tags = {"generation"}  # noqa: RUF012
 
@@ -64,7 +64,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
             return dict(*args, **values)
 
     class Namespace(jinja2.utils.Namespace):
-        """A namespace that rejects attributes with the names of Python's own."""
+        """A namespace that rejects attribute names with a leading underscore, which Python itself uses."""
 
         def __setitem__(self, name: str, value: Any) -> None:
             if str(name).startswith("_"):

@@ -12,8 +12,8 @@ from gpt.config import Activation
 from gpt.errors import GPTError
 
 AttnScale = float | Literal["head_size", "n_embd"]
-Options = dict[str, Any]  # with the names of GPTConfig
-INFER = "infer"  # given instead of the name of a layout file
+Options = dict[str, Any]  # with GPTConfig's names
+INFER = "infer"  # passed instead of the name of a layout file
 
 # {transformers' name: our name} of activation functions.
 ACTIVATIONS = {
@@ -23,7 +23,7 @@ ACTIVATIONS = {
     "relu": "relu",
 }
 
-# Names of our options in other training programs.
+# Names that other training programs use for our options.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "n_head": ("n_head", "n_heads", "num_heads", "num_attention_heads", "nhead", "heads"),
     "n_layer": ("n_layer", "n_layers", "num_layers", "num_hidden_layers", "n_blocks", "num_blocks"),
@@ -48,7 +48,7 @@ EXPECTED = {
     "activation": "text",
     "tie_weights": "true / false",
 }
-# Entries of a checkpoint that contain such options. Those that describe the model itself come first.
+# Checkpoint entries that contain such options. Those that describe the model itself come first.
 MODEL_ARGS = "model_args"
 PLACES = (
     MODEL_ARGS,
@@ -84,7 +84,7 @@ class Hints:
         check_attn_scale(self.attn_scale)
 
     def given(self) -> dict[str, Any]:
-        """Return the hints that were given, as arguments of `gpt.load_model`. Paths become strings."""
+        """Return the hints that were given, as arguments for `gpt.load_model`. Paths become strings."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {
             name: str(value) if isinstance(value, Path) else value
@@ -104,7 +104,7 @@ def check_attn_scale(value: object) -> None:
 
 
 def read_attn_scale(text: str) -> AttnScale:
-    """Parse the scale in a command-line option. Raises ValueError for anything else."""
+    """Parse the scale in a command-line option. Raises ValueError if it is invalid."""
     return text if text in ("head_size", "n_embd") else float(text)  # type: ignore[return-value]
 
 
@@ -129,7 +129,7 @@ def options_beside(config: Mapping[str, object]) -> Options:
 
 
 def options_inside(extras: Mapping[str, object], determined: Collection[str]) -> Options:
-    """Return the options in the other entries of a checkpoint. If several contain an option, the first one counts.
+    """Return the options in a checkpoint's other entries. If several contain the same option, the first one counts.
 
     determined: Options that the weights determine. They are read only from "model_args", because other entries may
     describe another model, such as nanoGPT's defaults.

@@ -1,7 +1,7 @@
 """Convert a model to a transformers model: the inverse of `family_options` and `translate`.
 
-If the family of the original checkpoint can express the configuration, this family is used. Otherwise, it is the first
-of FAMILIES that can.
+Uses the original checkpoint's family if it can express the configuration, and otherwise the first of FAMILIES that
+can.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CLASSES = {
     "olmo2": "Olmo2ForCausalLM",
     "smollm3": "SmolLM3ForCausalLM",
 }
-# Matrices that transformers stores as (in, out), like OpenAI's release.
+# Matrices that transformers stores as (in, out), like OpenAI's released weights.
 TRANSPOSED = ("attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight")
 BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family may have biases that the model lacks
 
@@ -82,7 +82,7 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
 
 
 def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
-    """Yield candidate options of a family, by its own names, for a configuration."""
+    """Yield candidate options for a family, under the family's names, that may match a configuration."""
     family = FAMILIES[name]
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
@@ -112,7 +112,7 @@ def their_name(activation: str) -> str:
 
 
 def read_name(family: Family, name: object) -> str | None:
-    """Return our name for a family's activation function, or None."""
+    """Return our name for a family's activation function, or None if we have none."""
     return family.activations.get(str(name), ACTIVATIONS.get(str(name)))
 
 
@@ -166,7 +166,7 @@ def read_config(values: dict[str, Any]) -> GPTConfig | None:
 
 
 def is_same(ours: GPTConfig, theirs: GPTConfig) -> bool:
-    """Return whether models of both configurations compute the same function, up to dropout."""
+    """Return whether models with the two configurations compute the same function, apart from dropout."""
     left, right = effective(ours), effective(theirs)
     for name in left.keys() - {"dropout"}:
         a, b = left[name], right[name]
@@ -203,7 +203,7 @@ def effective(config: GPTConfig) -> dict[str, Any]:
 
 
 def to_weights(model: GPT, family: Family, theirs: GPTConfig) -> dict[str, Tensor] | None:
-    """Return the weights by the family's names, or None if one of them would need two different values."""
+    """Return the weights under the family's names, or None if one of them would need two different values."""
     layout, config = family.layout, model.config
     ours = {name: value.detach().cpu().float() for name, value in model.state_dict().items()}
     for name, shape in expected_shapes(replace(theirs, tie_weights=config.tie_weights)).items():
@@ -258,12 +258,12 @@ def their_parts(ours: dict[str, Tensor], family: Family, config: GPTConfig) -> I
 
 
 def transposed(name: str, tensor: Tensor) -> Tensor:
-    """Convert a weight from our orientation to that of transformers, or the other way round. Returns a view."""
+    """Convert a weight from our orientation to that of transformers, or vice versa. Returns a view."""
     return tensor.t() if name.endswith(TRANSPOSED) and tensor.dim() == 2 else tensor
 
 
 def neighbours(rows: Tensor, config: GPTConfig) -> Tensor:
-    """Reorder rows of queries or keys for models that rotate neighbours together, see `translate.with_half_pairs`."""
+    """Reorder rows of queries or keys for models that rotate neighbours together; see `translate.with_half_pairs`."""
     heads = rows.unflatten(0, (-1, config.head_size))
     first, second, rest = heads.split([config.rotary_size // 2] * 2 + [config.head_size - config.rotary_size], dim=1)
     return torch.cat([torch.stack([first, second], dim=2).flatten(1, 2), rest], dim=1).flatten(0, 1)

@@ -17,7 +17,7 @@ VISIBLE = {"\n": "⏎", "\t": "⇥", " ": "␣"}
 CONTROL = re.compile(r"<[^<>\s]+>|\[[A-Za-z_]+\]")  # control tokens such as <eos> and [PAD]
 ENDS = ("<|endoftext|>", "<eos>", "<eot>", "<end>", "</s>", "[eos]", "[end]")
 UNKNOWN = ("<unk>", "<|unk|>", "[unk]", "<unknown>")
-# Names of entries that contain a table, in a checkpoint or in a dictionary in it. Tables may map either way.
+# Names of entries that contain a table, in a checkpoint or a nested dictionary. Tables may map in either direction.
 TABLES = (
     *("itos", "stoi", "idx_to_char", "char_to_idx", "idx2char", "char2idx", "int_to_char", "char_to_int"),
     *("id_to_token", "token_to_id", "idx2word", "word2idx", "idx_to_word", "word_to_idx", "int_to_str", "str_to_int"),
@@ -33,7 +33,7 @@ def ambiguous_table() -> GPTError:
 class TokenTable(Vocabulary):
     """A vocabulary that lists the text of each token. Names such as <eos> are control tokens.
 
-    Raises ValueError unless the tokens are different texts.
+    Raises ValueError unless the tokens are distinct strings.
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
@@ -54,7 +54,7 @@ class TokenTable(Vocabulary):
         """Split a text into parts that should each be a token."""
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of a text. Unknown parts become <unk>; if there is no <unk>, they raise ValueError."""
+        """Return the ids of a text. Unknown parts become <unk>; raises ValueError if there is no <unk>."""
         ids = [self._ids.get(part, self.unknown_id) for part in self.split(text)]
         if None in ids:
             raise self.unknown(next(part for part in self.split(text) if part not in self._ids))
@@ -62,7 +62,7 @@ class TokenTable(Vocabulary):
 
     @abstractmethod
     def unknown(self, part: str) -> GPTError:
-        """Return the error for a part that is missing in the table."""
+        """Return the error for a part that is missing from the table."""
 
     def listed(self, separator: str) -> str:
         """Return the first tokens of the vocabulary, for an error message."""
@@ -103,7 +103,7 @@ class Characters(TokenTable):
 class Words(TokenTable):
     """One token for each word and punctuation mark.
 
-    A text is split at spaces. Parts that are missing in the table are split further, into words and punctuation marks.
+    A text is split at spaces. Parts missing from the table are split further, into words and punctuation marks.
     A word that exists only in lower case is read in lower case. If the table has no token for the space, encoding omits
     spaces, and decoding puts a space before each word, but not before punctuation marks.
     """
@@ -138,7 +138,7 @@ class Words(TokenTable):
 
 
 def visible(text: str) -> str:
-    """Make a text readable in an error message: white space becomes visible marks, invisible characters code points."""
+    """Make text readable in an error message: show white space as marks and invisible characters as code points."""
 
     def mark(character: str) -> str:
         unseen = not character.isprintable() or unicodedata.category(character).startswith("M")
@@ -148,13 +148,13 @@ def visible(text: str) -> str:
 
 
 def token_table(tokens: Sequence[str]) -> TokenTable:
-    """Return the vocabulary of these tokens: Characters if all but control tokens have one character, else Words."""
+    """Return a vocabulary of these tokens: Characters if all but control tokens have one character, else Words."""
     is_long = (isinstance(token, str) and len(token) > 1 and not CONTROL.fullmatch(token) for token in tokens)
     return Words(tokens) if any(is_long) else Characters(tokens)
 
 
 def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | None:
-    """Find the table for a model of n_vocab tokens among the entries of a checkpoint and of the dictionaries in it."""
+    """Find the table for a model with n_vocab tokens among a checkpoint's entries and its nested dictionaries."""
     for place in (entries, *(value for value in entries.values() if isinstance(value, Mapping))):
         for name in TABLES:
             if (tokens := tokens_of(place.get(name))) is not None and len(tokens) == n_vocab:
@@ -163,7 +163,7 @@ def table_inside(entries: Mapping[str, object], n_vocab: int) -> list[str] | Non
 
 
 def tokens_of(table: object) -> list[str] | None:
-    """Return the tokens in the order of their ids, or None unless the table has one text for each id from 0 on.
+    """Return the tokens in the order of their ids, or None unless the table has one string for each id, starting at 0.
 
     table: A list or a string of tokens, or a dictionary that maps tokens to ids or ids (strings in JSON) to tokens.
     """
@@ -181,6 +181,6 @@ def tokens_of(table: object) -> list[str] | None:
 
 
 def different_texts(values: Sequence[object]) -> list[str] | None:
-    """Return the values if they are different texts, else None."""
+    """Return the values if they are distinct strings, else None."""
     texts = [value for value in values if isinstance(value, str)]
     return texts if texts and len(set(texts)) == len(values) else None

@@ -54,7 +54,7 @@ class TokenizerJson:
 
     Attributes:
         byte_level: Whether tokens are written with GPT-2's letters for bytes.
-        prefix: Whether encoding puts a space before a text, or also before each part that follows a control token.
+        prefix: Where encoding adds a space: nowhere, before the text, or also before each part after a control token.
         strips: Whether decoding removes that space.
     """
 
@@ -64,7 +64,7 @@ class TokenizerJson:
 
 
 def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
-    """Check a file for a model of n_vocab tokens. Raises ValueError if its kind is unsupported or it does not fit."""
+    """Check a file for a model with n_vocab tokens. Raises ValueError if its kind is unsupported or it does not fit."""
     model = content.get("model")
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
         raise not_of_bytes(file)
@@ -197,7 +197,7 @@ def not_implemented(file: str, name: str) -> GPTError:
 
 
 def wrong_size(n: int, n_vocab: int) -> GPTError:
-    """Return the error for a vocabulary whose size n does not match a model's n_vocab."""
+    """Return the error for a vocabulary whose size n does not match the model's n_vocab."""
     return GPTError(
         "vocabulary.size",
         "the vocabulary has {n:,} tokens, but the model has {n_vocab:,}: they do not belong together",

@@ -18,10 +18,10 @@ from gpt.models.checkpoints.families import Family
 from gpt.models.checkpoints.layouts import CUSTOM, HeadsUnknown, Layout
 
 Weights = dict[str, tuple[Tensor, ...]]  # {our name: stored tensors to concatenate along axis 0}
-Place = tuple[int, int]  # place of a tensor in a weight: 0, 1, 2 for query, key, value; head number
+Place = tuple[int, int]  # position of a tensor within a weight: 0, 1, 2 for query, key, value; head number
 
 
-# Names of wrapper modules: torch.compile, DDP, FSDP, activation checkpointing, and training programs.
+# Names of wrapper modules from torch.compile, DDP, FSDP, activation checkpointing and training programs.
 WRAPPERS = re.compile(r"(?<![^.])(_orig_mod|module|model|_fsdp_wrapped_module|_checkpoint_wrapped_module)\.")
 
 
@@ -44,7 +44,7 @@ def is_named(role: str, layout: Layout, names: Iterable[str]) -> bool:
 
 
 def our_name(name: str, layout: Layout) -> tuple[str, Place]:
-    """Return our name for a weight and its place in that weight. A name that is not in the layout stays the same."""
+    """Return our name for a weight, and the tensor's position within it. Keeps names that are not in the layout."""
     for ours, theirs in layout.names.items():
         if match := pattern(ours, theirs).fullmatch(name):
             groups = match.groupdict()
@@ -58,7 +58,7 @@ def our_name(name: str, layout: Layout) -> tuple[str, Place]:
 
 
 def role_of(ours: str) -> str:
-    """Return our name of a weight, with {n} instead of the number of its block."""
+    """Return the role of a weight: our name with {n} instead of the block number."""
     return re.sub(r"^h\.\d+\.", "h.{n}.", ours)
 
 
@@ -80,7 +80,7 @@ def duplicate_name(name: str) -> GPTError:
 
 
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
-    """Return the weights by our names, and the layout, with the number of heads if names or shapes determine it.
+    """Return the weights under our names, and the layout, with the number of heads if names or shapes determine it.
 
     Weights without a role keep their names. Raises ValueError for two weights with the same role, and if only some of
     query, key and value exist.
@@ -151,7 +151,7 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
 def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
     """Reorder the rows of queries and keys from a model whose rotary positions rotate neighbours together.
 
-    `gpt.rotary` rotates each number together with the one half a head further on. The even rows of a head therefore
+    `gpt.rotary` rotates each number together with the one half a head further along. The even rows of a head therefore
     come first, followed by the odd rows. All parts are views of the stored tensors.
     """
     turned = dict(weights)
@@ -180,13 +180,13 @@ def is_written_by_transformers(named: Mapping[str, Tensor], family: Family) -> b
 
 
 def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mapping[str, Any]) -> tuple[Weights, Layout]:
-    """Return the weights of a model of FAMILIES by our names, and their layout.
+    """Return the weights of a model in FAMILIES under our names, and their layout.
 
     All weights are views of the stored tensors, except for norms that have no stored weights.
 
     Args:
-        named: Stored weights by their names without wrappers.
-        stated: Options from config.json, under the names of GPTConfig.
+        named: Stored weights, by name without wrapper prefixes.
+        stated: Options from config.json, under GPTConfig's names.
     """
     layout = replace(family.layout, n_head=stated["n_head"])
     prefix = strip_wrappers(family.prefix)
@@ -201,7 +201,7 @@ def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mappin
 
 
 def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> dict[str, Tensor]:
-    """Split the weights that stack several others on top of each other, and return all weights."""
+    """Split the weights that stack several others, and return all weights."""
     found = dict(named)
     for fused, names in parts.items():
         for name in (name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()):

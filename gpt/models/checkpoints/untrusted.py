@@ -30,7 +30,7 @@ MAX_TUPLES = 20_000  # per torch file; hashing 100,000 nested tuples overflows t
 MAX_HEADER_BYTES = 2_000_000  # safetensors file with about 20,000 tensors; 400,000 take 20 seconds
 MAX_TEXT_BYTES = 64_000_000  # configuration or vocabulary
 OLD_MAGIC = 0x1950A86A20F9469CFC6C
-STATE_KEYS = ("model", "model_state_dict", "state_dict")  # keys of the weights; default: the only state dict
+STATE_KEYS = ("model", "model_state_dict", "state_dict")  # weights are stored under these, or in the only state dict
 
 # The only functions that a state dict needs. torch.load(weights_only=True) allows more, even bytearray(10**12).
 TENSOR_GLOBALS = re.compile(
@@ -58,9 +58,9 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def open_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """Return the tensors of a .safetensors or torch.save file, and the other entries of a torch.save file.
+    """Return the tensors in a .safetensors or torch.save file, and the other entries of a torch.save file.
 
-    Raises ValueError, with the name of the file, if it is damaged, would run code, or has another format.
+    Raises ValueError, naming the file, if it is damaged, would run code, or has another format.
     """
     with path.open("rb") as file:
         start = file.read(9)
@@ -96,7 +96,7 @@ def is_old_torch(path: Path) -> bool:
 
 
 def open_safetensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file. Raises ValueError if it is damaged or its header is too large."""
+    """Return the tensors in a safetensors file. Raises ValueError if it is damaged or its header is too large."""
     with path.open("rb") as file:
         n_bytes = int.from_bytes(file.read(8), "little")
     if n_bytes > MAX_HEADER_BYTES:
@@ -114,7 +114,7 @@ def open_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
-    """Return the tensors of a torch.save file, and the other entries of the checkpoint."""
+    """Return the tensors in a torch.save file, and the checkpoint's other entries."""
     check_archive(path)
     try:
         saved = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
@@ -197,7 +197,7 @@ def check_archive(path: Path) -> None:
 
 
 def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, object]]:
-    """Yield each operation of a pickle with its argument, without running any.
+    """Yield each operation in a pickle with its argument, without running any.
 
     Raises ValueError if the pickle is damaged, or if running it would need more memory or stack than the size of the
     file.
@@ -264,7 +264,7 @@ def not_readable(path: Path, error: OSError) -> GPTError:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Read a file of at most MAX_TEXT_BYTES. Raises ValueError for a larger one."""
+    """Read a file of at most MAX_TEXT_BYTES. Raises ValueError if it is larger."""
     with path.open("rb") as file:
         data = file.read(MAX_TEXT_BYTES + 1)  # the reported size can be 0, as for files in /proc
     if len(data) > MAX_TEXT_BYTES:
@@ -278,7 +278,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file of at most MAX_TEXT_BYTES. Removes the byte order mark that editors on Windows write."""
+    """Read a UTF-8 file of at most MAX_TEXT_BYTES. Removes the byte order mark that Windows editors write."""
     try:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -38,7 +38,7 @@ def save_model(
     dtype: torch.dtype = torch.float32,
     overwrite: bool = False,
 ) -> None:
-    """Write a model in our own format. If this is interrupted, the files of an old model stay intact.
+    """Write a model in our own format. If interrupted, leaves the files of an existing model intact.
 
     vocabulary: defaults to the tokenizer of a loaded model. dtype: data type of the weights.
     Raises ValueError if the folder already contains a model, unless `overwrite` is True.
@@ -63,11 +63,11 @@ def save_hugging_face(
     dtype: torch.dtype = torch.float32,
     overwrite: bool = False,
 ) -> None:
-    """Write a folder that `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer` of transformers can open.
+    """Write a folder that `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer` from transformers can open.
 
     The model keeps the family it was read from, or gets the first equivalent family. A tiktoken vocabulary is written
-    for GPT2Tokenizer. Takes the arguments of `save_model` and raises the same errors, and also ValueError for a model
-    that no family of transformers can express.
+    for GPT2Tokenizer. Takes the same arguments as `save_model` and raises the same errors. Also raises ValueError for a
+    model that no family in transformers can express.
     """
     network, tokenizer = with_tokenizer(model)
     tokenizer = vocabulary or tokenizer
