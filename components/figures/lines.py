@@ -288,9 +288,9 @@ class CurveNames:
 
     step: str = "step"
     loss: str = "loss, nats"
-    training: str = "on what it trains on"
-    held_back: str = "on what it never saw"
-    copy: str = "on random tokens, repeated"
+    training: str = "training data"
+    held_back: str = "held-out data"
+    copy: str = "on repeated random tokens"
     guessing: str = "guessing"
     shares: str = "%"
     rate: str = "learning rate"

@@ -21,7 +21,7 @@ from gpt.errors import GPTError
 
 WATCH_SECONDS = 0.3  # interval between checks of the file
 STARTED = Words(
-    "Open {path} and fill the gaps. To check whenever you save:\n\n    python -m gpt.course watch {folder}",
+    "Open {path} and fill in the gaps. To check whenever you save:\n\n    python -m gpt.course watch {folder}",
     "打开 {path}，把空着的地方填好。想每次保存都自动检查，请运行：\n\n    python -m gpt.course watch {folder}",
 )
 DONE = Words(
@@ -72,7 +72,9 @@ def place(words: Sequence[str]) -> tuple[Path, Step | None]:
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:
-        raise GPTError("course.arguments", "give a folder and a step, one of {steps}", steps=", ".join(STEPS))
+        raise GPTError(
+            "course.arguments", "give at most one folder and one step, one of {steps}", steps=", ".join(STEPS)
+        )
     return Path(folders[0] if folders else "."), find_step(keys[0]) if keys else None
 
 
@@ -107,16 +109,16 @@ def parse(arguments: Sequence[str] | None, program: str, *, has_book: bool) -> a
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog=program, description="Build your own GPT, checked step by step.")
     commands = parser.add_subparsers(dest="command", required=True)
-    begin = commands.add_parser("start", help="write a folder with the program to fill in")
+    begin = commands.add_parser("start", help="create a folder with the program to fill in")
     begin.add_argument("folder", type=Path)
     for name, text in (("check", "check the steps in order"), ("watch", "check whenever the program is saved")):
         command = commands.add_parser(name, help=text)
         command.add_argument("where", nargs="*", metavar="[FOLDER] [STEP]", help="default: this folder, all steps")
-    show = commands.add_parser("solution", help="show the solution of a step")
+    show = commands.add_parser("solution", help="show the solution to a step")
     show.add_argument("step")
     written = [commands.add_parser("notebooks", help="write the course as a notebook in each language")]
     if has_book:
-        written.append(commands.add_parser("book", help="write the course as a book to print, in each language"))
+        written.append(commands.add_parser("book", help="write the course as a printable book in each language"))
     for command in written:
         command.add_argument("folder", type=Path)
     for command in (begin, show):

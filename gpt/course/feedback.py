@@ -20,7 +20,7 @@ def say(en: str, zh: str, **values: object) -> Words:
 
 def gap(key: str) -> Words:
     """Return the feedback for a function that is not written yet. key: key of its step."""
-    return say("Step {key} is still a gap.", "第 {key} 步还没写。", key=key)
+    return say("Step {key} is not written yet.", "第 {key} 步还没写。", key=key)
 
 
 def error(answer: dict[str, Any]) -> Words:
@@ -28,17 +28,17 @@ def error(answer: dict[str, Any]) -> Words:
     kind, message, line, code = (answer[name] for name in ("error", "message", "line", "code"))
     if kind == "late":
         return say(
-            "It ran for more than {seconds} seconds and was stopped. Does a loop never end?",
+            "Your program ran for more than {seconds} seconds and was stopped. Is there an endless loop?",
             "运行超过 {seconds} 秒，已经停止。是不是有循环停不下来？",
             seconds=message,
         )
     if kind == "ended":
-        return Words("The process ended before it gave an answer.", "程序还没给出结果就退出了。")
+        return Words("Your program exited before it gave a result.", "程序还没给出结果就退出了。")
     if kind == "WrongNames":
         return wrong_names(message)
     if kind == "TypeError" and message.startswith("result: "):
         return say(
-            "It returned {kind} instead of a tensor or a number. Does the function end with return?",
+            "Your code returned {kind} instead of a tensor or a number. Does the function end with return?",
             "返回的是 {kind}，应该是张量或数。函数末尾写 return 了吗？",
             kind=message.removeprefix("result: "),
         )
@@ -55,7 +55,9 @@ def wrong_names(message: str) -> Words:
     sized = "; ".join(line.replace("!=", "→") for line in lines if line[0] not in "-+")
     parts = [
         say("Parameters are missing: {names}.", "缺少参数：{names}。", names=missing) if missing else None,
-        say("The course has no parameters {names}.", "课程里没有这些参数：{names}。", names=extra) if extra else None,
+        say("These parameters are not in the course: {names}.", "课程里没有这些参数：{names}。", names=extra)
+        if extra
+        else None,
         say("Shapes differ (yours → expected): {names}.", "形状不同（你的 → 期望）：{names}。", names=sized)
         if sized
         else None,
@@ -124,7 +126,7 @@ def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Wor
         return None
     if received.isnan().any():
         return Words(
-            "There is NaN: a division by 0, or a softmax over nothing but -inf.",
+            "The result contains NaN: a division by 0, or a softmax over nothing but -inf.",
             "出现了 NaN：可能除以了 0，或者 softmax 的输入全是 -inf。",
         )
     if not expected.is_floating_point():

@@ -85,7 +85,7 @@ class LearnersGPT(GPT):
         if replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) != Edits():
             raise GPTError(
                 "course.edits",
-                "in your GPT you can switch off words, heads, attention and feed-forward, but change nothing else",
+                "in your GPT you can only switch off words, heads, attention and feed-forward",
             )
         edits.check(self.config)
         parts = {f"h.{layer}.attn": factor for layer, factor in edits.attn_scale.items()}
@@ -106,7 +106,7 @@ class LearnersGPT(GPT):
                 self._passes.popitem(last=False)
         states = given(found, "lm_head.in")
         if not torch.allclose(self.logits(states[:, -1]), found["logits"], atol=TOLERANCE, rtol=TOLERANCE):
-            raise GPTError("course.head", "the logits of your GPT are not what its lm_head gives")
+            raise GPTError("course.head", "the logits of your GPT are not the output of its lm_head")
         return found
 
     def new_cache(
@@ -126,7 +126,7 @@ class LearnersGPT(GPT):
     ) -> Tensor:
         """Return the input of the learner's head, (B, T, C)."""
         if attention_mask is not None:
-            raise GPTError("course.mask", "your GPT takes no attention mask: give it texts of one length")
+            raise GPTError("course.mask", "your GPT takes no attention mask: give it texts of equal length")
         start, whole = 0, idx
         if isinstance(cache, LearnersCache):
             start, whole = cache.length, torch.cat((cache.ids(), idx), dim=1)
@@ -214,7 +214,7 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
     """Return a tensor of a pass. Raises ValueError if the learner's modules do not provide it."""
     if name not in found:
         raise GPTError(
-            "course.missing", "your GPT does not give {name}: its modules must be called as the stub says", name=name
+            "course.missing", "your GPT has no {name}: its modules must be called as the stub describes", name=name
         )
     return found[name]
 

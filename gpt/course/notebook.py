@@ -22,11 +22,11 @@ NAME = "my_gpt.{language}.ipynb"
 INTRODUCTION = Words(
     """# Build your own GPT
 
-Fill the gaps from top to bottom; run a cell, then the check below it. At the end the notebook is a GPT that loads the
-bundled model, or GPT-2, and writes. In shapes, B is the number of texts, T the number of tokens, C the width (n_embd)
-and hs the width of one head.
+Fill in the gaps from top to bottom; run a cell, then the check below it. At the end the notebook is a GPT that loads
+the bundled model, or GPT-2, and writes. In shapes, B is the number of texts, T the number of tokens, C the width
+(n_embd) and hs the width of one head.
 
-The notebook needs this project, `pip install .` in its folder, and Jupyter, `pip install jupyterlab ipywidgets`.""",
+The notebook needs this project (`pip install .` in its folder) and Jupyter (`pip install jupyterlab ipywidgets`).""",
     "# 自己动手写一个 GPT\n\n"
     "从上往下把空着的地方填好；每填好一个单元格，先运行它，再运行下面的检查。最后，这个笔记本就是一个 GPT，"
     "能加载自带的模型或者 GPT-2，也能写文本。"

@@ -26,14 +26,14 @@ from torch.nn import functional as F"""
 GUIDE = Words(
     """# Build your own GPT
 
-Every function in `my_gpt.py` has a description and a gap. Fill in the gaps from top to bottom. In the end, the file is
+Every function in `my_gpt.py` has a description and a gap. Fill in the gaps from top to bottom. At the end, the file is
 a GPT that loads this project's model or GPT-2 and writes the same text as the app, token for token.
 
 ```
 python -m gpt.course watch       check whenever you save
 python -m gpt.course check       check once
-python -m gpt.course check 7     a step and the steps it builds on
-python -m gpt.course solution 7  one solution
+python -m gpt.course check 7     a step, with the steps it builds on
+python -m gpt.course solution 7  the solution to a step
 ```
 
 Your program runs in its own process. Its output appears below the result. In shapes, B is the number of
@@ -96,7 +96,7 @@ def readme(language: Language) -> str:
 def start(folder: Path, language: Language = "en") -> None:
     """Write the learner's folder. Raises ValueError if it already contains a program."""
     if (folder / PROGRAM).exists():
-        raise GPTError("course.exists", "{path} exists: choose another folder", path=folder / PROGRAM)
+        raise GPTError("course.exists", "{path} already exists: choose another folder", path=folder / PROGRAM)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PROGRAM).write_text(stub(language), encoding="utf-8")
     (folder / README).write_text(readme(language), encoding="utf-8")

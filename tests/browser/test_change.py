@@ -20,8 +20,8 @@ def change(stay, site):
 
     page = stay(begin)
     page.locator("#change-reset").click()
-    expect(lead(page)).to_contain_text("Nothing is changed")
-    expect(says(page, "divergence")).to_contain_text("Nothing is changed yet")
+    expect(lead(page)).to_contain_text("No changes yet")
+    expect(says(page, "divergence")).to_contain_text("No changes yet")
     expect(page.locator("#change-divergence .gb-plot")).to_be_hidden()
     expect(switch(page, 0, 7)).not_to_have_class(re.compile("gb-off"))
     return page

@@ -32,7 +32,7 @@ def inside(page: Page) -> Actions:
 def change(page: Page) -> Actions:
     open_tab(page, "change")
     lead, heads = page.locator("#change-lead"), page.locator("#change-switches .gb-switch-head")
-    expect(lead).to_contain_text("Nothing is changed")
+    expect(lead).to_contain_text("No changes yet")
     return heads.nth(1).click, heads.nth(2).click, lead, "layer 0, head 1 off; layer 0, head 2 off"
 
 

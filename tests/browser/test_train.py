@@ -88,14 +88,14 @@ def test_what_cannot_be_trained_is_said_in_place(train, tmp_path):
     expect(notice).to_contain_text("There is no text to learn from")
     train.locator("#train-text textarea").fill("too short")
     train.locator("#train-start").click()  # immediately, without losing what was typed
-    expect(notice).to_contain_text("The text has 9 characters; at least 260")
+    expect(notice).to_contain_text("The text is 9 characters long; at least 260")
     (tmp_path / "picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n" * 100)
     with train.expect_file_chooser() as chooser:
         train.locator("#train-file").click()
     chooser.value.set_files(tmp_path / "picture.txt")
     expect(notice).to_contain_text("picture.txt is not UTF-8 text")
     train.locator("#train-code").click()
-    expect(train.locator("#train-source")).to_contain_text("Training text: the code of this model")
+    expect(train.locator("#train-source")).to_contain_text("Training text: this model's code")
     set_number(train, "rate", 99.5)
     train.locator("#train-start").click()
     expect(train.locator("#train-status")).to_contain_text("The loss became infinite at step", timeout=PATIENT)

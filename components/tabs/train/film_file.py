@@ -42,21 +42,21 @@ def _picture(shown: Shown, evaluation: Evaluation) -> Image.Image:
     draw = ImageDraw.Draw(picture)
     title = f"step {evaluation.step:,} of {progress.steps:,}     loss {evaluation.val_loss:.2f} nats"
     if evaluation.accuracy is not None:
-        title += f"     {evaluation.accuracy:.0%} right"
+        title += f"     {evaluation.accuracy:.0%} correct"
     draw.text((LOSS[0], 10), title, TEXT, ImageFont.load_default(18))
     guessing = math.log(run.dataset.vocabulary.n_vocab)
     highest = 1.05 * max(guessing, *(each.val_loss for each in progress.evaluations))
-    _label(draw, LOSS, "loss on what it never saw, steps on a log scale")
+    _label(draw, LOSS, "loss on held-out data, steps on a log scale")
     _draw_curve(draw, LOSS, progress, evaluation, [each.val_loss / highest for each in progress.evaluations])
     for loss in range(0, int(highest) + 1, max(1, int(highest) // 4)):
         _draw_tick(draw, LOSS, loss / highest, str(loss))
-    _label(draw, SHARE, f"layer {layer}, head {head} on what comes next")
+    _label(draw, SHARE, f"layer {layer}, head {head}: attention on the right token")
     shares = [float(shares_of_next(each, run)[layer, head]) for each in progress.evaluations]
     _draw_curve(draw, SHARE, progress, evaluation, shares)
     for share in (0.0, 0.5, 1.0):
         _draw_tick(draw, SHARE, share, f"{share:.0%}")
     _draw_sample(draw, evaluation)
-    _label(draw, HEADS, "attention, a row a layer")
+    _label(draw, HEADS, "attention, one row per layer")
     _draw_heads(picture, draw, evaluation.attn_weights.astype(np.float32), layer, head)
     _label(draw, PINNED, f"layer {layer}, head {head}")
     side = min(PINNED[2] - PINNED[0], PINNED[3] - PINNED[1])

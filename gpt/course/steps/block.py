@@ -111,7 +111,7 @@ result = torch.stack(rows)
             "x = x + y if shortcuts and x.shape == y.shape else y",
             "x = x + y if shortcuts else y",
             Words(
-                "The last layer has one output and three inputs. Add the shortcut only if the shapes agree.",
+                "The last layer has one output and three inputs. Add the shortcut only if the shapes match.",
                 "最后一层有三个输入、一个输出。只有形状相同时才加残差连接。",
             ),
         ),

@@ -82,7 +82,8 @@ except ValueError as error:
             "if self.n_embd % self.n_head:",
             "if self.n_head > self.n_embd:",
             Words(
-                "10 heads passed, although 768 / 10 is not a whole number. Look at the remainder: n_embd % n_head.",
+                "10 heads were accepted, although 768 / 10 is not a whole number. Look at the remainder: n_embd % "
+                "n_head.",
                 "10 个头通过了检查，可 768 / 10 不是整数。看余数：n_embd % n_head。",
             ),
         ),
@@ -90,7 +91,7 @@ except ValueError as error:
             'raise ValueError(f"n_embd ({self.n_embd}) must be divisible by n_head ({self.n_head})")',
             'raise ValueError("n_embd must be divisible by n_head")',
             Words(
-                "The message should contain both numbers, so that its reader does not have to look for them.",
+                "The message should contain both numbers, so that nobody has to look for them.",
                 "错误信息里要写出这两个数，读的人才不用到处去找。",
             ),
         ),

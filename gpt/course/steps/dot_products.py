@@ -4,9 +4,9 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def attention_scores(q, k):
-    """Compute how well each query fits each key: (..., T, hs) and (..., S, hs) -> (..., T, S).
+    """Compute how well each query matches each key: (..., T, hs) and (..., S, hs) -> (..., T, S).
 
-    The score is the dot product of both vectors, divided by the square root of their width hs.
+    The score is the dot product of the two vectors, divided by the square root of their width hs.
     || 计算每个查询与每个键有多匹配：(..., T, hs) 和 (..., S, hs) -> (..., T, S)。
 
     分数是两个向量的点积，除以宽度 hs 的平方根。
@@ -19,8 +19,8 @@ STEP = Step(
     title=Words("Attention: dot products", "注意力：点积"),
     says=Words(
         "Which of the earlier tokens matter? Each token asks with a query and offers a key, and their dot product "
-        "tells how well they fit. Wider vectors have larger products, so divide by the square root of the width. "
-        "Otherwise, softmax would pick a single token, and the model would stop learning.",
+        "measures how well they match. Wider vectors have larger dot products, so divide by the square root of the "
+        "width. Otherwise, softmax would pick a single token, and the model would stop learning.",
         "前面的词元里哪些重要？每个词元用查询来问，用键来答，点积就是匹配程度。向量越宽，点积越大，所以要除以"
         "宽度的平方根；否则 softmax 只会选中一个词元，学习也就停了。",
     ),

@@ -4,7 +4,7 @@ from gpt.course.step import Mistake, Step, Test, Words
 
 CODE = '''
 def embed(idx, wte, wpe):
-    """Look up a vector for each token and one for its position, and add both: (B, T) ids -> (B, T, n_embd).
+    """Look up a vector for each token and one for its position, and add them: (B, T) ids -> (B, T, n_embd).
 
     wte, wpe: nn.Embedding of the tokens and of the positions. The first position is 0.
     || 查出词元的向量和位置的向量，再把两者相加：(B, T) 的编号 -> (B, T, n_embd)。

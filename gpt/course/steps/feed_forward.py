@@ -24,7 +24,7 @@ STEP = Step(
     title=Words("Feed-forward", "前馈网络"),
     says=Words(
         "A token's vector is expanded to four times as many neurons, passed through GELU, and brought back to its "
-        "width. Here, no token sees another. Two thirds of a block's parameters are in these two matrices.",
+        "width. Tokens do not see each other here. Two thirds of a block's parameters are in these two matrices.",
         "词元的向量扩展成四倍那么多的神经元，经过 GELU，再变回原来的宽度。在这里，词元之间互相看不见。"
         "一个块三分之二的参数都在这两个矩阵里。",
     ),

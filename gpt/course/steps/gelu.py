@@ -16,9 +16,9 @@ STEP = Step(
     key="4",
     title=Words("GELU", "GELU"),
     says=Words(
-        "Several linear layers in a row are equivalent to a single one. A curve between them changes that. GELU lets "
-        "large numbers pass, stops very negative ones, and is smooth in between. Write the tanh form, which GPT-2 "
-        "uses, not the exact one with erf.",
+        "Several linear layers in a row are equivalent to a single one. A nonlinear function between them changes "
+        "that. GELU lets large numbers pass, stops very negative ones, and is smooth in between. Write the tanh form, "
+        "which GPT-2 uses, not the exact one with erf.",
         "线性层叠得再多，合起来还是一个线性层；中间弯一下就不同了。GELU 让大的正数通过，挡住绝对值大的负数，"
         "中间平滑过渡。请写 GPT-2 用的 tanh 形式，而不是带 erf 的精确形式。",
     ),

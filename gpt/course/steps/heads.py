@@ -60,7 +60,7 @@ STEP = Step(
             expected=lambda reference: reference.layer.attn_out,
         ),
         Test(
-            name=Words("the weights that it keeps", "保存下来的权重"),
+            name=Words("the weights it stores", "保存下来的权重"),
             inputs=lambda reference: {
                 "config": reference.config,
                 "weights": reference.weights("h.0.attn"),
@@ -100,7 +100,7 @@ STEP = Step(
             "y.transpose(1, 2).reshape(B, T, C)",
             "y.transpose(1, 2).view(B, T, C)",
             Words(
-                "view needs numbers that are adjacent in memory, which they are not after a transpose. Use reshape.",
+                "view needs numbers that are adjacent in memory; after a transpose, they no longer are. Use reshape.",
                 "转置之后，这些数在内存里不再相邻，而 view 需要相邻。请用 reshape。",
             ),
         ),

@@ -38,7 +38,7 @@ STEP = Step(
     code=CODE,
     tests=(
         Test(
-            name=Words("the two rows of the book, seed 123", "书中的两行数，种子 123"),
+            name=Words("the two rows from the book, seed 123", "书中的两行数，种子 123"),
             inputs=lambda reference: {"x": linear_relu_rows(seed=123)},
             run="result = LayerNorm(6)(x)",
             expected=lambda reference: normalise(linear_relu_rows(seed=123)).after,

@@ -28,7 +28,7 @@ STEP = Step(
     key="6a",
     title=Words("Attention: the mean of the past", "注意力：对前文取平均"),
     says=Words(
-        "So far, no token knows about the others. The simplest way to tell it about its past is to average: row t "
+        "So far, no token knows about the others. The simplest way to give it a past is to average: row t "
         "becomes the mean of rows 0 to t. Write it as a matrix of weights times x, with zeros above the diagonal and "
         "rows that sum to 1. Attention is this product with better weights.",
         "到目前为止，每个词元都不知道别的词元。要让词元了解前文，最简单的办法是取平均：第 t 行变成第 0 到 t 行的"
@@ -70,7 +70,8 @@ STEP = Step(
             "weights / weights.sum(dim=-1, keepdim=True)",
             "weights / T",
             Words(
-                "Row t has t + 1 vectors: divide by that, not by T.", "第 t 行有 t + 1 个向量，要除以 t + 1，不是 T。"
+                "Row t averages t + 1 vectors: divide by that, not by T.",
+                "第 t 行有 t + 1 个向量，要除以 t + 1，不是 T。",
             ),
         ),
         Mistake(

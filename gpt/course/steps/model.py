@@ -40,7 +40,7 @@ STEP = Step(
     title=Words("The GPT", "完整的 GPT"),
     says=Words(
         "Now put everything together: embed, run eight or twelve blocks, apply a final norm, and let a head compare "
-        "the result with each token of the vocabulary. Use exactly these names, because the weights are copied by "
+        "the result with each token in the vocabulary. Use exactly these names, because the weights are copied by "
         "name. After this step, your program computes the same logits as the app.",
         "零件都齐了，现在拼起来：先嵌入，再经过八个或十二个块和最后一次归一化，最后由输出头把结果和词表里的每个词元"
         "比较。名字要与这里完全一致，因为权重是按名字复制的。完成这一步，你的程序算出的 logits 就和应用一样了。",

@@ -41,7 +41,7 @@ STEP = Step(
             tolerance=1e-3,
         ),
         Test(
-            name=Words("200 steps of sorting letters, loss on unseen rows", "给字母排序 200 步，没见过的行的损失"),
+            name=Words("200 steps of sorting letters: loss on unseen rows", "给字母排序 200 步，没见过的行的损失"),
             inputs=lambda reference: {
                 **reference.small_model,
                 "batches": reference.batches[:TRAINING_STEPS],

@@ -7,8 +7,8 @@ def load(folder):
     """Load the GPT from a folder with config.json and model.safetensors, in evaluation mode.
 
     The bundled model uses the names of your parameters. A GPT-2 from the hub differs in four ways: its context is
-    called n_positions, names may begin with "transformer.", buffers such as h.0.attn.bias are useless, and c_attn,
-    c_proj and c_fc are transposed. Neither of them contains a tied head.
+    called n_positions, names may begin with "transformer.", buffers such as h.0.attn.bias can be ignored, and c_attn,
+    c_proj and c_fc are transposed. Neither stores a tied head.
     || 从含有 config.json 和 model.safetensors 的文件夹读出 GPT，设为评估模式。
 
     自带的模型与你的参数同名。Hub 上的 GPT-2 有四点不同：上下文长度叫 n_positions；名字可能以 "transformer." 开头；
@@ -36,8 +36,8 @@ STEP = Step(
     title=Words("Loading weights", "加载权重"),
     says=Words(
         "A checkpoint is a dictionary of names and tensors. Read the sizes, build the model, and copy every tensor to "
-        "the parameter with its name. OpenAI stored four matrices of each block as (in, out), while nn.Linear uses "
-        "(out, in), so these must be transposed.",
+        "the parameter with the same name. OpenAI stored four matrices of each block as (in, out), while nn.Linear "
+        "uses (out, in), so these must be transposed.",
         "检查点是一个字典，每个名字对应一个张量。读出尺寸，建好模型，把每个张量复制到同名参数里。OpenAI 把每个块的"
         "四个矩阵存成（输入，输出），而 nn.Linear 是（输出，输入），所以要转置。",
     ),

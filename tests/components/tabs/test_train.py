@@ -232,8 +232,8 @@ def test_a_learning_rate_that_cannot_be_used_is_refused_by_name(rate: object) ->
     [
         ("", "There is no text"),
         (" \n\t ", "There is no text"),
-        ("too short", "9 characters; at least 260"),
-        ("ä" * 500_001, "1,000,002 bytes; the limit is 1,000,000"),
+        ("too short", "9 characters long; at least 260"),
+        ("ä" * 500_001, "1,000,002 bytes long; the limit is 1,000,000"),
     ],
 )
 def test_texts_that_cannot_be_learned_are_refused(text: str, said: str) -> None:

@@ -115,8 +115,8 @@ def test_a_step_builds_on_those_whose_names_it_uses() -> None:
 
 
 FAILURES = (
-    ("def gelu(x):\n    raise NotImplementedError('4')", "gap", "Step 4 is still a gap."),
-    ("def gelu(x):\n    pass", "wrong", "It returned NoneType instead of a tensor"),
+    ("def gelu(x):\n    raise NotImplementedError('4')", "gap", "Step 4 is not written yet."),
+    ("def gelu(x):\n    pass", "wrong", "Your code returned NoneType instead of a tensor"),
     ("def gelu(x):\n    return y", "wrong", "line 2, NameError: name 'y' is not defined\n    return y"),
     ("def gelu(x)\n    return x", "wrong", "line 1, SyntaxError"),
     ("print('hello')\ndef gelu(x):\n    return x[:-1]", "wrong", "Expected shape (1000,), got (999,)."),
@@ -125,7 +125,7 @@ FAILURES = (
         "wrong",
         "Zero",
     ),
-    ("import os\nos._exit(3)", "wrong", "The process ended"),
+    ("import os\nos._exit(3)", "wrong", "Your program exited"),
 )
 
 
@@ -159,7 +159,8 @@ def test_names_of_parameters_that_differ_are_listed(checker: Checker) -> None:
     verdict = checker.judge(STEPS["5"], test, child.answer(names, test.run, test.inputs(checker.reference)))
     assert verdict.problem is not None
     assert verdict.problem.en == (
-        "Parameters are missing: c_proj.weight, c_proj.bias. The course has no parameters back.weight, back.bias."
+        "Parameters are missing: c_proj.weight, c_proj.bias. "
+        "These parameters are not in the course: back.weight, back.bias."
     )
 
 

@@ -79,7 +79,7 @@ def test_heads_and_parts_can_be_switched_off(mine: LoadedModel, reference: Refer
 
 
 def test_what_it_cannot_do_is_said(mine: LoadedModel, reference: Reference) -> None:
-    with pytest.raises(GPTError, match="but change nothing else"):
+    with pytest.raises(GPTError, match="can only switch off words, heads"):
         mine.model(reference.idx[:1], edits=Edits(activation="relu"))
 
 
@@ -96,8 +96,8 @@ def test_a_broken_variant_shows_its_own_attention(name: str, reference: Referenc
 
 
 CHANGES = (
-    ("self.lm_head(self.ln_f(x))", "2 * self.lm_head(self.ln_f(x))", "not what its lm_head gives"),
-    ("y, self.weights = attention(q, k, v)", "y, _ = attention(q, k, v)", "does not give h.0.attn.weights"),
+    ("self.lm_head(self.ln_f(x))", "2 * self.lm_head(self.ln_f(x))", "not the output of its lm_head"),
+    ("y, self.weights = attention(q, k, v)", "y, _ = attention(q, k, v)", "has no h.0.attn.weights"),
     ("x = embed(idx, self.wte, self.wpe)", "x = embed(idx, self.wte, self.wpe).nothing", "AttributeError"),
 )
 
