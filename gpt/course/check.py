@@ -27,7 +27,7 @@ State = Literal["ok", "gap", "wrong"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of one step.
+    """The result of checking one step.
 
     state: "ok", "gap" for a function that is not written yet, or "wrong".
     test: The failed test. expected, received: The results of this test, if any.
@@ -46,7 +46,7 @@ class Verdict:
 
 
 class Checker:
-    """Checks programs. Computes the results of the reference model only once."""
+    """A checker for programs, which computes the reference model's results only once."""
 
     def __init__(self, reference: Reference | None = None) -> None:
         self.reference = reference or Reference()
@@ -126,7 +126,7 @@ class Checker:
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """Return the solution with a mistake in the code of the step, or of an earlier step that it checks again."""
+    """Return the solution with a mistake in the code of this step, or of an earlier step that this one checks again."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
@@ -134,7 +134,7 @@ def with_mistake(step: Step, mistake: Mistake) -> str:
 
 @cache
 def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
-    """Run a program with a known mistake in this process and return its names."""
+    """Run a program with a known mistake in this process and return its namespace."""
     names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
     exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
     return names
@@ -158,5 +158,5 @@ def same_answer(a: Answer, b: Answer, tolerance: float) -> bool:
 
 
 def as_tensor(value: Any) -> Tensor:
-    """Convert a number to a tensor without axes. Returns a tensor unchanged."""
+    """Convert a number to a zero-dimensional tensor. Returns a tensor unchanged."""
     return value if isinstance(value, Tensor) else torch.tensor(value)

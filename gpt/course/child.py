@@ -41,7 +41,7 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
 
 
 class Pass(dict[str, Tensor]):
-    """Tensors of one forward pass by name, see `record`."""
+    """The tensors from one forward pass, by name; see `record`."""
 
 
 @torch.no_grad()
@@ -51,7 +51,7 @@ def record(
     """Record the inputs and outputs of a GPT's modules.
 
     For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the weights that it stores. "logits"
-    are those of the last position. heads, parts: factors that scale the heads before a projection, and the outputs of
+    contains only the last position. heads, parts: factors that scale the heads before a projection, and the outputs of
     modules. everything: whether to record everything, or only what a cache needs.
     """
     found = Pass()
@@ -89,7 +89,7 @@ def record(
 
 
 def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Run the lines of a test with the names of the program at path."""
+    """Run the lines of a test in the namespace of the program at `path`."""
     scope = {**names, **inputs, "torch": torch, "nn": nn, "copy_weights": copy_weights, "record": record}
     torch.manual_seed(0)
     try:
@@ -122,7 +122,7 @@ def failure(error: BaseException, path: str) -> dict[str, Any]:
 
 
 def program(path: str) -> dict[str, Any]:
-    """Run a learner's program and return its names."""
+    """Run a learner's program and return its namespace."""
     spec = importlib.util.spec_from_file_location("my_gpt", path)
     assert spec is not None
     assert spec.loader is not None
@@ -139,9 +139,9 @@ def program(path: str) -> dict[str, Any]:
 def main(folder: Path) -> None:
     """Run the jobs in order. Imports each program only once."""
     torch.set_num_threads(1)
-    programs: dict[str, dict[str, Any]] = {}  # names, or the import error
+    programs: dict[str, dict[str, Any]] = {}  # namespace, or the import error
     numbers = os.fdopen(os.dup(0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # programs that read input get none
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # programs that read standard input find it empty
     for number in map(int, numbers):
         job = torch.load(folder / f"{number}.job")
         path = job["path"]

@@ -68,7 +68,7 @@ def main(
 
 
 def place(words: Sequence[str]) -> tuple[Path, Step | None]:
-    """Return the folder and the step among the arguments, in any order. Defaults to this folder and all steps."""
+    """Return the folder and the step given in any order. Defaults to the current folder and all steps."""
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:
@@ -91,7 +91,7 @@ def watch(folder: Path, steps: list[Step]) -> NoReturn:
 
 
 def report(checker: Checker, folder: Path, steps: list[Step]) -> bool:
-    """Check the steps, and print a line per step and the first problem. Returns whether all steps are ok."""
+    """Check the steps, printing one line per step and the first problem. Returns whether all steps are ok."""
     language, verdict, n_ok = language_of(folder), None, 0
     for verdict in checker.check(folder / PROGRAM, steps):
         print(line(verdict.step, verdict.state, language), flush=True)

@@ -14,12 +14,12 @@ SHOWN = 5  # numbers shown per row
 
 
 def say(en: str, zh: str, **values: object) -> Words:
-    """Fill the values into the sentences of both languages."""
+    """Fill the values into the sentence in both languages."""
     return Words(en.format(**values), zh.format(**values))
 
 
 def gap(key: str) -> Words:
-    """Return the feedback for a function that is not written yet. key: key of its step."""
+    """Return the feedback for a function that is not written yet. key: the step's key."""
     return say("Step {key} is not written yet.", "第 {key} 步还没写。", key=key)
 
 
@@ -48,7 +48,7 @@ def error(answer: dict[str, Any]) -> Words:
 
 
 def wrong_names(message: str) -> Words:
-    """Return the feedback for parameters with wrong names or shapes, see `gpt.course.child.copy_weights`."""
+    """Return the feedback for parameters with wrong names or shapes; see `gpt.course.child.copy_weights`."""
     lines = message.split("\n")
     missing = ", ".join(line[2:] for line in lines if line.startswith("- "))
     extra = ", ".join(line[2:] for line in lines if line.startswith("+ "))

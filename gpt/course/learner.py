@@ -1,4 +1,4 @@
-"""A learner's GPT as a model of the app. Its numbers come from the process that runs the learner's program."""
+"""A learner's GPT as a model in the app. Its numbers come from the process that runs the learner's program."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ my_gpt._opened = copy_weights(GPT(Config(**config)), weights)
 result = 0
 """
 RECORD = "result = record(_opened, idx, heads, parts, everything)"
-SECONDS = 30.0  # time limit of one pass
+SECONDS = 30.0  # time limit for one pass
 KEPT_PASSES = 4
 TOLERANCE = 1e-3  # between the learner's logits and the head applied to its input
-BROKEN = {  # {name: step, correct code and wrong code of a known mistake}
+BROKEN = {  # {name: step, correct code and wrong code for a known mistake}
     "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
     "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),
     "no-residual": (
@@ -124,7 +124,7 @@ class LearnersGPT(GPT):
         trace: Trace | None = None,
         edits: Edits | None = None,
     ) -> Tensor:
-        """Return the input of the learner's head, (B, T, C)."""
+        """Return the input to the learner's head, (B, T, C)."""
         if attention_mask is not None:
             raise GPTError("course.mask", "your GPT takes no attention mask: give it texts of equal length")
         start, whole = 0, idx
@@ -142,7 +142,7 @@ class LearnersGPT(GPT):
         raise GPTError("course.context", "your GPT cannot be changed in this way")
 
     def heads_of(self, found: Pass, layer: int) -> tuple[Tensor, ...]:
-        """Return queries, keys and values of a layer, each (B, n_head, T, head_size)."""
+        """Return a layer's queries, keys and values, each (B, n_head, T, head_size)."""
         parts = given(found, f"h.{layer}.attn.c_attn").chunk(3, dim=-1)
         return tuple(part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2) for part in parts)
 
@@ -197,7 +197,7 @@ class LearnersCache(KVCache):
         self.advance(idx.shape[1])
 
     def fork(self, config: Any, batch_size: int, max_length: int, length: int | None = None) -> LearnersCache:
-        """Return a cache for a batch of texts that continue this text, see `KVCache.fork`."""
+        """Return a cache for a batch of continuations of this text; see `KVCache.fork`."""
         n = self.length if length is None else length
         other = LearnersCache(self.model, batch_size, max_length)
         other.kv[:, :, :, :n] = self.kv[:, :, :, :n]
@@ -211,7 +211,7 @@ class LearnersCache(KVCache):
 
 
 def given(found: Mapping[str, Tensor], name: str) -> Tensor:
-    """Return a tensor of a pass. Raises ValueError if the learner's modules do not provide it."""
+    """Return a tensor from a pass. Raises ValueError if the learner's modules do not provide it."""
     if name not in found:
         raise GPTError(
             "course.missing", "your GPT has no {name}: its modules must be called as the stub describes", name=name
@@ -222,7 +222,7 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
     """Return the GPT in a program as a model with this name.
 
-    Raises ValueError if the program fails, or lacks something that the pictures need. shape: see `LearnersGPT`.
+    Raises ValueError if the program fails, or lacks something that the figures need. shape: see `LearnersGPT`.
     """
     model = LearnersGPT(program, reference, **shape)
     model.hidden_states(reference.idx[:1], trace=Trace())

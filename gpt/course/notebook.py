@@ -56,9 +56,9 @@ print(tokenizer.decode(generate(load(BUNDLED), text, 40)[0].tolist()))"""
 
 
 def notebook(language: Language, part: Callable[[Step, Language], str] = Step.stub) -> dict[str, Any]:
-    """Return the notebook of all steps, in format 4.5.
+    """Return a notebook with all steps, in format 4.5.
 
-    part: returns the code in the cell of a step; defaults to its stub.
+    part: returns the code for a step's cell; defaults to its stub.
     """
     cells = [
         markdown(INTRODUCTION.of(language)),
@@ -103,7 +103,7 @@ def code(text: str) -> dict[str, Any]:
 
 
 def as_file(document: dict[str, Any]) -> str:
-    """Format a notebook like Jupyter does."""
+    """Format a notebook the way Jupyter does."""
     return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
@@ -120,7 +120,7 @@ def write_notebooks(folder: Path) -> list[Path]:
 def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], None]:
     """Return a function that checks a step, given its key, in this process and prints the verdict.
 
-    names: the names of the notebook, `globals()`.
+    names: the notebook's namespace, `globals()`.
     """
     checker = Checker()
 
@@ -150,7 +150,7 @@ def copied(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def cell_of(step: Step, names: dict[str, Any]) -> str:
-    """Return Python's file name for the cell with the functions of a step, or "" if there is none."""
+    """Return Python's file name for the cell with a step's functions, or "" if there is none."""
     for value in (names[name] for name in step.defines if name in names):
         for function in (value, *vars(value).values()):
             if inspect.isfunction(function):

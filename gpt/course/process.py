@@ -1,4 +1,4 @@
-"""The process that runs a learner's programs, see `gpt.course.child`."""
+"""The process that runs a learner's programs; see `gpt.course.child`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Answer = dict[str, Any]  # see `gpt.course.child`
 
 
 class LearnerProcess:
-    """Python in isolated mode. It runs one job after another, until it ends or a job takes too long.
+    """A Python process in isolated mode. It runs one job after another until it ends or a job takes too long.
 
-    folder: folder for the jobs, the answers and the output of the programs.
+    folder: folder for the jobs, the answers and the programs' output.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +44,7 @@ class LearnerProcess:
         seconds: float,
         on_wait: Callable[[], None] = lambda: None,
     ) -> Answer:
-        """Run lines with the names of a program and return the answer, or the error "late" or "ended" if there is none.
+        """Run lines in a program's namespace and return the answer, or the error "late" or "ended" if there is none.
 
         on_wait: called repeatedly while waiting. An exception that it raises ends the process.
         """

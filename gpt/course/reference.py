@@ -39,7 +39,7 @@ TRAINING_STEPS, BATCH_SIZE, LEARNING_RATE = 200, 16, 3e-3
 
 
 class Reference:
-    """Inputs and expected results of the tests. They are computed on first use, on the CPU in float32."""
+    """Inputs and expected results for the tests, computed on first use, on the CPU in float32."""
 
     @cached_property
     def loaded(self) -> LoadedModel:
@@ -52,13 +52,13 @@ class Reference:
 
     @cached_property
     def idx(self) -> Tensor:
-        """Token ids of TEXTS, cut to the length of the shortest text: (10, T)."""
+        """Token ids of TEXTS, truncated to the length of the shortest text: (10, T)."""
         rows = [self.loaded.tokenizer.encode(text) for text in TEXTS]
         return torch.tensor([row[: min(map(len, rows))] for row in rows])
 
     @cached_property
     def trace(self) -> Trace:
-        """Activations of the first two texts."""
+        """Activations for the first two texts."""
         trace = Trace()
         with torch.no_grad():
             self.model(self.idx[:2], trace=trace)
@@ -71,7 +71,7 @@ class Reference:
 
     @torch.no_grad()
     def logits(self, idx: Tensor) -> Tensor:
-        """Return the logits of the bundled model."""
+        """Return the bundled model's logits."""
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:
@@ -80,17 +80,17 @@ class Reference:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Arguments of the learner's `Config` for the bundled model."""
+        """Arguments for the learner's `Config` that match the bundled model."""
         return config_of(self.model)
 
     @cached_property
     def short(self) -> GPT:
-        """The bundled model with two of its layers and a context of 12."""
+        """The bundled model, reduced to two layers and a context of 12."""
         return shortened(self.model, n_layer=2, block_size=12)
 
     @property
     def short_config(self) -> dict[str, Any]:
-        """Arguments of `Config` for the short model."""
+        """Arguments for `Config` that match the short model."""
         return config_of(self.short)
 
     @property
@@ -106,7 +106,7 @@ class Reference:
 
     @property
     def small_model(self) -> dict[str, Any]:
-        """Inputs of a test: configuration and initial weights of the small model."""
+        """Inputs to a test: configuration and initial weights of the small model."""
         return {"config": config_of(self.small), "weights": state(self.small)}
 
     @cached_property
@@ -119,7 +119,7 @@ class Reference:
         return torch.tensor([ids])
 
     def probabilities(self, **settings: Any) -> Tensor:
-        """Return the distribution from which the app draws after the first of TEXTS, (vocab_size,)."""
+        """Return the distribution from which the app draws the token after the first of TEXTS, (vocab_size,)."""
         return distribution(self.logits(self.idx[:1])[0, -1], SamplingParams(**settings)).final
 
     @cached_property
@@ -164,7 +164,7 @@ class Reference:
 
 
 def config_of(model: GPT) -> dict[str, Any]:
-    """Return the arguments of the learner's `Config` for a model."""
+    """Return the arguments for the learner's `Config` that match a model."""
     return {name: getattr(model.config, name) for name in CONFIG} | {"qkv_bias": model.config.has_qkv_bias}
 
 

@@ -1,4 +1,4 @@
-"""The parts of a step of the course: text, code, tests, and the mistakes that it recognises."""
+"""The parts of a course step: text, code, tests, and the mistakes that it recognises."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Test:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A wrong program: the solution with `wrong` instead of `right`.
+    """A known mistake: the solution with `wrong` in place of `right`.
 
     `right` occurs once in the code of the step, or else once in the whole program.
     """
@@ -70,7 +70,7 @@ class Step:
 
     key: "1" to "14", with a letter in step 6.
     says: What to write and why.
-    code: The solution. Docstrings hold both languages, "English || 中文".
+    code: The solution. Docstrings contain both languages, "English || 中文".
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""Activation functions, their slopes, and the inputs that they get in a model."""
+"""Activation functions, their slopes, and the inputs that they receive in a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.model import GPT
 
 @dataclass(frozen=True)
 class Curve:
-    """Points of an activation function: x, y and the slope dy/dx, float64 tensors of one shape."""
+    """Points of an activation function: x, y and the slope dy/dx, float64 tensors of the same shape."""
 
     x: Tensor
     y: Tensor
@@ -37,7 +37,7 @@ def activation_curve(name: Activation, x: Tensor) -> Curve:
 
 
 def check_activation(name: str) -> None:
-    """Raise ValueError for a name that `GPTConfig` does not know."""
+    """Raise ValueError for a name that `GPTConfig` does not accept."""
     check_choice("activation", name, get_args(Activation))
 
 
@@ -49,7 +49,7 @@ def gelu_difference(x: Tensor) -> Tensor:
 def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> float:
     """Find where the slope changes from negative to positive between low and high, by bisection to 1e-12.
 
-    For GELU, this is its only stationary point, near -0.75. Raises ValueError if the slope does not change its sign.
+    For GELU, this is its only stationary point, near -0.75. Raises ValueError if the slope does not change sign.
     """
 
     def slope(x: float) -> float:
@@ -70,7 +70,9 @@ def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> floa
 
 
 def pre_activations(model: GPT, ids: Sequence[int], layer: int) -> Tensor:
-    """Return the inputs of a layer's activation function for a text: (T, n_ff). Raises ValueError for an unknown
-    layer."""
+    """Return the inputs to a layer's activation function for a text, (T, n_ff).
+
+    Raises ValueError for an unknown layer.
+    """
     check_layer(layer, model.config.n_layer)
     return trace_text(model, ids).layers[layer].mlp_pre[0]

@@ -26,7 +26,7 @@ ACTIVE = 0.1  # magnitude above which a neuron counts as active
 
 @dataclass(frozen=True)
 class NormEffect:
-    """A vector of the residual stream before and after the first norm of a layer, without its weight and bias.
+    """A residual-stream vector before and after a layer's first norm, ignoring the norm's weight and bias.
 
     before, after: (C,), with the mean and the root mean square of each.
     """
@@ -55,7 +55,7 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
-    """Time a new token after a text in each model, with a cache. Returns medians of interleaved rounds, in seconds."""
+    """Time each model's new tokens after a text, with a cache. Returns medians over interleaved rounds, in seconds."""
     times: list[list[float]] = [[] for _ in models]
     for _ in range(rounds):
         for model, seconds in zip(models, times, strict=True):
@@ -93,9 +93,9 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
 
 @dataclass(frozen=True)
 class NeuronCounts:
-    """The feed-forward network of a layer at the last token of a text.
+    """A layer's feed-forward network at the last token of a text.
 
-    values: (n_ff,), inputs of its last matrix. active: fraction of the values with a magnitude above ACTIVE.
+    values: (n_ff,), inputs to its last matrix. active: fraction of the values with a magnitude above ACTIVE.
     n_matrices, n_weights: number of its matrices and weights, without biases.
     """
 
@@ -122,7 +122,10 @@ def cache_bytes(config: GPTConfig, n_tokens: int, bytes_per_number: int = 4) -> 
 
 @dataclass(frozen=True)
 class BiasEffect:
-    """n_biases: number of biases, including norms. loss, loss_without: with and without biases, in nats per token."""
+    """The effect of biases.
+
+    n_biases: number of biases, including norms. loss, loss_without: loss with and without biases, in nats per token.
+    """
 
     n_biases: int
     loss: float
@@ -131,9 +134,9 @@ class BiasEffect:
 
 @torch.inference_mode()
 def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
-    """Measure the loss of a text with all biases, and with zeros instead of biases. Does not change the model.
+    """Measure the loss on a text with all biases, and with zeros instead of biases. Does not change the model.
 
-    Raises ValueError for a text of fewer than two tokens.
+    Raises ValueError for a text with fewer than two tokens.
     """
     check_has_targets(len(ids))
     biases = {name: value for name, value in model.named_parameters() if name.endswith(".bias")}

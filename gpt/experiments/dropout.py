@@ -1,4 +1,4 @@
-"""Dropout on a text: predictions in training and evaluation mode, and the dropped numbers in each part."""
+"""Dropout on a text: predictions in training and evaluation mode, and the numbers dropped in each part."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @dataclass(frozen=True)
 class DroppedPart:
-    """Dropout of one module in one pass.
+    """Dropout in one module during one pass.
 
     before, after: (n,), numbers for the last token. Attention weights include all heads."""
 
@@ -37,8 +37,8 @@ class DroppedPart:
 class DropoutEffect:
     """Predictions with dropout.
 
-    training, evaluation: logits after the last token in two passes each, (2, vocab_size). parts: the embedding and the
-    first block in the first pass in training mode; the other blocks work the same way."""
+    training, evaluation: logits after the last token in two passes per mode, (2, vocab_size). parts: the embedding and
+    the first block in the first pass in training mode; the other blocks work the same way."""
 
     training: Tensor
     evaluation: Tensor
@@ -47,7 +47,7 @@ class DropoutEffect:
 
 @torch.inference_mode()
 def dropout_effect(model: GPT, ids: Sequence[int], *, p: float = 0.1, seed: int = 0) -> DropoutEffect:
-    """Read a text twice in each mode with dropout probability p. Does not change the model.
+    """Run a text twice in each mode with dropout probability p. Does not change the model.
 
     Raises ValueError unless 0 <= p < 1.
     """

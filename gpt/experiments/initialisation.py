@@ -17,15 +17,15 @@ from gpt.config import GPTConfig
 from gpt.model import GPT
 
 INIT_STD = 0.02  # standard deviation of GPT-2's initial weights
-MAX_TOKENS = 256  # length limit of the random text
+MAX_TOKENS = 256  # length limit for the random text
 
 
 @dataclass(frozen=True)
 class InitialPrediction:
-    """Prediction of an untrained model. logits: (vocab_size,), after the last token of a random text.
+    """An untrained model's prediction. logits: (vocab_size,), after the last token of a random text.
 
-    logits_std: standard deviation of the logits over the vocabulary. loss: mean over the text, in nats. uniform_loss:
-    ln(vocab_size), the loss of the uniform distribution.
+    logits_std: standard deviation of the logits over the vocabulary. loss: mean over the random text, in nats.
+    uniform_loss: ln(vocab_size), the loss of the uniform distribution.
     """
 
     logits: Tensor
@@ -88,7 +88,7 @@ def random_ids(config: GPTConfig, seed: int) -> list[int]:
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
-    """Create the layer that `nn.Linear(n_in, n_out)` creates if torch's global generator is in the same state."""
+    """Create the same layer as `nn.Linear(n_in, n_out)` would with torch's global generator in the same state."""
     layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
     nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
     nn.init.uniform_(layer.bias, -1 / math.sqrt(n_in), 1 / math.sqrt(n_in), generator=generator)

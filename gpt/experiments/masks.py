@@ -20,7 +20,7 @@ BATCH_SIZE, LEARNING_RATE = 32, 0.01  # settings for training on random text
 
 @dataclass(frozen=True)
 class MaskEffect:
-    """How the prediction after each token changes, with and without a mask: `total_variation`, (T,) each."""
+    """The change in each token's prediction, with and without a mask: `total_variation`, (T,) each."""
 
     with_mask: Tensor
     without_mask: Tensor
@@ -28,10 +28,10 @@ class MaskEffect:
 
 @dataclass(frozen=True)
 class RandomTextLosses:
-    """Losses of two models that are trained on uniformly random letters, in nats, one per update.
+    """Losses of two models trained on uniformly random letters, in nats, one per update.
 
-    floor: the lowest possible loss of a model that cannot attend to the letter it predicts. Without the causal mask, it
-    can.
+    floor: the lowest possible loss for a model that cannot attend to the letter it predicts. A model without the causal
+    mask can attend to it.
     """
 
     with_mask: tuple[float, ...]
@@ -73,7 +73,7 @@ def padding_effect(
 
 
 def train_on_random_text(*, steps: int = 100, letters: int = 8, seed: int = 0) -> Iterator[RandomTextLosses]:
-    """Train a tiny model with the causal mask and one without it. Yields all losses so far after each update."""
+    """Train a tiny model with the causal mask and one without. After each update, yields all losses so far."""
     recipe = Recipe(
         block_size=16, n_layer=2, n_head=2, n_embd=32, steps=steps, batch_size=BATCH_SIZE, seed=seed,
         optimizer="adamw", adamw_lr=LEARNING_RATE, adamw_weight_decay=0.0, warmup=0, decay_from=1.0,
@@ -109,5 +109,5 @@ def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
 
 
 def total_variation(logits: Tensor, other_logits: Tensor) -> Tensor:
-    """Return the total variation distance, half the sum of |p - q|, 0 to 1: (..., vocab_size) twice -> (...)."""
+    """Return the total variation distance, half the sum of |p - q|, 0 to 1: two (..., vocab_size) -> (...)."""
     return (logits.float().softmax(-1) - other_logits.float().softmax(-1)).abs().sum(-1) / 2

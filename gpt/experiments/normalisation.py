@@ -24,7 +24,7 @@ PLACEMENTS: tuple[Placement, ...] = get_args(Placement)
 
 @dataclass(frozen=True)
 class Normalised:
-    """Steps of normalising rows with LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
+    """Intermediate results of normalising rows with LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
 
     before: (n, C). mean, variance, unbiased_variance: (n,), per row; variance divides by C, as in LayerNorm, and
     unbiased_variance by C - 1. standard: (n, C), with mean 0 and variance 1, or with mean square 1, apart from the
@@ -41,7 +41,7 @@ class Normalised:
 
 @dataclass(frozen=True)
 class NormInput:
-    """Input (T, C) of a norm in a model, and the norm's learned parameters (C,)."""
+    """The input (T, C) to a norm in a model, and the norm's learned parameters (C,)."""
 
     kind: Norm
     rows: Tensor
@@ -54,7 +54,7 @@ class NormInput:
 def normalise(
     rows: Tensor, *, scale: float | Tensor = 1.0, shift: float | Tensor = 0.0, eps: float = 1e-5, kind: Norm = "layer"
 ) -> Normalised:
-    """Normalise each row of (n, C). Raises ValueError for C below 2, or for eps of 0 or less."""
+    """Normalise each row of a tensor (n, C). Raises ValueError if C is below 2 or eps is not positive."""
     if rows.dim() != 2 or rows.shape[1] < 2:
         raise GPTError(
             "experiment.rows", "rows must have shape (n, C) with C of at least 2, not {shape}", shape=tuple(rows.shape)
@@ -83,7 +83,7 @@ def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: in
 
 
 def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
-    """Return the norms of a model: those before and after the branches of each block, and ln_f."""
+    """Return a model's norms: those before and after the branches of each block, and ln_f."""
     before, after = config.pre_norm, config.post_norm
     exists = {"ln_1": before, "ln_1_post": after, "ln_2": before, "ln_2_post": after, "ln_f": True}
     return tuple(norm for norm in NORM_NAMES if exists[norm])
@@ -91,7 +91,7 @@ def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
 
 @torch.inference_mode()
 def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
-    """Return the input of a norm for a text: one of `norms_of` in a layer, or ln_f.
+    """Return the input to a norm for a text: one of `norms_of` in a layer, or ln_f.
 
     shift is 0 for a model without biases. Parallel branches both read the stream before the layer. Raises ValueError
     for a layer or norm that the model lacks.
@@ -116,7 +116,7 @@ def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -
 
 @dataclass(frozen=True)
 class DepthProfile:
-    """Results of a forward and a backward pass of an untrained model on random tokens.
+    """Results of a forward and a backward pass through an untrained model on random tokens.
 
     lengths: mean norm of a token's vector before the first block and after each block; n_layer + 1 numbers.
     weight_gradients: norm of the gradient of each block's feed-forward output matrix; n_layer numbers.
@@ -189,7 +189,7 @@ def xavier_model(config: GPTConfig, placement: Placement, seed: int) -> GPT:
 
 
 def backward(model: GPT, ids: Tensor) -> list[Tensor]:
-    """Compute the loss of ids (1, T + 1) and its gradients.
+    """Compute the loss on ids (1, T + 1) and its gradients.
 
     Returns the vectors before the first block and after each block: n_layer + 1 tensors (1, T, C) with gradients."""
     streams: list[Tensor] = []

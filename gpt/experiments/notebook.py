@@ -1,4 +1,4 @@
-"""The textbook experiment from seed to text: an untrained GPT-2 (124M), compared with the values printed originally.
+"""The textbook experiment from seed to text: an untrained GPT-2 (124M), compared with the original printed values.
 
 Source: chapter 4 of Raschka, "Build a Large Language Model (From Scratch)" (2024).
 """
@@ -60,9 +60,9 @@ class PrintedValue:
 
 
 def run_notebook() -> Iterator[PrintedValue]:
-    """Compute the values in the order of PRINTED, and round them in the same way.
+    """Compute the values in the order of PRINTED, rounded in the same way.
 
-    The model takes 622 MiB for a few seconds. Raises ValueError if this memory is not free.
+    The model needs 622 MiB for a few seconds. Raises ValueError if that much memory is not free.
     """
 
     def value(name: str, *computed: float) -> PrintedValue:

@@ -1,4 +1,4 @@
-"""Sinusoidal, learned and rotary positions, and the loss of the last two beyond the trained length."""
+"""Sinusoidal, learned and rotary positions, and the loss with learned and rotary ones beyond the trained length."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.training.recipe import Recipe
 from gpt.training.trainer import Batch, Trainer
 
 N_LETTERS, RULE_PROBABILITY = 8, 0.9  # properties of the random text
-FIRST_TOKENS = 8  # excluded from the mean loss at trained positions, because they have little context
+FIRST_TOKENS = 8  # excluded from the mean loss at trained positions because they have little context
 TEST_ROWS = 256
 RECIPE = Recipe(n_layer=2, n_head=2, n_embd=32, batch_size=32, muon_lr=0.01, adamw_lr=0.01, warmup=10)
 
@@ -29,7 +29,7 @@ class Extrapolation:
     """Loss in nats at each position of texts that are longer than the training texts.
 
     by_position: loss of each predicted token; the first trained_length are at trained positions. floor: expected loss
-    of a model that knows the rule of the texts. steps: number of updates so far.
+    of a model that knows the rule behind the texts. steps: number of updates so far.
     """
 
     position: Position
@@ -40,7 +40,7 @@ class Extrapolation:
 
     @property
     def inside(self) -> float:
-        """Mean loss at trained positions, except the first FIRST_TOKENS."""
+        """Mean loss at trained positions, excluding the first FIRST_TOKENS."""
         return fmean(self.by_position[FIRST_TOKENS : self.trained_length])
 
     @property
@@ -86,7 +86,7 @@ def train_extrapolation(
 
 
 class SecondOrderText:
-    """Random text. With RULE_PROBABILITY, a table determines each letter from the previous two; else it is uniform."""
+    """Random text. With RULE_PROBABILITY, a table maps two letters to the next one; otherwise, it is uniform."""
 
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Models of any shape with random weights, within a memory budget, and skeletons of models without blocks."""
+"""Models of any shape with random weights, within a memory budget, and model skeletons without blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.memory import format_bytes, free_memory
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
-MAX_MEMORY_BYTES = 2**30  # all random models in use at the same time
+MAX_MEMORY_BYTES = 2**30  # for all random models in use at the same time
 
 
 class MemoryInUse(GPTError):
@@ -37,7 +37,7 @@ class MemoryInUse(GPTError):
 
 @dataclass(frozen=True)
 class ModuleShape:
-    """Name of a module and the shape of its output in one forward pass."""
+    """A module's name and the shape of its output in one forward pass."""
 
     name: str
     shape: tuple[int, ...]
@@ -73,7 +73,7 @@ class PaddedVocabulary(Vocabulary):
 
 
 def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """Return the memory of a float32 model and a full document: weights, KV cache with queries, and final states.
+    """Return the memory needed by a float32 model and a full document: weights, KV cache with queries, final states.
 
     A skeleton has no cache.
     """
@@ -83,7 +83,7 @@ def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
 
 
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
-    """Return a GPT with random weights, with the blocks and the final norm replaced by identities.
+    """Return a GPT with random weights whose blocks and final norm are replaced by identities.
 
     Only embedding and head remain. All shapes are the same as in the complete model. generator: see `GPT`.
     """
@@ -103,7 +103,7 @@ def skeleton_of(model: GPT) -> GPT:
 
 
 def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
-    """Return a vocabulary with exactly `size` tokens, made from another one.
+    """Return a vocabulary with exactly `size` tokens, derived from another one.
 
     A larger vocabulary gets additional ids without text. A smaller one keeps the first tokens and end-of-text, which
     works because byte-pair encoding merges each token from earlier ones. Raises ValueError if the smaller vocabulary
@@ -135,9 +135,9 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
 
 @torch.inference_mode()
 def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
-    """Return the output shapes of a forward pass in order.
+    """Return the output shapes in a forward pass, in order.
 
-    These are the ids, embeddings, linear layers of the first block, all blocks, final norm and logits. The model must
+    These are the ids, embeddings, the first block's linear layers, all blocks, final norm and logits. The model must
     not be shared, because it has hooks during the pass."""
     idx = torch.tensor([list(ids)], device=model.device)
     found = [ModuleShape("idx", tuple(idx.shape))]

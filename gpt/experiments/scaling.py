@@ -49,7 +49,7 @@ class ScalingPoint:
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """Training curve of one model. block_parameters: number of parameters without embeddings and head."""
+    """Training curve of one model. block_parameters: number of parameters excluding embeddings and head."""
 
     name: str
     parameters: int
@@ -90,7 +90,7 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
 
 
 def training_flops(config: GPTConfig) -> float:
-    """Return the operations per training token, averaged over a context: three times those of a forward pass.
+    """Return the number of operations per training token, averaged over a context: three times a forward pass.
 
     The backward pass costs twice as much as the forward pass (Kaplan et al., arXiv 2001.08361, section 2.1).
     """
@@ -110,7 +110,7 @@ def measure_scaling(
 ) -> Iterator[ScalingCurve]:
     """Train a model of each size with one recipe, and score it after 1, 2, 4, 8 ... steps and at the end.
 
-    saved: file to resume from after a stop. Raises ValueError if the file belongs to another recipe.
+    saved: file to resume from after a stop. Raises ValueError if the file belongs to a different recipe.
     """
     for name, (n_layer, n_head, n_embd) in sizes.items():
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
@@ -131,7 +131,7 @@ def measure_scaling(
 
 
 def llama_recipe(recipe: Recipe) -> Recipe:
-    """Return the recipe for models of Llama's shape, with one key and value head."""
+    """Return the recipe for models with Llama's shape, with one key and value head."""
     return replace(recipe, architecture="llama", bias=False, n_kv_head=1)
 
 

@@ -1,4 +1,4 @@
-"""Parameters, KV cache size and operations of a GPT, computed from its configuration; the effect of weight tying."""
+"""A GPT's parameters, KV cache size and operations, computed from its configuration; the effect of weight tying."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Flops:
 
     @property
     def total(self) -> int:
-        """Sum of both."""
+        """Total number of operations."""
         return self.matrices + self.attention
 
 
@@ -89,7 +89,7 @@ def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, 
 
 
 def count_parameters(config: GPTConfig, *, skeleton: bool = False) -> int:
-    """Count all parameters. A matrix that embedding and head share counts once."""
+    """Count all parameters. A matrix shared by embedding and head counts once."""
     return sum(parameter_parts(config, skeleton=skeleton).values())
 
 
@@ -99,7 +99,7 @@ def cache_numbers(config: GPTConfig) -> int:
 
 
 def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
-    """Count the operations of a forward pass for the token at `position` (from 0), with earlier tokens in the cache.
+    """Count the operations of a forward pass for the token at `position` (0-based), with earlier tokens in the cache.
 
     A multiplication and an addition are two operations. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
     each block, and 2 C vocab_size in the head, tied or not. Attention to S = position + 1 tokens, including those
@@ -122,7 +122,7 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """Number of parameters of one shape with tied and with untied weights."""
+    """The parameter counts for one shape, with tied and with untied weights."""
 
     tied: int
     untied: int
@@ -135,7 +135,7 @@ class ParameterCounts:
 
 @dataclass(frozen=True)
 class EmbeddingEffects:
-    """Embedding and head of an untrained model. Both numbers are fractions of the vocabulary, 0 to 1.
+    """The embedding and head of an untrained model. Both numbers are fractions of the vocabulary, 0 to 1.
 
     own_token_best: tokens that get the highest logit when their own embedding is multiplied by the head.
     rows_with_gradient: rows of the embedding that get a gradient from a text: all if tied, else those of its tokens.
@@ -146,7 +146,7 @@ class EmbeddingEffects:
 
 
 def tied_and_untied(config: GPTConfig) -> ParameterCounts:
-    """Count the parameters of one shape, tied and untied."""
+    """Count the parameters for one shape, tied and untied."""
     return ParameterCounts(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
 
 

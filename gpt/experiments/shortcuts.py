@@ -1,4 +1,4 @@
-"""Gradients of a deep network with and without shortcut connections."""
+"""Gradients in a deep network with and without shortcut connections."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ShortcutGradients:
 
 
 class DeepNetwork(nn.Module):
-    """Linear layers with activations. With shortcuts, each layer adds its input to an output of the same shape."""
+    """Linear layers with activations. With shortcuts, a layer adds its input to its output if their shapes match."""
 
     def __init__(self, widths: list[int], activation: Activation, shortcuts: bool, generator: torch.Generator) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def shortcut_gradients(
 
 
 def mean_gradients(widths: list[int], seed: int, activation: Activation, shortcuts: bool) -> tuple[float, ...]:
-    """Return the mean absolute weight gradient of each layer of one network."""
+    """Return the mean absolute weight gradient of each layer in one network."""
     network = DeepNetwork(widths, activation, shortcuts, torch.Generator().manual_seed(seed))
     with torch.enable_grad():
         x = torch.linspace(1, -1, widths[0])[None]  # (1, width)

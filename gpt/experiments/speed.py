@@ -1,4 +1,4 @@
-"""Cost of tokens with and without a KV cache, counted for each pass and measured for each part."""
+"""The cost of generating tokens with and without a KV cache, counted for each pass and measured for each part."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_not_empty(ids: Sequence[int]) -> None:
 class Cost:
     """Cost of predicting the token after `length` others.
 
-    multiplications: number in all matrix products, including those that the causal mask discards.
+    multiplications: their number in all matrix products, including those that the causal mask discards.
     cache_bytes: size of keys and values; 0 without a cache.
     weight_bytes: size of one layer's attention weights; 0 with "sdpa", which does not store them.
     """
@@ -85,7 +85,7 @@ def next_token_cost(
 
 @dataclass(frozen=True)
 class GenerationPass:
-    """One forward pass of a generation.
+    """One forward pass during generation.
 
     n_computed: tokens that go through the layers. n_cached: earlier tokens, whose keys and values come from the cache.
     cache_bytes: size of these keys and values in all layers. multiplications: see `Cost`.
@@ -119,7 +119,7 @@ def generation_passes(
 
 @torch.inference_mode()
 def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, repeats: int = 3) -> Iterator[SpeedRow]:
-    """Time the next token at several lengths of one text, with and without cache and with both kernels.
+    """Time the next token at several lengths of one text, with and without a cache and with both kernels.
 
     Yields four rows for each length, shortest first. Repeats the text if it is too short.
     Raises ValueError for an empty text or a length outside the context.
@@ -178,8 +178,8 @@ def check_length(config: GPTConfig, length: int) -> None:
 class LayerTimes:
     """Times of the parts of one forward pass, in seconds. Together they make up the whole pass.
 
-    embedding: token and position embeddings. attention, feed_forward: per block, including the norm before and the
-    addition to the residual stream after it; n_layer numbers. head: the final norm, and the logits after the last
+    embedding: token and position embeddings. attention, feed_forward: per block, including the preceding norm and the
+    addition to the residual stream; n_layer numbers. head: the final norm, and the logits after the last
     token.
     """
 

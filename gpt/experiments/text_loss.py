@@ -1,4 +1,4 @@
-"""Loss of a text, and the probability, rank and most likely alternatives of each token."""
+"""The loss on a text, and each token's probability, rank and most likely alternatives."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def check_has_targets(n: int) -> None:
 
 @dataclass(frozen=True)
 class TextScore:
-    """The ids of a text, the losses of all ids except the first, and their totals.
+    """The ids of a text, the loss on every id except the first, and the totals.
 
-    stride: tokens between the starts of two windows. n_windows: 1 if the text fits the context.
+    stride: tokens between the starts of consecutive windows. n_windows: 1 if the text fits the context.
     """
 
     ids: tuple[int, ...]
@@ -55,7 +55,7 @@ def score_text(
     stride: int | None = None,
     progress: Progress = lambda done, total: None,
 ) -> TextScore:
-    """Compute cross-entropy, perplexity and bits per byte of a text, and the loss of each token after the first.
+    """Compute cross-entropy, perplexity and bits per byte for a text, and the loss on each token after the first.
 
     A text longer than the context is read in windows of one context that start `stride` tokens apart. A token counts in
     the first window that contains it, so at least block_size - stride tokens precede it, as in Hugging Face's guide
@@ -87,12 +87,12 @@ def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> 
 
 
 def losses_by_scale(files: Sequence[str | Path], text: str, **hints: Any) -> dict[str, float]:
-    """Return the mean loss of a text, in nats per token, for each of SCALES. Training used the one with the lower loss.
+    """Return the mean loss on a text, in nats per token, for each of SCALES. The lowest one was used in training.
 
     Args:
         files: The weights and the files next to them.
         text: A text similar to the training data.
-        hints: Other settings of the checkpoint, see `gpt.load_model`.
+        hints: Other settings for the checkpoint; see `gpt.load_model`.
 
     Raises:
         ValueError: If the text has fewer than two tokens, or the files cannot be read.

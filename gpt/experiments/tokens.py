@@ -49,7 +49,7 @@ class MergeStep:
 
 @dataclass(frozen=True)
 class TextCost:
-    """Length of a text in characters (Unicode code points), UTF-8 bytes and tokens."""
+    """A text's length in characters (Unicode code points), UTF-8 bytes and tokens."""
 
     characters: int
     n_bytes: int
@@ -92,7 +92,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 
 
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
-    """Measure the length of a text in a vocabulary. Raises ValueError for an empty text."""
+    """Measure a text's length with a vocabulary. Raises ValueError for an empty text."""
     if not text:
         raise GPTError("experiment.nothing_to_count", "the text is empty: there is nothing to count")
     return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))

@@ -1,4 +1,4 @@
-"""Concepts: a vector of the residual stream as a sum of a few directions from a long list."""
+"""Concepts: a residual-stream vector as the sum of a few directions from a long list."""
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ class TopK(nn.Module):
         self.center = nn.Parameter(torch.zeros(n_embd))
 
     def activity(self, x: Tensor) -> Tensor:
-        """(..., n_embd) -> (..., n): 0 except for the k largest."""
+        """(..., n_embd) -> (..., n), with zeros except for the k largest."""
         values, features = self.encoder(x).topk(self.k, dim=-1)
         zeros = torch.zeros(*x.shape[:-1], len(self.decoder))
         return zeros.scatter(-1, features, values.relu())
@@ -24,9 +24,9 @@ class TopK(nn.Module):
         return self.activity(x) @ self.decoder + self.center  # approximately x
 
     def loss(self, x: Tensor) -> Tensor:
-        """The distance between the sum and the vector, which training minimises."""
+        """Return the distance between the sum and the vector, which training minimises."""
         return (self(x) - x).square().sum(dim=-1).mean()
 
     def turn_up(self, x: Tensor, feature: int, strength: float) -> Tensor:
-        """Add a direction to every vector (..., n_embd) of a text."""
+        """Add a direction to every vector (..., n_embd) in a text."""
         return x + strength * self.decoder[feature]

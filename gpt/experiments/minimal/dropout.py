@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class Dropout(nn.Module):
-    """In training mode each number is 0 with probability p."""
+    """In training mode, sets each number to 0 with probability p."""
 
     def __init__(self, p: float) -> None:
         super().__init__()

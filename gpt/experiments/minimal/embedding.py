@@ -1,4 +1,4 @@
-"""Token embedding: a row of numbers for each token of the vocabulary."""
+"""Token embedding: a row of numbers for each token in the vocabulary."""
 
 import torch
 from torch import Tensor, nn

@@ -4,7 +4,7 @@ from gpt.experiments.minimal.configuration import Config
 
 
 def n_parameters(config: Config, tied: bool = True, qkv_bias: bool = True) -> int:
-    """Return the number of parameters of a GPT."""
+    """Return the number of parameters in a GPT."""
     C = config.n_embd
     embeddings = config.vocab_size * C + config.block_size * C
     qkv = C * 3 * C + (3 * C if qkv_bias else 0)

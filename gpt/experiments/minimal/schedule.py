@@ -1,4 +1,4 @@
-"""The learning rate during training, and a limit for the gradient."""
+"""The learning rate during training, and a limit on the gradient."""
 
 import math
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ class Schedule:
         self.high, self.low, self.warmup, self.steps = high, low, warmup, steps
 
     def rate(self, step: int) -> float:
-        """Return the learning rate of a step, counted from 0."""
+        """Return the learning rate for `step`, counted from 0."""
         if step < self.warmup:
             return self.high * (step + 1) / self.warmup
         done = (step - self.warmup) / max(1, self.steps - self.warmup)
@@ -23,7 +23,7 @@ class Schedule:
 
 @torch.no_grad()
 def clip_gradient(parameters: Iterable[nn.Parameter], most: float = 1.0) -> float:
-    """Limit the joint norm of all gradients to `most`. Returns the norm before."""
+    """Limit the joint norm of all gradients to `most`. Returns the norm before clipping."""
     gradients = [p.grad for p in parameters if p.grad is not None]
     norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
     for g in gradients:

@@ -17,5 +17,5 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
 
 
 def padded_positions(mask: Tensor) -> Tensor:
-    """(B, T): real tokens count from 0."""
+    """Positions (B, T), with real tokens counted from 0."""
     return (mask.cumsum(dim=-1) - 1).clamp(min=0)
