@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 
 class WrongNames(Exception):
-    """Raised when the parameters of a module differ from those in the course."""
+    """Raised when a module's parameters differ from those in the course."""
 
 
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:

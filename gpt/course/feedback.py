@@ -114,7 +114,7 @@ def first_difference(expected: Tensor, received: Tensor, tolerance: float) -> tu
 
 
 def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Words | None:
-    """Return a hint that depends on the kind of difference, for answers without a known mistake."""
+    """Return a hint based on the kind of difference, for answers that match no known mistake."""
     received = answer.get("result")
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return None

@@ -75,7 +75,7 @@ class Reference:
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:
-        """Return the parameters of a part of the bundled model, such as "h.0.ln_1", by their names within it."""
+        """Return the parameters in a part of the bundled model, such as "h.0.ln_1", by their names within the part."""
         return state(self.model.get_submodule(part))
 
     @property
@@ -156,7 +156,7 @@ class Reference:
         return str(BUNDLED)
 
     def loss_and_gradient(self, idx: Tensor) -> Tensor:
-        """Return the loss of the short model, followed by the gradient of its first norm: (1 + n_embd,)."""
+        """Return the short model's loss, followed by the gradient of its first norm: (1 + n_embd,)."""
         model = self.short
         error = model.loss(idx[:, :-1], idx[:, 1:])
         (gradient,) = torch.autograd.grad(error, [model.get_parameter("h.0.ln_1.weight")])
@@ -169,7 +169,7 @@ def config_of(model: GPT) -> dict[str, Any]:
 
 
 def state(module: nn.Module) -> dict[str, Tensor]:
-    """Return the parameters of a module. A shared matrix appears under both of its names."""
+    """Return a module's parameters. A shared matrix appears under both of its names."""
     return {name: value.detach().clone() for name, value in module.state_dict().items()}
 
 

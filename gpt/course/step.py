@@ -31,7 +31,7 @@ class Words(NamedTuple):
 class Test:
     """A comparison of the learner's code with the reference model.
 
-    run: Lines of Python that set `result`. They can use the names of the learner's program, the inputs, `torch`, `nn`
+    run: Lines of Python that set `result`. They can use the names in the learner's program, the inputs, `torch`, `nn`
         and `copy_weights` (see `gpt.course.child`). A result is a tensor, a number or a string.
     inputs, expected: Computed by the reference model when the test runs.
     tolerance: Absolute tolerance. A relative difference of 1e-5 is also allowed.

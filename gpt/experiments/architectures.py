@@ -1,4 +1,4 @@
-"""Measure the effects of five changes from GPT-2 to Llama, each on one text."""
+"""Measure the effect of each of five changes from GPT-2 to Llama on a text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NormEffect:
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
     """Measure what the norm before a layer's attention does to the last token of a text.
 
-    In a model without this norm, the token's vector does not change. Raises ValueError for a layer that does not exist.
+    In a model without this norm, the token's vector does not change. Raises ValueError if the layer does not exist.
     """
     check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
@@ -96,7 +96,7 @@ class NeuronCounts:
     """A layer's feed-forward network at the last token of a text.
 
     values: (n_ff,), inputs to its last matrix. active: fraction of the values with a magnitude above ACTIVE.
-    n_matrices, n_weights: number of its matrices and weights, without biases.
+    n_matrices, n_weights: number of its matrices and weights, excluding biases.
     """
 
     values: Tensor
@@ -116,7 +116,7 @@ def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
 
 
 def cache_bytes(config: GPTConfig, n_tokens: int, bytes_per_number: int = 4) -> int:
-    """Return the size of the key-value cache for a text of n_tokens, in bytes."""
+    """Return the size of the key-value cache for a text with n_tokens tokens, in bytes."""
     return cache_numbers(config) * n_tokens * bytes_per_number
 
 

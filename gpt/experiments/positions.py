@@ -28,7 +28,7 @@ RECIPE = Recipe(n_layer=2, n_head=2, n_embd=32, batch_size=32, muon_lr=0.01, ada
 class Extrapolation:
     """Loss in nats at each position of texts that are longer than the training texts.
 
-    by_position: loss of each predicted token; the first trained_length are at trained positions. floor: expected loss
+    by_position: loss on each predicted token; the first trained_length are at trained positions. floor: expected loss
     of a model that knows the rule behind the texts. steps: number of updates so far.
     """
 

@@ -15,7 +15,7 @@ from gpt.model import GPT, meta_model
 from gpt.presets import PRESETS
 
 Part = Literal["token_embedding", "position_embedding", "attention", "feed_forward", "norms", "head"]
-NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # bytes per number, without the scales of int8
+NUMBER_BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # bytes per number, excluding int8 scales
 
 # GPT-2 "124M" as in textbooks, without QKV biases and with an untied head: 163,009,536 parameters.
 UNTIED_124M = replace(PRESETS["gpt2"], qkv_bias=False, tie_weights=False)
@@ -63,7 +63,7 @@ def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightS
 
 
 def parameter_parts(config: GPTConfig, *, skeleton: bool = False) -> dict[Part, int]:
-    """Count the parameters of each part, summed over the blocks. A tied head has none.
+    """Count the parameters in each part, summed over the blocks. A tied head has none.
 
     In each block of GPT-2, with C = n_embd, attention has 3 C^2 + C^2 weights and feed-forward 2 C n_ff, plus one bias
     per output. The two norms, and the final norm, have C scales and C shifts each. With fewer key and value heads,

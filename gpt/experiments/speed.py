@@ -36,7 +36,7 @@ class Cost:
     """Cost of predicting the token after `length` others.
 
     multiplications: their number in all matrix products, including those that the causal mask discards.
-    cache_bytes: size of keys and values; 0 without a cache.
+    cache_bytes: size of keys and values; 0 if there is no cache.
     weight_bytes: size of one layer's attention weights; 0 with "sdpa", which does not store them.
     """
 

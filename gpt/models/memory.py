@@ -18,7 +18,7 @@ CGROUP = Path("/sys/fs/cgroup")  # memory limits of a container, cgroup version 
 
 
 def free_memory(device: torch.device | str = "cpu") -> int:
-    """Return the free memory of a device, in bytes. On the CPU, this respects the container's limit."""
+    """Return the free memory on a device, in bytes. On the CPU, this respects the container's limit."""
     device = torch.device(device)
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
@@ -34,7 +34,7 @@ def free_memory(device: torch.device | str = "cpu") -> int:
 
 
 def system_memory() -> int:
-    """Return the free main memory on Linux. Elsewhere, return half of the installed memory, or 4 GiB if unknown."""
+    """Return the free main memory on Linux. Elsewhere, return half the installed memory, or 4 GiB if unknown."""
     try:
         return read_fields(MEMINFO)["MemAvailable"] * 1024
     except (OSError, KeyError):

@@ -1,4 +1,4 @@
-"""Measure how much predictions in reduced precision differ from float32, on a fixed text."""
+"""Measure how much predictions in reduced precision differ from those in float32, on a fixed text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ N_RANDOM_IDS = 128  # used if the vocabulary cannot encode the text
 
 @dataclass(frozen=True)
 class PrecisionError:
-    """Differences from float32.
+    """Differences between a model's predictions and those in float32.
 
     kl: mean Kullback-Leibler divergence per position, in bits. logit: largest difference between logits. top_1:
     fraction of positions at which the most likely token is the same.

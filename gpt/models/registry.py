@@ -81,7 +81,7 @@ class Registry:
     A model is in use as long as something references the result of `get`. When memory is needed, unused models are
     evicted, the least recently requested first.
 
-    Takes the parameters of `configure`.
+    Takes the same parameters as `configure`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -208,7 +208,7 @@ class Registry:
             self._store(loaded)
 
     def remove(self, name: str) -> None:
-        """Remove an added model and delete the files of an upload. References to the model stay valid."""
+        """Remove an added model and delete any uploaded files. References to the model stay valid."""
         with self._lock:
             if name not in MODELS:
                 self._forget(name)

@@ -99,7 +99,7 @@ def corpus_of(name: str) -> Corpus | None:
 class Source:
     """The origin of a model. location: a path or a hub repository.
 
-    listed: whether `list_models` includes it. folder: folder with the files of an upload. loaded: a model that was
+    listed: whether `list_models` includes it. folder: folder with the uploaded files. loaded: a model that was
     created in this process and cannot be loaded again.
     """
 
@@ -112,7 +112,7 @@ class Source:
 
     @property
     def is_here(self) -> bool:
-        """Whether the model can be opened without a download."""
+        """Whether the model can be opened without downloading it."""
         return isinstance(self.location, Path) or hub.cached_folder(self.location) is not None
 
     @property

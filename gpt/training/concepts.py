@@ -294,7 +294,7 @@ def evidence(
 
 
 def _activities(model: GPT, part: Tensor, dictionaries: dict[int, Dictionary]) -> list[Tensor]:
-    """Return the activity of each dictionary's features on the tokens of a part: (T, n), 0 on the first token."""
+    """Return the activity of each dictionary's features on the tokens in a part: (T, n), 0 on the first token."""
     found = streams(model, part[None], list(dictionaries))
     activities = (each.activity(x) for each, x in zip(dictionaries.values(), found, strict=True))
     return [torch.cat([torch.zeros(1, each.shape[1]), each]) for each in activities]

@@ -30,7 +30,7 @@ class Dataset(Protocol):
 
     validation: examples that are not used for training. example: ids of a validation example, on which attention is
     recorded.
-    query: the position of `example` that predicts the first token of the answer. start: a prompt to try.
+    query: the position of `example` that predicts the answer's first token. start: a prompt to try.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Measure the loss of a model on stories, in nats per token and bits per byte, and sample texts."""
+"""Measure a model's loss on stories, in nats per token and bits per byte, and sample texts."""
 
 from __future__ import annotations
 

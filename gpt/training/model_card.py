@@ -44,7 +44,7 @@ class CardText:
 def write_card(
     folder: RunFolder, recipe: Recipe, command: str, corpus: RunCorpus, text: CardText, begun_with: str | None = None
 ) -> Score:
-    """Write README.md and curve.png next to the best weights of a run, and return their score on the held-back text.
+    """Write README.md and curve.png next to a run's best weights, and return their score on the held-back text.
 
     begun_with: name of the model whose weights the run started from; None for random weights.
 

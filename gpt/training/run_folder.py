@@ -62,7 +62,7 @@ class LogRow:
 
 
 def nothing_to_resume(path: Path) -> GPTError:
-    """Return the error for a run without a saved state. path: file that should contain it."""
+    """Return the error for a run that has no saved state. path: file that should contain it."""
     return GPTError(
         "training.nothing_to_resume",
         "{path} has no run to continue: there is no {file}",
@@ -331,7 +331,7 @@ class ProgressBar:
         self.bar = tqdm(total=trainer.recipe.steps, initial=trainer.step, unit="step", disable=disable)
 
     def show(self) -> None:
-        """Show the progress: the mean loss of the latest updates, and the mean speed."""
+        """Show the progress: the mean loss over the latest updates, and the mean speed."""
         trainer = self.trainer
         loss = fmean(trainer.losses[-LINE_STEPS:])
         speed = (trainer.n_tokens - self.begun[0]) / (trainer.seconds - self.begun[1])

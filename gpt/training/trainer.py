@@ -51,7 +51,7 @@ class _LossModule(nn.Module):
 class Trainer:
     """A model, its optimizers and its training progress. Between updates, the model is in evaluation mode.
 
-    step: number of updates so far. losses: losses of the updates since the last evaluation. best: lowest held-back loss
+    step: number of updates so far. losses: losses at the updates since the last evaluation. best: lowest held-back loss
     so far.
     Raises ValueError if batch_size is not a multiple of the number of processes.
     """

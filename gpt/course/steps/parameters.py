@@ -14,7 +14,7 @@ def n_parameters(model):
 
 
 def building(tied: bool) -> str:
-    """Return the lines of a test that counts the parameters of a GPT-2 on the meta device."""
+    """Return the lines of a test that counts the parameters in a GPT-2 on the meta device."""
     return f"""
 with torch.device("meta"):
     result = n_parameters(GPT(Config(qkv_bias=False, tie_weights={tied})))

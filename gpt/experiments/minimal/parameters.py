@@ -1,4 +1,4 @@
-"""Count the parameters of a GPT-2."""
+"""Count the parameters in a GPT-2."""
 
 from gpt.experiments.minimal.configuration import Config
 

@@ -90,7 +90,7 @@ def byte_level_json(
 
 
 def splitting_class(settings: Mapping[str, Any], model_type: object) -> str:
-    """Return the key of CLASSES named in the settings. Defaults to the class of the model's family, then to GPT-2's."""
+    """Return the key of CLASSES named in the settings. Defaults to the model family's class, then to GPT-2's."""
     named = str(settings.get("tokenizer_class") or "").removesuffix("Fast")
     if not named or named in ANY_CLASS:
         named = GPT2_CLASS if model_type is None else MODEL_TYPES.get(str(model_type), str(model_type))

@@ -261,7 +261,7 @@ def shards(index: Path) -> list[Path]:
 
 
 def listed_files(index: Path) -> list[str]:
-    """Return the names of the files that an index lists. Raises ValueError for files outside its folder."""
+    """Return the names of the files that an index lists. Raises ValueError for files outside the index's folder."""
     listed = read_json(index, dict).get("weight_map")
     names = sorted(set(map(str, listed.values()))) if isinstance(listed, dict) else []
     suffix = Path(index.name.removesuffix(INDEX_SUFFIX)).suffix

@@ -45,7 +45,7 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
 
 
 def check_config(config: Values) -> Family | None:
-    """Return the family of a model, or None if config.json is in our format. A model without a type may be GPT-2.
+    """Return a model's family, or None if config.json is in our format. A config.json without a type may be GPT-2's.
 
     This needs only config.json, so unsupported models are rejected before their weights are downloaded.
 

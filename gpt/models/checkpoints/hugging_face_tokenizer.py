@@ -73,7 +73,7 @@ class HuggingFaceTokenizer(Vocabulary):
     vocabulary cannot represent. Model ids without a token become control tokens such as "<50300>".
 
     Attributes:
-        bytes_of: Bytes of each id; None for ids without a token.
+        bytes_of: Bytes for each id; None for ids without a token.
     """
 
     def __init__(
@@ -348,7 +348,7 @@ def beyond(token_id: object, n_vocab: int) -> bool:
 
 
 def token_name(value: object) -> str | None:
-    """Return the name of a token in tokenizer_config.json: a string, or {"content": string, ...}."""
+    """Return a token's name in tokenizer_config.json: a string, or {"content": string, ...}."""
     content = value.get("content") if isinstance(value, dict) else value
     return content if isinstance(content, str) and content else None
 
@@ -374,7 +374,7 @@ def without_prefix_space(tokenizer: tokenizers.Tokenizer) -> tokenizers.Tokenize
 def bytes_table(
     tokenizer: tokenizers.Tokenizer, added: Mapping[int, tokenizers.AddedToken], byte_level: bool, n_vocab: int
 ) -> list[bytes | None]:
-    """Return the bytes of each id, or None for ids without a token. Added tokens are stored as their text."""
+    """Return the bytes for each id, or None for ids without a token. Added tokens are stored as their text."""
     table: list[bytes | None] = [None] * n_vocab
     letters = byte_letters()
     for token, token_id in tokenizer.get_vocab().items():

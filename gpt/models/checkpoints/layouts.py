@@ -158,7 +158,7 @@ class Layout:
 
 
 class HeadsUnknown(GPTError):
-    """Raised when a checkpoint does not contain the number of heads.
+    """Raised when a checkpoint does not specify the number of heads.
 
     `choices` are the numbers that divide the width; `activation` is the activation function of the layout.
     """

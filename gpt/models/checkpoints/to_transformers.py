@@ -107,7 +107,7 @@ def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
 
 
 def their_name(activation: str) -> str:
-    """Return the name of an activation function in transformers."""
+    """Return the name that transformers uses for an activation function."""
     return {"gelu_tanh": "gelu_pytorch_tanh"}.get(activation, activation)
 
 
@@ -117,7 +117,7 @@ def read_name(family: Family, name: object) -> str | None:
 
 
 def rope_values(family: Family, config: GPTConfig) -> dict[str, Any]:
-    """Return the options of rotary positions in the formats of transformers 4 and 5."""
+    """Return the options for rotary positions in the formats of transformers 4 and 5."""
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
     if (scaling := config.rotary_scaling) is not None:
         rope |= {"rope_type": scaling.kind, "factor": scaling.factor}

@@ -31,7 +31,7 @@ def ambiguous_table() -> GPTError:
 
 
 class TokenTable(Vocabulary):
-    """A vocabulary that lists the text of each token. Names such as <eos> are control tokens.
+    """A vocabulary that lists each token's text. Names such as <eos> are control tokens.
 
     Raises ValueError unless the tokens are distinct strings.
     """
@@ -65,7 +65,7 @@ class TokenTable(Vocabulary):
         """Return the error for a part that is missing from the table."""
 
     def listed(self, separator: str) -> str:
-        """Return the first tokens of the vocabulary, for an error message."""
+        """Return the first tokens in the vocabulary, for an error message."""
         more = "…" if self.n_vocab > MAX_LISTED_TOKENS else ""
         return separator.join(visible(token) for token in self.tokens[:MAX_LISTED_TOKENS]) + more
 

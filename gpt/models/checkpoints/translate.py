@@ -1,4 +1,4 @@
-"""Translate the weights of a checkpoint from the names and orientation of its layout to ours."""
+"""Translate a checkpoint's weights from its layout's names and orientation to ours."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def strip_wrappers(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def pattern(ours: str, theirs: str) -> re.Pattern[str]:
-    """Return a pattern for the names of a role, with groups n and h, and leaf unless `ours` names a single weight."""
+    """Return a pattern for names with a role. Groups: n, h, and leaf unless `ours` names a single weight."""
     text = re.escape(strip_wrappers(theirs)).replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\{h\}", r"(?P<h>\d+)")
     return re.compile(text + ("" if ours.endswith((".weight", ".bias")) else r"(\.(?P<leaf>weight|bias))?"))
 
@@ -211,7 +211,7 @@ def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> 
 
 
 def add_plain_norms(weights: Weights, stated: Mapping[str, Any]) -> None:
-    """Add weights of 1, and biases of 0 if the model has biases, for norms without weights."""
+    """Add weights of 1, and biases of 0 if the model has biases, to norms that have no weights."""
     blocks = {name.rpartition(".attn.")[0] for name in weights if ".attn." in name}
     dtype = next(iter(weights.values()))[0].dtype
     for norm in (*(f"{block}.{each}" for block in blocks for each in ("ln_1", "ln_2")), "ln_f"):

@@ -40,7 +40,7 @@ def save_model(
 ) -> None:
     """Write a model in our own format. If interrupted, leaves the files of an existing model intact.
 
-    vocabulary: defaults to the tokenizer of a loaded model. dtype: data type of the weights.
+    vocabulary: defaults to a loaded model's tokenizer. dtype: data type for the weights.
     Raises ValueError if the folder already contains a model, unless `overwrite` is True.
     """
     network, tokenizer = with_tokenizer(model)
