@@ -123,7 +123,7 @@ def main() -> int:
     fields = {"port": app.server_port, "model": model, "public": is_public(arguments), "pid": os.getpid()}
     _log.info("start", extra={"fields": fields})
     if arguments.mcp and not app.mcp_server:
-        print(f"Agents get no tools. {app.mcp_error}", file=sys.stderr)
+        print(f"MCP tools are unavailable: {app.mcp_error}", file=sys.stderr)
     if app.share_url:
         print(f"For others: {app.share_url}", flush=True)
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit())
@@ -151,7 +151,7 @@ def connect(address: str, max_replicas: int) -> Any:
     cluster.start()
     atexit.register(cluster.close)
     if not cluster.wait(CLUSTER_SECONDS):
-        print(f"No cluster at {address} yet. The page goes on looking for it.", file=sys.stderr)
+        print(f"No cluster at {address} yet. The page keeps looking for it.", file=sys.stderr)
     return cluster
 
 
@@ -209,7 +209,7 @@ def parse_arguments() -> argparse.Namespace:
     PORT or GRADIO_SERVER_PORT sets the default port, GRADIO_SERVER_NAME the default host.
     """
     parser = argparse.ArgumentParser(
-        description="Type a prompt, watch a GPT write, and look at every number on the way.",
+        description="Type a prompt, watch a GPT write, and look at every number along the way.",
         epilog="Also: "
         + ", ".join(f"%(prog)s {module.partition('.')[2]}" for module in COMMANDS)
         + ", each with --help",
@@ -228,7 +228,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--activation",
         choices=("gelu_tanh", "gelu", "relu", "silu"),
-        help="activation function, if the checkpoint doesn't state it; default: that of its layout",
+        help="activation function, if the checkpoint doesn't state it; default: depends on its layout",
     )
     parser.add_argument(
         "--attn-scale",
@@ -236,40 +236,40 @@ def parse_arguments() -> argparse.Namespace:
         metavar="{head_size,n_embd,FACTOR}",
         help="scale of the attention scores, if the checkpoint doesn't state it",
     )
-    parser.add_argument("--names", help="file that maps the names of the weights; infer: accept the suggested mapping")
+    parser.add_argument("--names", help="file that maps the weights' names, or infer to accept the suggested mapping")
     parser.add_argument(
         "--precision",
         choices=("fp32", "half", "int8", "bf16"),  # bf16 is the former name of "half"
         metavar="{fp32,half,int8}",
         default="fp32",
-        help="number format of the weights; fp32 is exact, half is the 16-bit format that this computer reads fastest",
+        help="number format of the weights; fp32 is exact, half is the 16-bit format this computer reads fastest",
     )
     memory_help = "memory for all models and the texts they generate; default: half of the free memory"
     parser.add_argument("--memory", type=positive, metavar="GB", help=memory_help)
     visitor_help = (
-        "memory for the activations that one visitor sees; default 0.54; longer texts are cut to their beginning"
+        "memory for one visitor's view inside a model; default: 0.54; of longer texts, only the beginning is shown"
     )
     parser.add_argument("--visitor-memory", type=positive, metavar="GB", help=visitor_help)
-    course_help = "folder with your own GPT, see gpt.course; default: my-gpt; not on a public page or a cluster"
+    course_help = (
+        "folder with your own GPT, see gpt.course; default: my-gpt; ignored on a public page or with a cluster"
+    )
     parser.add_argument("--course", metavar="FOLDER", default="my-gpt", help=course_help)
     parser.add_argument("--no-mcp", dest="mcp", action="store_false", help="don't offer tools to agents (MCP)")
     key_help = "key that API calls and agents must send as Authorization: Bearer KEY; default: $GLASSBOX_API_KEY"
     key = os.environ.get("GLASSBOX_API_KEY") or None
     parser.add_argument("--api-key", metavar="KEY", default=key, help=key_help)
     parser.add_argument("--share", action="store_true", help="also create a public link")
-    public_help = "apply the limits for public pages; implied by --share, by --host and on a Space"
+    public_help = "apply the limits for public pages; implied by --share and --host, and always on in a Space"
     parser.add_argument("--public", action="store_true", help=public_help)
-    allow_help = "listed models that visitors of a public page may download, besides those already on this computer"
-    class_help = "on a public page, let visitors invite others to follow them; also set by GLASSBOX_CLASS=1"
+    allow_help = "listed models that visitors of a public page may download if they are not on this computer yet"
+    class_help = "on a public page, let visitors invite others to follow along; also set by GLASSBOX_CLASS=1"
     in_class = os.environ.get("GLASSBOX_CLASS") == "1"
     parser.add_argument("--class", dest="classes", action="store_true", default=in_class, help=class_help)
-    cluster_help = "generate in a Ray cluster: local, auto, HOST:PORT, or ray://HOST:PORT"
+    cluster_help = "generate on a Ray cluster: local, auto, HOST:PORT, or ray://HOST:PORT"
     parser.add_argument("--cluster", metavar="ADDRESS", help=cluster_help)
-    replicas_help = "most replicas of each model in the cluster; default 4"
+    replicas_help = "maximum number of replicas per model in the cluster; default: 4"
     parser.add_argument("--replicas", type=replicas, metavar="N", default=4, help=replicas_help)
-    log_help = (
-        "log each event to standard error as a line of JSON, without visitors' texts; always on for a public page"
-    )
+    log_help = "log each event to standard error as a line of JSON, without visitors' texts; always on for public pages"
     parser.add_argument("--log", action="store_true", help=log_help)
     parser.add_argument("--allow", nargs="+", default=[], metavar="NAME", help=allow_help)
     return parser.parse_args([*shlex.split(os.environ.get("GLASSBOX_OPTIONS", "")), *sys.argv[1:]])

@@ -104,7 +104,7 @@ SIGNAL = Signal(
 def _answer(request: Request) -> Response:
     download = _served.get(request.path_params["token"])
     if download is None or not download.path.is_file():
-        return PlainTextResponse("This file is no longer there.", status_code=404)
+        return PlainTextResponse("This file no longer exists.", status_code=404)
     fetched = BackgroundTask(download.delete) if request.method == "GET" else None
     headers = {"Cache-Control": "no-store"}
     return FileResponse(download.path, filename=download.path.name, headers=headers, background=fetched)

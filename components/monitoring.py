@@ -26,13 +26,13 @@ PROBE_SECONDS = 5.0  # for one forward pass, including the passes queued before 
 
 SESSIONS = Gauge("glassbox_sessions", "Open sessions")
 SESSION_BYTES = Gauge("glassbox_session_bytes", "Memory of all sessions")
-TRAININGS_WAITING = Gauge("glassbox_trainings_waiting", "Trainings in the queue")
+TRAININGS_WAITING = Gauge("glassbox_trainings_waiting", "Training runs in the queue")
 FIRST_TOKEN = Histogram(
     "glassbox_first_token_seconds",
-    "From Generate to the first token, waiting included",
+    "From Generate to the first token, including waiting",
     buckets=(0.03, 0.1, 0.3, 1, 3, 10, 30),
 )
-ERRORS = Counter("glassbox_errors", "Sentences for visitors, unexpected errors, errors of drawing", ["kind"])
+ERRORS = Counter("glassbox_errors", "Errors: shown to visitors, unexpected, or while drawing", ["kind"])
 REFUSED = Counter("glassbox_refused_requests", "Requests that were refused before gradio read them", ["status"])
 for kind in ("sentence", "unexpected", "drawing"):
     ERRORS.labels(kind)
@@ -73,14 +73,14 @@ class Models(Collector):
         families: list[tuple[CounterMetricFamily | GaugeMetricFamily, Tally[str]]] = [
             (CounterMetricFamily("glassbox_tokens", "Tokens that the model has read", labels=["model"]), tokens),
             (GaugeMetricFamily("glassbox_texts_running", "Texts being generated", labels=["model"]), running),
-            (GaugeMetricFamily("glassbox_texts_waiting", "Texts that wait", labels=["model"]), waiting),
+            (GaugeMetricFamily("glassbox_texts_waiting", "Texts in the queue", labels=["model"]), waiting),
         ]
         for family, values in families:
             for name, value in values.items():
                 family.add_metric([name], value)
             yield family
         if (there := cluster_is_there()) is not None:
-            yield GaugeMetricFamily("glassbox_cluster", "Whether the cluster is there", value=there)
+            yield GaugeMetricFamily("glassbox_cluster", "Whether the cluster is reachable", value=there)
 
 
 REGISTRY.register(Models())

@@ -101,7 +101,7 @@ class KVCache:
         if self.length + count > self.max_length:
             raise GPTError(
                 "cache.full",
-                "{n} positions do not fit a cache of {limit}",
+                "{n} positions do not fit in a cache of {limit}",
                 n=self.length + count,
                 limit=self.max_length,
             )

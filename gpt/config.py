@@ -165,7 +165,7 @@ class GPTConfig:
         if self.n_head % self.kv_heads:
             raise GPTError(
                 "config.kv_heads",
-                "n_head ({n_head}) must be divisible by n_kv_head ({n_kv_head}): all serve the same number of heads",
+                "n_head ({n_head}) must be divisible by n_kv_head ({n_kv_head}): each serves the same number of heads",
                 n_head=self.n_head,
                 n_kv_head=self.kv_heads,
             )
@@ -184,7 +184,7 @@ class GPTConfig:
         if self.position == "rotary" and (self.rotary_size < 2 or self.rotary_size % 2):
             raise GPTError(
                 "config.rotary_head_width",
-                "rotary positions rotate pairs of numbers, but {width} numbers of each head do not form pairs",
+                "rotary positions rotate pairs of numbers, but {width} numbers per head do not form pairs",
                 width=self.rotary_size,
             )
         object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))

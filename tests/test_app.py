@@ -198,7 +198,7 @@ def test_without_the_package_mcp_it_says_that_agents_get_no_tools(monkeypatch, c
     monkeypatch.setattr(sys, "argv", ["app.py"])
     assert app.main() == 0
     said = capsys.readouterr()
-    assert "Agents get no tools. the package mcp is missing" in said.err
+    assert "MCP tools are unavailable: the package mcp is missing" in said.err
     assert said.out == "Glassbox GPT is ready: here\n"
 
 

@@ -241,7 +241,7 @@ class Steps(Iterator[Step]):
                 self._ended = True
                 self._error = GPTError(
                     "cluster.lost",
-                    "{n} replicas in a row failed while continuing this text: see the log of the cluster",
+                    "{n} replicas in a row failed while continuing this text: see the cluster's log",
                     n=MAX_LOSSES,
                 )
 

@@ -65,7 +65,7 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
     if len(text) > MAX_TEXT_CHARS:
         raise GPTError(
             "edit_text.too_long",
-            "a text of edits may have at most {limit:,} characters, not {n:,}",
+            "the edits may be at most {limit:,} characters long, not {n:,}",
             limit=MAX_TEXT_CHARS,
             n=len(text),
         )
@@ -171,7 +171,7 @@ def _duplicate(part: str) -> GPTError:
 def _source(patch: Patch) -> tuple[int, ...]:
     """Return the token ids of the text that a patch comes from."""
     if not patch.ids:
-        raise GPTError("edit_text.patch_without_text", "only a patch from a text can be written as a short text")
+        raise GPTError("edit_text.patch_without_text", "only a patch from a text can be written in short form")
     return patch.ids
 
 
@@ -180,7 +180,7 @@ def _concept(steering: Steering) -> tuple[int, float]:
     if steering.concept is None:
         raise GPTError(
             "edit_text.steering_without_concept",
-            "only a vector made from a concept of the model can be written as a short text",
+            "only a vector made from one of the model's concepts can be written in short form",
         )
     return steering.concept
 

@@ -60,7 +60,7 @@ class SavedDocument:
         if len(text) > MAX_FILE_CHARS:
             raise GPTError(
                 "document_file.too_long",
-                "the file has {n:,} characters, but a document may have at most {limit:,}",
+                "the file is {n:,} characters long, but the limit for a document is {limit:,}",
                 n=len(text),
                 limit=MAX_FILE_CHARS,
             )
@@ -178,7 +178,7 @@ def read_settings(entry: Any) -> SamplingParams:
     if not isinstance(entry, dict) or not set(entry) <= names:
         raise GPTError(
             "document_file.settings",
-            "settings must be an object of {names}, not {value!r}",
+            "settings must be an object with {names}, not {value!r}",
             names=", ".join(sorted(names)),
             value=entry,
         )

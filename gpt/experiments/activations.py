@@ -58,7 +58,7 @@ def lowest_point(name: Activation, low: float = -3.0, high: float = 0.0) -> floa
     if not slope(low) < 0 < slope(high):
         raise GPTError(
             "experiment.slope",
-            "the slope of {name} does not change its sign between {low:g} and {high:g}",
+            "the slope of {name} does not change sign between {low:g} and {high:g}",
             name=name,
             low=low,
             high=high,

@@ -62,7 +62,7 @@ def normalise(
     if not eps > 0:
         raise GPTError(
             "experiment.eps",
-            "eps must be above 0, not {eps:g}: a row of equal numbers would be divided by zero",
+            "eps must be above 0, not {eps:g}: otherwise, a row of equal numbers is divided by zero",
             eps=eps,
         )
     mean = rows.mean(dim=1)

@@ -120,7 +120,7 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
     if len(ranks) < len(first) or any(bytes([byte]) not in ranks for byte in range(256)):
         raise GPTError(
             "experiment.vocabulary_not_bytes",
-            "a vocabulary of {n:,} tokens that are not made of bytes cannot be cut to {size:,}",
+            "a vocabulary of {n:,} tokens that are not made of bytes cannot be cut down to {size:,}",
             n=vocabulary.n_vocab,
             size=size,
         )

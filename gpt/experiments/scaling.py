@@ -75,7 +75,7 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
     if not path.is_file():
         raise GPTError(
             "experiment.no_results",
-            "there is no file {file}: python -m gpt.experiments.scaling writes it",
+            "there is no file {file}: create it with python -m gpt.experiments.scaling",
             file=path.name,
         )
     found = json.loads(path.read_text(encoding="utf-8"))
@@ -152,7 +152,7 @@ def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]
         return []
     if state["recipe"] != asdict(trainer.recipe):
         raise GPTError(
-            "experiment.other_recipe", "{path} is from a run with another recipe: delete it to start again", path=path
+            "experiment.other_recipe", "{path} comes from a different recipe: delete it to start again", path=path
         )
     trainer.load(state)
     return [ScalingPoint(**point) for point in state["points"]]

@@ -29,7 +29,7 @@ def check_has_targets(n: int) -> None:
     if n < 2:
         raise GPTError(
             "experiment.loss_too_short",
-            "a loss needs at least two tokens, not {n}: the first has nothing before it",
+            "a loss needs at least two tokens, not {n}: there is nothing to predict the first from",
             n=n,
         )
 

@@ -76,7 +76,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     if len(found := split_words(tokenizer, word)) != 1:
         raise GPTError(
             "experiment.several_words",
-            "{text!r} is split into {n} words before any merge: give one of them",
+            "{text!r} is split into {n} words before any merge: give a single one",
             text=word,
             n=len(found),
         )

@@ -207,7 +207,7 @@ def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
             yield from resume_download(hf_hub_url(repo_id, name), file, size)
         if checksum(partial, etag) != etag:
             partial.unlink()
-            raise OSError("it arrived damaged")
+            raise OSError("the download was damaged")
         os.replace(partial, blob)
 
 

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 process, every=options.every, snapshots=options.snapshots, compiled=options.compile, stop=stop
             ):
                 if process.is_first:
-                    print(f"stopped; --out {options.out} --resume continues", file=sys.stderr)
+                    print(f"stopped; continue with --out {options.out} --resume", file=sys.stderr)
                 return 128 + (stop.number or signal.SIGTERM)
         if process.is_first:
             command = repeat_command(options, process.world_size)
@@ -190,10 +190,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--preset",
         choices=RECIPE_PRESETS,
-        help="recipe, before its options: stories; poems, for the file of gpt.training.poems; nanoGPT's "
-        "character-level shakespeare, for a GPU; its smaller setting shakespeare-cpu. Without a text, the last two "
-        "train on Shakespeare's (stories; with --characters "
-        "shakespeare-cpu)",
+        help="recipe that the options below change: stories; poems, for the file written by gpt.training.poems; "
+        "shakespeare, nanoGPT's character-level model for a GPU; or shakespeare-cpu, its smaller setting. Without a "
+        "text, the last two train on Shakespeare's plays (stories; with --characters, shakespeare-cpu)",
     )
     parser.add_argument(
         "--out", type=Path, required=True, metavar="FOLDER", help="folder of the run: new, empty, or to resume"
@@ -201,8 +200,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--init-from",
         metavar="MODEL",
-        help="begin with the weights, the shape and the vocabulary of a bundled model or a folder; with --characters, "
-        "of a model of characters",
+        help="start from the weights, shape and vocabulary of a bundled model or of a folder; with --characters, "
+        "of a character-level model",
     )
     parser.add_argument("--resume", action="store_true", help="continue the run in --out")
     parser.add_argument("--compile", action="store_true", help="use torch.compile: slow to start, then faster")
@@ -217,7 +216,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="keep N small copies of the weights, on a log scale of steps, and measure them at the end (0)",
     )
     card = parser.add_argument_group("model card")
-    card.add_argument("--card", action="store_true", help="only write the card of the run in --out again")
+    card.add_argument("--card", action="store_true", help="only rewrite the model card of the run in --out")
     card.add_argument("--data", help="description, source and licence of the text, in Markdown")
     card.add_argument("--language", help='language of the text, such as "en"')
     card.add_argument("--hardware", help="hardware used for training")

@@ -513,13 +513,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--layers", metavar="L,L,L", help="read the stream after these layers (at a quarter, a half "
                         "and three quarters of the depth)")  # fmt: skip
     parser.add_argument(
-        "--width", type=int, default=Options.width, metavar="N", help="features in a layer (%(default)s)"
+        "--width", type=int, default=Options.width, metavar="N", help="features per layer (%(default)s)"
     )
     parser.add_argument(
         "--active", type=int, default=Options.active, metavar="N", help="active features per token (%(default)s)"
     )
     parser.add_argument("--tokens", type=int, default=Options.tokens, metavar="N", help="training tokens (%(default)s)")
-    parser.add_argument("--held-back", type=float, default=Recipe.held_back, metavar="SHARE", help="(%(default)s)")
+    parser.add_argument(
+        "--held-back",
+        type=float,
+        default=Recipe.held_back,
+        metavar="SHARE",
+        help="share of the text held back for evaluation (%(default)s)",
+    )
     parser.add_argument("--resume", action="store_true", help="continue the run in --out from its last save")
     parser.add_argument("--data", default="", help="text, source and licence, in Markdown, for the card")
     given = parser.parse_args(arguments)

@@ -52,7 +52,7 @@ class LiveRun:
             if (value := getattr(self.recipe, name)) > limit:
                 raise GPTError(
                     "training.too_large_to_watch",
-                    "{name} must be at most {limit} for a live training, not {value}",
+                    "{name} must be at most {limit} for live training, not {value}",
                     name=name,
                     limit=limit,
                     value=value,
@@ -171,7 +171,7 @@ class LiveRun:
             if self._state != "finished" or self._model is None:
                 raise GPTError(
                     "training.not_finished",
-                    "this training is {state}: its model is available when it has finished",
+                    "this training run is {state}: its model is available when it has finished",
                     state=self._state,
                 )
             return self._as_loaded(self._model)

@@ -65,7 +65,7 @@ def nothing_to_resume(path: Path) -> GPTError:
     """Return the error for a run that has no saved state. path: file that should contain it."""
     return GPTError(
         "training.nothing_to_resume",
-        "{path} has no run to continue: there is no {file}",
+        "there is no run to continue in {path}: {file} is missing",
         path=path.parent,
         file=path.name,
     )
@@ -223,14 +223,14 @@ class FolderRun:
             if tokenizer is not None and tokenizer.eot_id is not None:
                 raise GPTError(
                     "training.begun_with_stories",
-                    "the model to begin with has a vocabulary for stories: name the file without --characters",
+                    "the initial model has a vocabulary for stories: give the file without --characters",
                 )
             self.corpus = CharacterCorpus(text, recipe, tokenizer)
         else:
             if tokenizer is not None and tokenizer.eot_id is None:
                 raise GPTError(
                     "training.begun_with_characters",
-                    "the vocabulary of the model to begin with has no end-of-text token to separate stories: train it "
+                    "the initial model's vocabulary has no end-of-text token to separate stories: train it "
                     "on one text with --characters FILE",
                 )
             self.corpus = StoryCorpus(text, recipe, tokenizer or self.folder.tokenizer())

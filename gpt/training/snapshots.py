@@ -110,7 +110,7 @@ class Snapshots:
         if not self.steps:
             raise GPTError(
                 "training.no_snapshots",
-                "{folder} has no snapshots: a training with --snapshots writes them",
+                "{folder} has no snapshots: train with --snapshots to get them",
                 folder=folder,
             )
         self.config = GPTConfig(**read_json(folder / CONFIG, dict))

@@ -90,7 +90,7 @@ class TextDataset:
                 least=least,
             )
         if len(set(ids)) < 2:
-            raise GPTError("training.one_character", "the text repeats one character: there is nothing to predict")
+            raise GPTError("training.one_character", "the text repeats a single character: there is nothing to predict")
         self.start = first_words(text) if len(first_words(text).encode()) <= block_size // 2 else text[0]
         n_training = int(len(ids) * (1 - held_back))
         n_validation = min(max(len(ids) - n_training, block_size + 1), len(ids) - block_size - 1)

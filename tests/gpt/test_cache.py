@@ -109,7 +109,7 @@ def test_memory_becomes_resident_only_when_written():
 def test_a_full_cache_refuses_the_next_token(model):
     cache = KVCache(model.config, max_length=4)
     in_chunks(model, torch.zeros(1, 4, dtype=torch.long), [4], cache=cache)
-    with pytest.raises(ValueError, match="5 positions do not fit a cache of 4"):
+    with pytest.raises(ValueError, match="5 positions do not fit in a cache of 4"):
         model(torch.zeros(1, 1, dtype=torch.long), cache=cache)
     assert cache.length == 4
     full = KVCache(model.config)

@@ -74,7 +74,7 @@ def test_no_size_but_the_feed_forward_width_may_be_none():
         ({"logit_softcap": -1.0}, "logit_softcap must be a number between 0.0"),
         ({"unrotated_layers": 3}, "unrotated_layers must be a list of layers, not 3"),
         ({"unrotated_layers": (12,)}, "unrotated_layers must be a whole number between 0 and 11, not 12"),
-        ({"position": "rotary", "n_embd": 15, "n_head": 3}, "5 numbers of each head do not form pairs"),
+        ({"position": "rotary", "n_embd": 15, "n_head": 3}, "5 numbers per head do not form pairs"),
     ],
 )
 def test_invalid_configurations_are_refused_with_value_and_limit(wrong, says):

@@ -78,5 +78,5 @@ def test_convert_command_prints_the_layout_and_needs_n_head(
     runpy.run_module("gpt.models.checkpoints", run_name="__main__")
     assert "GPTModel" in capsys.readouterr().out
     assert load_model(tmp_path / "out").layout == "Glassbox GPT"
-    with pytest.raises(SystemExit, match="out is there already"):
+    with pytest.raises(SystemExit, match="out already exists"):
         runpy.run_module("gpt.models.checkpoints", run_name="__main__")

@@ -15,23 +15,25 @@ from gpt.models.checkpoints.stated import read_attn_scale
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m gpt.models.checkpoints", description="Convert checkpoints.")
     command = parser.add_subparsers(required=True).add_parser(
-        "convert", help="read any layout, write ours or Hugging Face's"
+        "convert", help="read any layout, write our layout or Hugging Face's"
     )
     command.add_argument("source", type=Path, metavar="IN", help="checkpoint to read: a file or a folder")
     command.add_argument("target", type=Path, metavar="OUT", help="folder to write")
-    command.add_argument("--n-head", type=int, help="number of heads, if the checkpoint does not contain it")
-    command.add_argument("--activation", choices=get_args(Activation), help="if the checkpoint does not contain it")
+    command.add_argument("--n-head", type=int, help="number of heads, if it is not in the checkpoint")
+    command.add_argument(
+        "--activation", choices=get_args(Activation), help="activation function, if it is not in the checkpoint"
+    )
     command.add_argument(
         "--attn-scale",
         type=read_attn_scale,
         metavar="{head_size,n_embd,FACTOR}",
-        help="scale of the attention scores, if the checkpoint does not contain it",
+        help="scale of the attention scores, if it is not in the checkpoint",
     )
     command.add_argument("--names", help="file with the names of the weights, or 'infer' to accept the names shown")
-    command.add_argument("--to", choices=("ours", "hf"), default="ours", help="write our format, or Hugging Face's")
+    command.add_argument("--to", choices=("ours", "hf"), default="ours", help="layout to write: ours or Hugging Face's")
     chosen = parser.parse_args()
     if chosen.target.is_file() or (chosen.target.is_dir() and any(chosen.target.iterdir())):
-        sys.exit(f"{chosen.target} is there already: name a folder that is new or empty")
+        sys.exit(f"{chosen.target} already exists: choose a new or empty folder")
     try:
         hints = Hints(chosen.n_head, chosen.activation, chosen.attn_scale, chosen.names)
         layout = convert(chosen.source, chosen.target, to=chosen.to, hints=hints)

@@ -42,7 +42,7 @@ class ChatTemplate:
         if len(self.source) > MAX_TEMPLATE_CHARS:
             raise GPTError(
                 "chat.template_length",
-                "the chat template of this model has {n:,} characters, more than the limit of {limit:,}",
+                "the chat template of this model is {n:,} characters long, more than the limit of {limit:,}",
                 n=len(self.source),
                 limit=MAX_TEMPLATE_CHARS,
             )

@@ -85,7 +85,7 @@ def check_config(config: Values) -> Family | None:
         raise GPTError(
             "layout.quantized",
             "the weights of this model are quantised ({option}: {method}), which is not supported: choose the original "
-            "model; precision int8 makes it small here",
+            "model; precision int8 makes it smaller here",
             option="quantization_config",
             method=method or "unknown",
         )

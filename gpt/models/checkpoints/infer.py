@@ -288,8 +288,8 @@ class Inference:
             raise GPTError(
                 "layout.no_positions",
                 "there are no position embeddings, so positions are rotary: set rotary_pairs to half if each number of "
-                "a head is rotated with the one half a head further on (as in transformers), or to interleaved if it "
-                "is rotated with its neighbour (as in Meta's Llama and llama2.c)",
+                "a head is paired with the one half a head further on (as in transformers), or to interleaved if it "
+                "is paired with its neighbour (as in Meta's Llama and llama2.c)",
             )
 
 

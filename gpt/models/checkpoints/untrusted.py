@@ -137,7 +137,7 @@ def open_torch(path: Path) -> tuple[dict[str, Tensor], dict[str, object]]:
         if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
             raise GPTError(
                 "checkpoint.tensor_size",
-                "{file}: {name} claims {n:,} numbers, more than the file has",
+                "{file}: {name} claims {n:,} numbers, more than the file contains",
                 file=path.name,
                 name=name,
                 n=tensor.numel(),
@@ -179,7 +179,7 @@ def check_archive(path: Path) -> None:
             if pickles[0].file_size > MAX_PICKLE_BYTES:
                 raise GPTError(
                     "checkpoint.pickle_size",
-                    "{file} has {n:,} bytes besides its tensors, which is too many",
+                    "{file} has {n:,} bytes in addition to its tensors, which is too many",
                     file=path.name,
                     n=pickles[0].file_size,
                 )
@@ -209,7 +209,7 @@ def opcodes(path: Path, data: bytes, *, max_tuples: int) -> Iterator[tuple[str, 
             if n_tuples > max_tuples:
                 raise GPTError(
                     "checkpoint.tuples",
-                    "{file} has more than {limit:,} tuples, which no file of this kind has",
+                    "{file} has more than {limit:,} tuples, far more than any file of this kind",
                     file=path.name,
                     limit=max_tuples,
                 )

@@ -144,7 +144,7 @@ def test_concepts_that_are_turned_up_are_read_from_the_dictionary_of_the_model()
 def test_vectors_of_no_concept_have_no_text_and_must_fit_the_model():
     config = tiny_model().model.config
     vector = Steering(1, torch.ones(16))
-    with pytest.raises(ValueError, match="only a vector made from a concept"):
+    with pytest.raises(ValueError, match="only a vector made from one of the model's concepts"):
         format_edits(Edits(steering=(vector,)))
     for wrong in (Steering(2, torch.ones(16)), Steering(1, torch.ones(15))):
         assert Edits(steering=(wrong, vector)).fitting(config) == Edits(steering=(vector,))

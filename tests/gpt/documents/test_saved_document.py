@@ -103,7 +103,7 @@ def test_an_unknown_model_name_is_refused(document):
         ({"dropped": [3, 260]}, '"dropped" must be a whole number between 0 and 259, not 260'),
         ({"settings": None}, 'no list "settings"'),
         ({"settings": []}, "the file has no settings"),
-        ({"settings": [{"seed": 1, "heat": 3}]}, "settings must be an object of"),
+        ({"settings": [{"seed": 1, "heat": 3}]}, "settings must be an object with"),
         ({"settings": [{"temperature": 1}]}, "these settings have no seed"),
         ({"settings": [{"temperature": -1, "seed": 1}]}, "temperature must be"),
         ({"settings": [{"temperature": float("nan"), "seed": 1}]}, "temperature must be"),

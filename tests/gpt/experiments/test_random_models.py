@@ -137,7 +137,7 @@ def test_plain_ids_can_be_resized(size: int) -> None:
 def test_vocabularies_that_cannot_be_cut_are_refused(byte_tokenizer: Tokenizer) -> None:
     with pytest.raises(ValueError, match="at least 257 tokens"):
         resize_vocabulary(byte_tokenizer, 256)
-    with pytest.raises(ValueError, match="cannot be cut to 2"):
+    with pytest.raises(ValueError, match="cannot be cut down to 2"):
         resize_vocabulary(Characters(["a", "b", "c"]), 2)
 
 

@@ -58,7 +58,7 @@ def test_a_stopped_run_resumes_and_ends_in_the_same_results(tmp_path: Path, monk
         list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, saved=saved))
     monkeypatch.setattr(Trainer, "update", update)
     assert list(measure_scaling(*texts, RECIPE, ALONE, sizes=SIZES, saved=saved)) == whole
-    with pytest.raises(ValueError, match="another recipe: delete it"):
+    with pytest.raises(ValueError, match="a different recipe: delete it"):
         list(measure_scaling(*texts, replace(RECIPE, steps=6), ALONE, sizes=SIZES, saved=saved))
 
 
@@ -106,5 +106,5 @@ def test_the_command_writes_what_is_read_back(
 def test_a_missing_text_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(tmp_path / "none.txt"), "--out", str(tmp_path / "out.json")]) == 1
     assert "gpt.experiments.scaling: there is no file" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"there is no file out\.json: python -m gpt\.experiments\.scaling writes it"):
+    with pytest.raises(ValueError, match=r"no file out\.json: create it with python -m gpt\.experiments\.scaling"):
         load_scaling(tmp_path / "out.json")

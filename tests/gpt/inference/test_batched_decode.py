@@ -160,7 +160,7 @@ def test_a_step_that_fails_in_its_middle_can_be_repeated(model, monkeypatch):
 def test_a_text_that_does_not_fit_is_refused_and_no_cache_changes(model):
     full, other = KVCache(model.config), KVCache(model.config)
     model(torch.randint(40, (1, 12)), cache=full)
-    with pytest.raises(ValueError, match="13 positions do not fit a cache of 12"):
+    with pytest.raises(ValueError, match="13 positions do not fit in a cache of 12"):
         batched_hidden_states(model, [[1, 2], [0]], [other, full], DecodeCache())
     assert (full.length, other.length) == (12, 0)
 

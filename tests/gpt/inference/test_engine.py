@@ -225,7 +225,7 @@ def test_a_text_that_fails_ends_and_the_others_continue(loaded):
 
     with ThreadPoolExecutor(4) as pool:
         wrong, *right = [pool.submit(write, cache) for cache in (full, *good)]
-        with pytest.raises(ValueError, match="3 positions do not fit a cache of 2"):
+        with pytest.raises(ValueError, match="3 positions do not fit in a cache of 2"):
             wrong.result(20)
         logits = [one.result(20) for one in right]
     assert full.length == 2

@@ -132,5 +132,5 @@ def test_a_run_begins_with_the_weights_and_the_characters_of_a_model(
     assert main([str(other), *again, *still]) == 1
     assert_one_sentence(capsys, "train it on one text with --characters FILE")
     assert main(["--characters", str(other), *again[:3], "stories", *still]) == 1
-    assert_one_sentence(capsys, "name the file without --characters")
+    assert_one_sentence(capsys, "give the file without --characters")
     assert not (tmp_path / "refused").exists()

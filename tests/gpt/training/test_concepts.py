@@ -97,7 +97,7 @@ def test_wrong_options_are_refused_with_a_sentence(files, capsys):
     assert run(files, "--layers", "7") == 1
     assert "layer 7 does not exist" in capsys.readouterr().err
     assert run(files, "--resume") == 1
-    assert "has no run to continue" in capsys.readouterr().err
+    assert "there is no run to continue in" in capsys.readouterr().err
     assert run(files) == 0
     assert run(files, "--resume", "--layers", "1") == 1
     assert "has other options" in capsys.readouterr().err

@@ -123,7 +123,7 @@ def test_an_unexpected_error_ends_the_run_as_crashed() -> None:
 )
 def test_recipes_beyond_the_limits_are_refused(name: str, limit: int) -> None:
     value = 2 * limit
-    with pytest.raises(ValueError, match=f"{name} must be at most {limit} for a live training, not {value}"):
+    with pytest.raises(ValueError, match=f"{name} must be at most {limit} for live training, not {value}"):
         LiveRun(TaskDataset(TASKS["add"]), replace(TINY, **{name: value}))
     with pytest.raises(ValueError, match="block_size must be at most 128"):
         LiveRun(TextDataset("abc " * 1000, block_size=256), TINY)

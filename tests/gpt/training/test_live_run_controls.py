@@ -85,7 +85,9 @@ def test_a_cancelled_run_stops_after_the_current_update_and_leaves_no_model(
     run.cancel()
     assert run.wait(0)
     for use in (lambda: run.loaded, lambda: run.save("nowhere"), run.register):
-        with pytest.raises(ValueError, match="this training is cancelled: its model is available when it has finished"):
+        with pytest.raises(
+            ValueError, match="this training run is cancelled: its model is available when it has finished"
+        ):
             use()
     run.resume()
     assert not run.start()
@@ -105,7 +107,7 @@ def test_closing_frees_the_model_and_its_name_and_can_be_repeated(tmp_path: Path
         with pytest.raises(ValueError, match="there is no model"):
             get_model(name)
         for use in (lambda: run.loaded, lambda: run.write_archive(tmp_path), run.register):
-            with pytest.raises(ValueError, match="this training is cancelled"):
+            with pytest.raises(ValueError, match="this training run is cancelled"):
                 use()
         assert not run.start()
     gc.collect()

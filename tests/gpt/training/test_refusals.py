@@ -65,7 +65,7 @@ def test_another_text_is_refused(
         (b"This text is long enough, but its end is not. " * 3, [], "the held-back text has"),
         (b"some text", ["--vocab-size", "200"], "vocab_size must be a number of at least 257, not 200"),
         (b"some text", ["--n-head", "3"], "must be divisible by n_head (3)"),
-        (b"some text", ["--resume"], "there is no last.pt"),
+        (b"some text", ["--resume"], "last.pt is missing"),
     ],
 )
 def test_invalid_runs_are_refused_in_a_sentence_and_leave_no_folder(

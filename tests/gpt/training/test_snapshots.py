@@ -66,7 +66,7 @@ def test_a_run_keeps_snapshots_and_measures_each(tmp_path: Path, train: Callable
 
 
 def test_a_folder_without_snapshots_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="has no snapshots: a training with --snapshots writes them"):
+    with pytest.raises(ValueError, match="has no snapshots: train with --snapshots to get them"):
         Snapshots(tmp_path)
 
 

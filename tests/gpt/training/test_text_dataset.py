@@ -46,7 +46,7 @@ def test_a_pasted_byte_order_mark_is_not_learned_and_one_inside_the_text_is(unit
         (" \n\t", "bytes", "the text is empty"),
         ("short", "characters", "the text has 5 characters: with a context of 64 it needs 260"),
         ("short", "bytes", "the text has 5 bytes: with a context of 64 it needs 260"),
-        ("a" * 5000, "characters", "repeats one character"),
+        ("a" * 5000, "characters", "repeats a single character"),
         (TEXT, "words", "units must be one of characters, bytes, not 'words'"),
     ],
 )
