@@ -25,14 +25,14 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 # Without this, gradio builds a table of the last 10,000 events after every event, for a dashboard that is disabled.
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
-# oneDNN caches a compiled matrix product (0.1 MB) for each shape it has seen; its default is the last 1,024.
+# oneDNN caches a compiled matrix product (0.1 MB) for each shape it has seen; by default, for the last 1,024.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
-FINISH_SECONDS = 8.0  # grace period for running texts after SIGTERM; longer ones stop before their next token
+FINISH_SECONDS = 8.0  # after SIGTERM, time to finish the texts being generated; then they stop before their next token
 CLUSTER_SECONDS = 90.0  # longest wait for a cluster at startup
-SEND_SECONDS = 0.5  # time to send the last updates of a text
+SEND_SECONDS = 0.5  # time to send a text's last updates
 CLOSE_SECONDS = 1  # time for connections to close
-TRIM_SECONDS = 30.0  # interval for returning memory freed by texts and analyses to the system
+TRIM_SECONDS = 30.0  # interval for returning memory freed by texts and analyses to the operating system
 # Programs other than the page and the course: `python -m gpt.training`, or `glassbox training` once installed.
 COMMANDS = ("gpt.training", "gpt.training.poems", "gpt.models.checkpoints", "gpt.experiments.scaling")
 _log = logging.getLogger("app")
@@ -143,7 +143,7 @@ def main() -> int:
 def connect(address: str, max_replicas: int) -> Any:
     """Connect to the cluster at an address, waiting at most CLUSTER_SECONDS.
 
-    The page reports a cluster that is unreachable.
+    If the cluster is unreachable, the page reports it.
     """
     from gpt.inference.cluster import Cluster, ClusterOptions
 
@@ -156,7 +156,7 @@ def connect(address: str, max_replicas: int) -> Any:
 
 
 def finish_texts() -> None:
-    """Start no new texts and wait until the running ones have ended."""
+    """Refuse to generate new texts and wait for the current ones to finish."""
     from gpt.models.registry import models_in_memory
 
     began, engines = time.monotonic(), [loaded.engine for loaded in models_in_memory()]
@@ -178,7 +178,7 @@ def finish_texts() -> None:
 
 
 def close(app: Any) -> None:
-    """Close the server and cut connections that stay open, without uvicorn's messages about them."""
+    """Close the server, drop any open connections, and suppress uvicorn's messages about them."""
     logging.getLogger("uvicorn.error").disabled = True
     app.server.config.timeout_graceful_shutdown = CLOSE_SECONDS
     app.close(verbose=False)

@@ -3,7 +3,7 @@
     python -m benchmarks.concepts [MODEL]
 
 For each named concept with words, prints how many of 16 continuations mention it with steering at the page's strength,
-and how many without. Also prints the loss of the steered texts under the unsteered model. The page may offer a concept
+and how many without. Also prints the unsteered model's loss on the steered texts. The page may offer a concept
 if at least three quarters of the steered texts mention it, at most a quarter of the others do, and the loss is below
 3.2 nats per token. For poems the limit is 4.1, the model's loss on poems written by people.
 """
@@ -30,7 +30,7 @@ MOST_LOSS, MOST_LOSS_OF = 3.2, {"poems": 4.1}
 
 @dataclass(frozen=True)
 class Measured:
-    """Shares of steered and unsteered texts that mention the concept, and the loss of the steered texts."""
+    """Shares of steered and unsteered texts that mention the concept, and the loss on the steered texts."""
 
     mentioned: float
     without: float
@@ -44,7 +44,7 @@ class Measured:
 
 
 def prompts(loaded: LoadedModel) -> Tensor:
-    """Return the beginnings of texts held out from the dictionaries, (N_TEXTS, PROMPT_TOKENS)."""
+    """Return the first tokens of texts held out from the dictionaries, (N_TEXTS, PROMPT_TOKENS)."""
     assert loaded.concepts is not None
     ids, eot = loaded.concepts.text.long(), loaded.tokenizer.eot_id
     starts = (ids == eot).nonzero()[:, 0] if eot is not None else torch.arange(0, len(ids), PROMPT_TOKENS)
@@ -65,7 +65,7 @@ def continuations(loaded: LoadedModel, edits: Edits | None = None) -> Tensor:
 
 
 def mentioning(loaded: LoadedModel, written: Tensor, words: Sequence[str]) -> float:
-    """Return the share of texts in which a word starts with one of these, or, in Chinese, that contain one of them."""
+    """Return the share of texts with a word that starts with one of `words` (or, in Chinese, that contain one)."""
     beginning = r"\b" if all(word.isascii() for word in words) else ""
     pattern = re.compile(f"{beginning}({'|'.join(map(re.escape, words))})", re.IGNORECASE)
     texts = [loaded.tokenizer.decode(ids[: length_of(loaded, ids)].tolist()) for ids in written]
@@ -73,7 +73,7 @@ def mentioning(loaded: LoadedModel, written: Tensor, words: Sequence[str]) -> fl
 
 
 def length_of(loaded: LoadedModel, ids: Tensor) -> int:
-    """Return the number of tokens before the end of the text."""
+    """Return the number of tokens before end-of-text."""
     ends = (ids == loaded.tokenizer.eot_id).nonzero() if loaded.tokenizer.eot_id is not None else ()
     return int(ends[0]) if len(ends) else len(ids)
 

@@ -7,7 +7,7 @@ the instruction set that torch uses. Skips engines whose package is missing; ins
 `pip install -r benchmarks/requirements.txt`. Also skips engines without kernels for the CPU: transformers in bfloat16
 takes minutes without oneDNN's bfloat16.
 
-rate: tokens per second for 128 tokens after a prompt of 32.
+rate: tokens per second for 128 tokens after a 32-token prompt.
 far: speed of the last 64 tokens before position 900, relative to the first 64 tokens.
 together: total tokens per second for 16 such texts at once.
 first: seconds from the prompt to the first token.
@@ -52,7 +52,7 @@ class Engine:
 
 
 def prompt(length: int = PROMPT_TOKENS, seed: int = 0) -> list[int]:
-    """Return token ids without a pattern, the same in every process."""
+    """Return patternless token ids, the same in every process."""
     return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 49_000 for i in range(length)]
 
 
@@ -167,7 +167,7 @@ def cpu_name() -> str:
 
 
 def without_kernels(name: str) -> bool:
-    """Return whether an engine has no kernels for this CPU, or can't be restricted to the instruction set of torch."""
+    """Return whether an engine has no kernels for this CPU, or can't be restricted to torch's instruction set."""
     from gpt.inference.packed_linear import has_bfloat16
 
     is_limited = "ATEN_CPU_CAPABILITY" in os.environ
@@ -215,7 +215,7 @@ def resident() -> int:
 
 
 def prepare_family(folder: Path, shape: str) -> None:
-    """Save a model of another family with random weights, in the format of transformers."""
+    """Save a randomly initialised model from another family in transformers' format."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
@@ -243,7 +243,7 @@ def prepare_family(folder: Path, shape: str) -> None:
 
 
 def prepare(folder: Path, engines: list[str], shape: str) -> None:
-    """Save a model with random weights in the format of each engine."""
+    """Save a model with random weights in each engine's format."""
     import torch
 
     from gpt import GPT, PRESETS

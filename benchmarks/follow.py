@@ -3,13 +3,13 @@
     python -m benchmarks.follow [--pages 30] [--browsers 2] [--languages en zh]
 
 The app runs in a separate process, and the teacher in a headless Chromium. `--browsers` of the followers are Chromium
-tabs; the others send the same requests as a page but draw nothing. The teacher steps through the eight stops of the
-first lesson and back, then generates a text.
+tabs; the others send the same requests as a page but draw nothing. The teacher steps through the first lesson's eight
+stops and back, then generates a text.
 
 Measures with and without followers, and prints:
 
 - the server's CPU time per stop, and its share of a core while the text is generated;
-- the delay between the teacher's click and the arrival of the stop (median and slowest), and its size in bytes;
+- the delay between the teacher's click and the arrival of the stop (median and slowest), and the stop's size in bytes;
 - the server's CPU time for each page that is opened.
 
 The CPU time hardly depends on other users of the machine; the delays do.
@@ -71,7 +71,7 @@ class Followers:
         self._thread.join()
 
     def since(self, began: float) -> tuple[list[float], list[int]]:
-        """Return each page's delay until its first response after `began`, in seconds, and its number of bytes."""
+        """Return each page's delay until its first response after `began`, in seconds, and its bytes after `began`."""
         answers = [[each for each in page if each[0] > began] for page in self.arrivals]
         return [page[0][0] - began for page in answers if page], [sum(each[2] for each in page) for page in answers]
 
@@ -83,7 +83,7 @@ def processor_seconds(app: AppProcess) -> float:
 
 
 def teach(app: AppProcess, page: Page, followers: Followers | None) -> str:
-    """Step through the lesson, generate a text, and return a line of the table."""
+    """Step through the lesson, generate a text, and return a table row."""
     work, first, slowest, sent = [], [], [], []
     step = page.locator("#class-bar").get_by_role("button", name="Next stop")
     back = page.locator("#class-bar").get_by_role("button", name="Previous stop")

@@ -25,7 +25,7 @@ TICK_SECONDS = 0.05
 
 
 def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
-    """Train on a task and return a row of the table."""
+    """Train on a task and return a table row."""
     recipe = LIVE_RECIPES[name]
     run = LiveRun(TaskDataset(TASKS[name], seed), replace(recipe, steps=steps or recipe.steps, seed=seed))
     clock, processor = time.monotonic(), time.process_time()
@@ -42,7 +42,7 @@ def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
 
 
 def first_good(progress: RunProgress, clock: float, processor: float) -> tuple[int, float, float] | None:
-    """Return (step, seconds, CPU seconds) once the goal is reached."""
+    """Return (step, seconds, CPU seconds) once the goal has been reached."""
     good = [
         evaluation.step
         for evaluation in progress.evaluations

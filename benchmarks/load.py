@@ -4,9 +4,9 @@
 
 The app runs in a separate process. All visitors start at the same time, each with a different seed. For each number of
 visitors, prints these medians over the rounds: total tokens per second, also relative to a single visitor; tokens per
-update; speed of the slowest visitor relative to the median; time to the first token (median and 95th percentile); lost
-streams; texts that differ from those of `generate` with the same seed; and the app's memory after the first and last
-round. About one text in 300 differs, because rounding swaps two tokens with nearly the same probability.
+update; speed of the slowest visitor relative to the median; time to first token (median and 95th percentile); lost
+streams; texts that differ from the output of `generate` with the same seed; and the app's memory after the first and
+last round. About one text in 300 differs, because rounding swaps two tokens with nearly the same probability.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Visit:
-    """What a visitor received.
+    """The stream that a visitor received.
 
     first, last: Seconds until the first and last update that contained text.
     updates: Number of updates.
@@ -94,7 +94,7 @@ async def visit(client: AsyncClient, url: str, tokens: int, seed: int, expected:
 
 
 def visits(url: str, tokens: int, expected: Sequence[Expected]) -> list[Visit | None]:
-    """Run one visit for each expected text, all at the same time."""
+    """Run one visit per expected text, all of them concurrently."""
 
     async def gather() -> list[Visit | None]:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)

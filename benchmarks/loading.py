@@ -1,4 +1,4 @@
-"""Measure what the page needs until it responds: size, requests, time and layout shift.
+"""Measure what it takes until the page responds: size, requests, time and layout shift.
 
     python benchmarks/loading.py [--rounds 5]
 

@@ -1,4 +1,4 @@
-"""Export GPT-2 for onnxruntime, as an ONNX graph of one step with past keys and values."""
+"""Export GPT-2 for onnxruntime as an ONNX graph that runs one step with past keys and values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gpt import GPT
 
 
 class Step(nn.Module):
-    """One step: ids (1, T) and past keys and values (n_layer, nh, S, hs) to logits of the last position (vocab_size,)
-    and keys and values with T more positions."""
+    """One step: maps ids (1, T) and past keys and values (n_layer, nh, S, hs) to the logits at the last position
+    (vocab_size,) and to keys and values with T more positions."""
 
     def __init__(self, model: GPT) -> None:
         super().__init__()

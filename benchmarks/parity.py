@@ -1,6 +1,6 @@
 """Compare results with reference implementations: python -m benchmarks.parity
 
-All weights are random, and nothing is downloaded. Prints the largest absolute difference of each comparison.
+All weights are random, and nothing is downloaded. Prints the largest absolute difference in each comparison.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def max_diff(a: Tensor, b: Tensor) -> float:
 
 
 def against_transformers(name: str, shape: dict[str, int], folder: Path) -> Iterator[Row]:
-    """Load a checkpoint written by transformers and compare all results on some tokens."""
+    """Load a checkpoint written by transformers and compare all results for a few tokens."""
     config = GPT2Config(**shape, attn_implementation="eager", bos_token_id=0, eos_token_id=0)
     reference = GPT2LMHeadModel(config).eval()
     for key, parameter in reference.named_parameters():  # including biases and norms, which are initialised to 0 and 1
@@ -91,7 +91,7 @@ def against_reference_models(folder: Path) -> Iterator[Row]:
 
 
 def against_families() -> Iterator[Row]:
-    """Compare every case in tests/parity/family_models.py and yield the largest difference of each family."""
+    """Compare every case in tests/parity/family_models.py and yield each family's largest difference."""
     idx = torch.randint(61, (2, 40))
     for family, cases in OPTIONS.items():
         pairs = [family_twins(family, name) for name in cases]

@@ -2,8 +2,8 @@
 
     python -m benchmarks.poem_heads POEMS --model FOLDER [--poems 48]
 
-Also measures how the poems change without each head. POEMS is the training file of the model, see
-`python -m gpt.training.poems`. The model reads held-out poems with eight verses of five characters, without titles, so
+Also measures how the poems change without each head. POEMS is the model's training file (see
+`python -m gpt.training.poems`). The model reads held-out poems with eight verses of five characters, without titles, so
 that all poems have the same positions. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
 """
 
@@ -25,7 +25,7 @@ from gpt.training.recipe import RECIPE_PRESETS
 
 VERSE, VERSES = 5, 8
 LINE = 2 * VERSE + 3  # two verses, their punctuation and a line feed
-BEST = 2  # heads listed by each criterion
+BEST = 2  # number of heads listed for each criterion
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Places:
     """Positions of characters in a poem that follows the end-of-text token.
 
     marks: Punctuation at the end of the verses.
-    above: Pairs of a character in a second verse and the character above it in the first verse.
+    above: Pairs: a character in a second verse, and the character above it in the first verse.
     ends: Rhyming characters at the end of the even verses.
     """
 
@@ -49,7 +49,7 @@ class Places:
 
 
 def read_poems(loaded: LoadedModel, texts: Iterable[str], n: int) -> Tensor:
-    """Return the ids of poems with this form, each after an end-of-text token, (n, T)."""
+    """Return the ids of n poems with this form, each preceded by an end-of-text token, (n, T)."""
     poems = (Poem("", Poem.of_text(text).couplets) for text in texts)
     formed = [poem for poem in poems if poem.is_regulated and [len(v) for v in poem.verses] == [VERSE] * VERSES]
     encode, first = loaded.tokenizer.encode, loaded.tokenizer.eot_id
@@ -57,7 +57,7 @@ def read_poems(loaded: LoadedModel, texts: Iterable[str], n: int) -> Tensor:
 
 
 class Measures:
-    """Measures of predictions, each a function of logits (n, T, vocab_size)."""
+    """Metrics for predictions, each a function of logits (n, T, vocab_size)."""
 
     def __init__(self, loaded: LoadedModel, ids: Tensor) -> None:
         self.ids, self.places = ids, Places.of_form()
@@ -70,7 +70,7 @@ class Measures:
         return self._probability(logits, self.places.marks)
 
     def parallel(self, logits: Tensor) -> float:
-        """Return the mean loss of the characters in second verses, in nats."""
+        """Return the mean loss on the characters in second verses, in nats."""
         at = [position for position, _ in self.places.above]
         log_p = logits[:, [p - 1 for p in at]].log_softmax(-1)
         return -log_p.gather(-1, self.ids[:, at, None]).mean().item()

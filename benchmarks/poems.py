@@ -1,10 +1,10 @@
-"""Compare the poems of a model with its corpus: form, rhyme, tones, paired numerals and copied verses.
+"""Compare a model's poems with its corpus: form, rhyme, tones, paired numerals and copied verses.
 
     python -m benchmarks.poems POEMS --model FOLDER [--poems 500]
 
-POEMS is the training file of the model, see `python -m gpt.training.poems`. The model writes its poems without a
-prompt, at temperature 0.8. Rhyme and tones follow modern Mandarin, which has lost the entering tone, so the figures
-are useful for comparisons but don't judge a single verse. Install pypinyin with
+POEMS is the model's training file (see `python -m gpt.training.poems`). The model writes its poems without a prompt, at
+temperature 0.8. Rhyme and tones follow modern Mandarin, which has lost the entering tone, so the figures are useful
+for comparisons but say little about a single verse. Install pypinyin with
 `pip install -r benchmarks/requirements.txt`.
 """
 
@@ -68,7 +68,7 @@ def mean(values: Sequence[float | bool]) -> float:
 
 
 def row(name: str, poems: Sequence[Poem], known: frozenset[str]) -> str:
-    """Return a row of the table with the figures of some poems."""
+    """Return a table row with the figures for some poems."""
     regular = [poem for poem in poems if poem.is_regulated]
     pairs = [pair for poem in regular for pair in couplets(poem)]
     tones = [is_level(a[i]) != is_level(b[i]) for a, b in pairs for i in range(1, len(a), 2)]
@@ -87,7 +87,7 @@ def row(name: str, poems: Sequence[Poem], known: frozenset[str]) -> str:
 
 
 def shuffled(poems: Sequence[Poem]) -> list[Poem]:
-    """Return poems of the same forms, with each verse drawn at random from all verses of its length."""
+    """Return poems with the same forms, but each verse drawn at random from all verses of its length."""
     rng, verses = random.Random(0), defaultdict[int, list[str]](list)
     for poem in poems:
         for verse in poem.verses:

@@ -1,4 +1,4 @@
-"""Measure how long another head, layer or token takes to appear on the screen after it is clicked.
+"""Measure how long a head, layer or token takes to appear on the screen after a click on it.
 
     python benchmarks/selection.py [--rounds 9] [--model NAME]
 
@@ -60,7 +60,7 @@ def clicks() -> Iterator[tuple[str, str, list[str], str]]:
 
 
 def measure(page: Page, selectors: list[str], watched: str, rounds: int) -> list[float]:
-    """Return the milliseconds from each click to its picture, without the first two clicks."""
+    """Return the milliseconds from each click to its picture, excluding the first two clicks."""
     found = []
     for number in range(rounds + 2):
         found.append(page.evaluate(CLICK, [selectors[number % 2], watched]))

@@ -4,7 +4,7 @@
 
 Uses one text and GPT-2 small with random weights in float32. Each library runs in its own process, where plain and
 traced passes take turns. Prints ratios of the medians for wall-clock time and for CPU time, which depends less on
-other work on the machine.
+other load on the machine.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def transformers(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
 
 @torch.inference_mode()
 def seconds(run: Callable[[torch.Tensor], object], idx: torch.Tensor) -> tuple[float, float]:
-    """Return the wall-clock and CPU time of one pass."""
+    """Return one pass's wall-clock and CPU time."""
     began, used = time.perf_counter(), time.process_time()
     run(idx)
     return time.perf_counter() - began, time.process_time() - used

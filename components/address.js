@@ -1,13 +1,16 @@
 // Writes the address that the server names, and asks the server to show an address on Back and Forward.
 
-const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // changing one of these adds an entry to the history
+const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // a change adds a history entry
 const SPACES = "https://huggingface.co"; // embeds the app in a frame and repeats its query in its own address
 
 /**
  * @typedef {{ query: string, at: number }} Address  at: time of the newest Back, Forward or tab click known to the server, in ms
  */
 
-/** Adds the address parameters that belong to the browser: the language, the followed page, and gradio's own. @param {string} query @param {string} search */
+/**
+ * Adds the address parameters that belong to the browser: the language, the followed page, and gradio's parameters.
+ * @param {string} query @param {string} search
+ */
 function withOwn(query, search) {
   const parameters = new URLSearchParams(query);
   for (const [name, value] of new URLSearchParams(search)) {
@@ -19,7 +22,10 @@ function withOwn(query, search) {
 /** @param {URLSearchParams} parameters */
 const asSearch = (parameters) => (`${parameters}` ? `?${parameters}` : "");
 
-/** A key for the place that an address shows; addresses of the same place replace each other in the history. @param {string} search */
+/**
+ * A key for the place that an address shows; addresses that show the same place replace each other in the history.
+ * @param {string} search
+ */
 function placeOf(search) {
   const parameters = new URLSearchParams(search);
   return JSON.stringify([...PLACE.map((name) => parameters.get(name)), parameters.has("film")]);
@@ -43,7 +49,7 @@ function tellParent() {
  * @param {() => void} remember called whenever the address has changed
  */
 export function followHistory(store, send, remember) {
-  let asked = 0; // time of the last Back or Forward; addresses the server named before it are outdated
+  let asked = 0; // time of the last Back or Forward; addresses that the server named earlier are outdated
   let isFirst = true; // the address that opened the page adds no entry, unless a tab was clicked before
 
   /** @param {string} search @param {"pushState" | "replaceState"} how */

@@ -1,4 +1,4 @@
-"""Middleware for the answers of gradio's MCP server, which sends each result as a Python literal.
+"""Middleware for responses from gradio's MCP server, which sends each result as a Python literal.
 
 It converts results to JSON, adds them as structured content, marks every tool as read-only and reports our version.
 """
@@ -19,7 +19,7 @@ _DATA = b"data: "
 
 
 class AgentAnswers:
-    """Middleware that rewrites messages of the MCP server, sent as an event stream or one at a time."""
+    """Middleware that rewrites the MCP server's messages, whether sent as an event stream or one at a time."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -28,7 +28,7 @@ class AgentAnswers:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"].rstrip("/") not in PATHS:
             await self.app(scope, receive, send)
             return
-        start: Message | None = None  # held back, because a single message is sent with its length
+        start: Message | None = None  # held back, because the length of a single message is sent first
 
         async def rewritten(message: Message) -> None:
             nonlocal start
@@ -54,7 +54,7 @@ class AgentAnswers:
 
 
 def rewrite(text: bytes) -> bytes:
-    """Return a message as JSON with its result rewritten; other content is returned unchanged."""
+    """Return a JSON message with its result rewritten, and other content unchanged."""
     try:
         message = json.loads(text)
         result = message["result"]
@@ -70,7 +70,7 @@ def rewrite(text: bytes) -> bytes:
 
 
 def structured(content: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the content of a result with its value as JSON, plus the value itself; for a text, only the value."""
+    """Return a result's content with the value as JSON, plus the value itself; for a text, only the value."""
     try:
         value = ast.literal_eval(content[0]["text"])
     except (ValueError, SyntaxError, KeyError, IndexError):

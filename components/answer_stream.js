@@ -1,4 +1,4 @@
-// Wraps the stream of a session's answers so that it ends as gradio expects.
+// Wraps a session's response stream so that it ends as gradio expects.
 
 const CLOSE = '"close_stream"';
 const END = new TextEncoder().encode(
@@ -7,7 +7,7 @@ const END = new TextEncoder().encode(
 
 /**
  * A response whose body tells gradio when the stream breaks: pending events fail, and the next event opens a new stream.
- * A stream that the page itself closes fails as before.
+ * If the page itself closes the stream, it still fails.
  * @param {Response} response
  * @param {AbortSignal | null} [signal] of the request
  */

@@ -5,10 +5,10 @@ import { isSettled, store } from "./widgets/runtime.js";
 
 const ID = "glassbox-session";
 const SAVED = "glassbox-saved";
-const LINK = "glassbox-link"; // the query of the page's last address
+const LINK = "glassbox-link"; // query of the page's last address
 const LANGUAGE = "glassbox-lang";
 const NUMBERS = "glassbox-numbers";
-const ANSWER_MS = 250; // time for a possibly busy tab with the same id to answer
+const ANSWER_MS = 250; // time allowed for another tab with the same id, possibly busy, to answer
 
 /** Stands in for storage when the browser blocks it. @type {Map<string, string>} */
 const memory = new Map();
@@ -43,7 +43,7 @@ channel?.addEventListener("message", ({ data }) => {
 });
 const self = newId();
 
-/** Resolves to whether another tab has this id, which makes this tab a duplicate. @param {string} asked */
+/** Resolves to true if another tab has this id, which makes this tab a duplicate. @param {string} asked */
 function isTaken(asked) {
   if (!channel) return Promise.resolve(false);
   return new Promise((resolve) => {
@@ -96,7 +96,7 @@ const begun = new Promise((resolve) => (begin = resolve));
 /** Resolves to the session id once the server knows it; earlier events wait for it. */
 export const session = () => begun;
 
-/** Whether the page shows the session: its first frame has been drawn and set in gradio's components. */
+/** Returns whether the page shows the session: its first frame has been drawn and set in gradio's components. */
 export const isBack = () => hasBegun && isSettled();
 
 /** The query of the page's address; "" after a reload. */

@@ -49,10 +49,10 @@ FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu", "steer
 
 
 def bundles() -> dict[str, str]:
-    """Return all script modules as three files.
+    """Bundle all script modules into three files.
 
     "first.js" contains what the first view needs, "more.js" loads after it, and "class.js" loads when a class is held.
-    Each module becomes a function that returns its exports and is called after the modules it imports.
+    Each module becomes a function that returns its exports; it is called after the modules that it imports.
     """
     paths = sorted(path for path in _FOLDER.rglob("*.js") if path.name != "first_screen.js")
     sources = {path.relative_to(_FOLDER).as_posix(): path.read_text(encoding="utf-8") for path in paths}
@@ -88,7 +88,7 @@ def bundles() -> dict[str, str]:
 
 
 def _module(importing: str, imported: str) -> str:
-    """Return the path of a module named in another module's import statement."""
+    """Return the path of the module that another module imports."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(importing), imported))
 
 
@@ -118,7 +118,7 @@ _CALLS = f"""window.glassbox = {{
 }}"""
 _SCRIPTS = f'<script>{_CALLS}</script><script type="module" src="{_URL}first.js"></script>'
 HEAD = f"{_STYLE}{_SCRIPTS}"
-ON_OPEN = "() => glassbox.opened()"  # gradio calls it after drawing the page
+ON_OPEN = "() => glassbox.opened()"  # called by gradio after drawing the page
 
 
 @lru_cache

@@ -47,7 +47,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 
 
 def write_books(folder: Path) -> list[Path]:
-    """Write the book in each language of the course into a folder and return the files."""
+    """Write the book to a folder in each of the course's languages and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     checker, paths = Checker(), []
     for language in LANGUAGES:
@@ -122,13 +122,13 @@ def chapter(step: Step, language: Language, checker: Checker) -> str:
 
 
 def answers_of(step: Step, language: Language) -> str:
-    """Return the answers to the exercises of a step."""
+    """Return the answers to a step's exercises."""
     answers = "".join(f"<li>{answer}</li>" for _, answer in exercises_of(step, language))
     return f"<h3>{step.key}&ensp;{escape(step.title.of(language))}</h3><ol>{answers}</ol>"
 
 
 def exercises_of(step: Step, language: Language) -> Iterator[tuple[str, str]]:
-    """Yield questions and answers as HTML: first those of the lessons, then lines of the code to break."""
+    """Yield questions and answers as HTML: first those from the lessons, then lines of code to break."""
     for key in QUESTIONS[step.key]:
         choices = [f"lesson.{key}.choice.{n}" for n in range(1, 4) if has_text(f"lesson.{key}.choice.{n}")]
         listed = "".join(f"<li>{escape(t(choice, language))}</li>" for choice in choices)
@@ -144,7 +144,7 @@ def exercises_of(step: Step, language: Language) -> Iterator[tuple[str, str]]:
 
 
 def cells(expected: Tensor | float) -> str:
-    """Return the cells of a table: shape, smallest and largest number, and the beginning of the last row."""
+    """Return table cells: the shape, the smallest and largest number, and the start of the last row."""
     if not isinstance(expected, Tensor):
         return f"<td><td>{expected:,}<td>"
     if not expected.dim():
@@ -156,7 +156,7 @@ def cells(expected: Tensor | float) -> str:
 
 
 def coloured(code: str) -> str:
-    """Return Python code as highlighted HTML."""
+    """Return Python code as syntax-highlighted HTML."""
     return str(highlight(code, PythonLexer(), HtmlFormatter(nowrap=True))).rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""What a prediction depends on: how far its probability falls when a word is hidden or a head switched off."""
+"""Causes of a prediction: how far its probability falls when a word is hidden or a head switched off."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MIN_FALL = 0.001  # relative; a smaller one may be rounding
 
 
 def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
-    """Return the last of n positions: as many as can be left out one by one within a limit of multiplications."""
+    """Return the last of n positions: as many as can be left out one by one within `limit` multiplications."""
     # The tokens after the removed one are read again, n / 2 on average.
     affordable = int((2 * limit / multiplications_per_token(model)) ** 0.5)
     return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
@@ -34,7 +34,7 @@ def causes_of(
     edits: Edits | None,
     limit: float = LEAVE_OUT_MULTIPLICATIONS,
 ) -> Causes:
-    """Measure what the prediction of `token` after a text (T,) depends on. The last word is never left out."""
+    """Measure what the prediction of `token` after `ids`, (T,), depends on. The last word is never left out."""
     first = left_out_positions(model, len(ids), limit).start
     words = [word for word in words_of(tokenizer, ids) if word.start >= first and word.stop < len(ids)]
     with threads_for(12 * model.config.n_layer * model.config.n_embd**2):  # parameters of all blocks
@@ -43,9 +43,9 @@ def causes_of(
 
 @dataclass(frozen=True)
 class Fall:
-    """The probability of the predicted token without a word or head.
+    """The predicted token's probability without a word or head.
 
-    place: positions of the word, or (layer, head).
+    place: the word's positions, or (layer, head).
     """
 
     place: tuple[int, ...]
@@ -54,10 +54,10 @@ class Fall:
 
 @dataclass(frozen=True)
 class Falls:
-    """What a prediction depends on.
+    """The words and heads that a prediction depends on.
 
-    probability: probability of the predicted token under the sampling settings. words, heads: those without which it
-    is lower, lowest first. all_words: every measured word, in the order of the text.
+    probability: the predicted token's probability under the sampling settings. words, heads: those without which it is
+    lower, lowest first. all_words: every measured word, in text order.
     """
 
     probability: float
@@ -81,13 +81,13 @@ def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Fa
 
 
 def main_word(falls: Falls) -> Fall | None:
-    """Return the word without which the probability falls furthest; None if nobody would see the difference."""
+    """Return the word without which the probability falls furthest, or None if nobody would notice the difference."""
     best = next(iter(falls.words), None)
     return best if best is not None and is_seen(falls, best) else None
 
 
 def is_seen(falls: Falls, without: Fall) -> bool:
-    """Return whether a fall matters to a reader: at least two percentage points, or half of the probability."""
+    """Return whether a fall matters to a reader: at least two percentage points, or half the probability."""
     p, q = falls.probability, without.probability
     return percent(p) != percent(q) and (p - q >= 0.02 or q < p / 2)
 
@@ -103,7 +103,7 @@ def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Voc
 
 
 def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Language) -> str:
-    """Name the head without which the probability of `token` falls furthest; "" if nobody would see it."""
+    """Name the head without which the probability of `token` falls furthest; "" if nobody would notice it."""
     best = next(iter(falls.heads), None)
     if best is None or not is_seen(falls, best):
         return ""
@@ -118,6 +118,6 @@ def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Lan
 
 
 def layer_head_name(place: Sequence[int], language: Language) -> str:
-    """Return the name of a head for use inside a sentence. place: (layer, head)."""
+    """Return a head's name for use inside a sentence. place: (layer, head)."""
     layer, head = place
     return t("why.part.head", language, layer=layer, head=head)

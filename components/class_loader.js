@@ -1,4 +1,4 @@
-// Loads the scripts of a class when they are needed: when a sequence is open, another page is followed, or the dialog
+// Loads the scripts for a class when they are needed: when a sequence is open, another page is followed, or the dialog
 // opens.
 
 import { store } from "./widgets/runtime.js";

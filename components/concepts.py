@@ -1,6 +1,6 @@
-"""Concepts of the model: their names, and turning them up or down in all tabs.
+"""The model's concepts: their names, and turning them up or down in all tabs.
 
-The strengths are part of the document's edits, so they affect everything that continues or reads the text.
+The strengths are part of the edits to the document, so they affect everything that continues or reads the text.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Place = tuple[int, int]  # layer and number of a feature
 Rows = Literal["tokens", "promotes"]
 N_CHIPS = 4  # concepts on the first screen
 N_WORDS = 3  # words that stand for a feature without a name
-LIMIT, STEP = 4.0, 0.25  # end and step of the slider, in multiples of the natural strength; it begins at NO_ACTIVITY
-USUAL = 1.5  # default strength of a concept
+LIMIT, STEP = 4.0, 0.25  # slider maximum and step, in multiples of the natural strength; the minimum is NO_ACTIVITY
+USUAL = 1.5  # default strength for a concept
 MAX_QUERY_CHARS = 40  # quoted from a search
 GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
@@ -40,8 +40,8 @@ GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 class Unsteered(AtPosition):
     """A comparison of the text with and without the concepts that are turned up.
 
-    logits: (vocab_size,), after the position, without the concepts. goes_on, steered: the continuations without and
-    with them. absent: concepts that are turned down but not active anywhere up to the position.
+    logits: logits after the position without the concepts, (vocab_size,). goes_on, steered: the continuations without
+    and with the concepts. absent: concepts that are turned down but are not active anywhere up to the position.
     """
 
     logits: Tensor
@@ -52,8 +52,9 @@ class Unsteered(AtPosition):
 
 @dataclass(frozen=True)
 class SteeringState:
-    """chosen: the concept of the slider. all_shown: whether all offered concepts are shown. measured: the last
-    comparison.
+    """State of the steering.
+
+    chosen: the slider's concept. all_shown: whether all offered concepts are shown. measured: the last comparison.
     """
 
     chosen: Place | None = None
@@ -62,7 +63,7 @@ class SteeringState:
 
 
 def concepts_of(s: Snapshot) -> Concepts | None:
-    """Return the concepts of the text's model."""
+    """Return the concepts of the model that the text belongs to."""
     loaded = s.loaded if s.text is None else s.text.loaded
     return None if loaded is None else loaded.concepts
 
@@ -74,13 +75,13 @@ def turned(document: Generation | None) -> dict[Place, float]:
 
 
 def kept_edits(session: Session, loaded: LoadedModel) -> Edits | None:
-    """Return the edits for a new document of the session. With the same model, concepts stay turned up."""
+    """Return the edits for the session's next document. If the model stays the same, concepts stay turned up."""
     document = session.document
     return document.edits if document is not None and document.loaded is loaded else None
 
 
 def concept_name(loaded: LoadedModel, place: Place, language: Language) -> str:
-    """Return the name of a feature, or the quoted tokens on which it is strongest if it has none.
+    """Return a feature's name or, if it has none, the quoted tokens on which it is strongest.
 
     If most of these tokens are words, punctuation marks are left out.
     """
@@ -110,7 +111,7 @@ def _words(loaded: LoadedModel, place: Place) -> list[str]:
 
 
 def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str:
-    """Return the quoted name of a feature for use inside a sentence."""
+    """Return a feature's quoted name for use inside a sentence."""
     name = concept_name(loaded, place, language)
     return name if name.startswith("“") else f"“{name}”"
 
@@ -123,13 +124,13 @@ def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> 
 
 
 def usual_strength(loaded: LoadedModel, place: Place) -> float:
-    """Return the strength of a feature that is turned up without giving a strength."""
+    """Return a feature's default strength when it is turned up."""
     named = None if loaded.concepts is None else loaded.concepts.of(*place)
     return USUAL if named is None or named.strength is None else named.strength
 
 
 def found_concept(loaded: LoadedModel, query: str) -> Place:
-    """Find a feature by "layer.number", or by a word. Raises ValueError if there is none."""
+    """Find a feature by "layer.number" or by a word. Raises ValueError if there is none."""
     if loaded.concepts is None:
         raise PageError("error.no_concepts", model=loaded.name)
     if place := re.fullmatch(r"(\d{1,4})\.(\d{1,7})", query, re.ASCII):
@@ -182,7 +183,7 @@ def steer(session: Session, steering: Sequence[Steering]) -> None:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """Return the comparison that is missing at the selected position; None if nothing is turned up."""
+    """Return a key for the comparison missing at the selected position, or None if nothing is turned up."""
     if s.text is None or s.text.n_read == 0 or s.generating or not turned(s.text.document):
         return None
     position, found = s.text.at(s.selection), s.state(SteeringState).measured
@@ -192,7 +193,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 
 def measure(session: Session) -> Iterator[None]:
-    """Compare the prediction and continuation with those without steering."""
+    """Compare the prediction and continuation with the unsteered ones."""
     with session.lock.reading():
         s = session.snapshot()
     if s.text is None or wanted(s) is None:
@@ -231,7 +232,7 @@ def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place
 
 
 def unsteered(s: Snapshot) -> Unsteered | None:
-    """Return the comparison at the selected position; None before it is measured, and if nothing is turned up."""
+    """Return the comparison at the selected position, or None until it is measured or if nothing is turned up."""
     found = s.state(SteeringState).measured
     if s.text is None or s.text.n_read == 0 or found is None or not turned(s.text.document):
         return None
@@ -248,7 +249,7 @@ def unsteered_probabilities(s: Snapshot) -> Tensor | None:
 
 
 def steer_data(s: Snapshot) -> dict[str, Any]:
-    """Return the data of the widget `steer`: chips, the slider of the chosen concept, and what it changes."""
+    """Return the data for the `steer` widget: chips, the chosen concept's slider, and what it changes."""
     concepts, state = concepts_of(s), s.state(SteeringState)
     if concepts is None or not concepts.offered or s.text is None:
         return {"chips": []}
@@ -268,7 +269,7 @@ def steer_data(s: Snapshot) -> dict[str, Any]:
 
 
 def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
-    """Return the slider of a concept, and a note if turning it down has changed nothing."""
+    """Return a concept's slider, and a note if turning it down has changed nothing."""
     assert s.text is not None
     found, value = s.cached(unsteered), turned(s.text.document).get(place, 0.0)
     data = {"note": "", **slider_of(s.text.loaded, place, value, s.language)}
@@ -279,13 +280,13 @@ def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
 
 
 def slider_of(loaded: LoadedModel, place: Place, value: float, language: Language) -> dict[str, Any]:
-    """Return the slider of a concept at a strength."""
+    """Return a concept's slider at a strength."""
     name = concept_name(loaded, place, language)
     return {"slider": {"place": place, "name": name, "value": value, "min": NO_ACTIVITY, "max": LIMIT, "step": STEP}}
 
 
 def comparison(s: Snapshot) -> dict[str, Any]:
-    """Return the continuations without and with steering. The last ones stay visible until the next are measured."""
+    """Return the continuations without and with steering. The old ones stay visible until new ones are measured."""
     if s.text is None or not turned(s.text.document):
         return {"texts": []}
     if (found := s.cached(unsteered)) is None:
@@ -309,13 +310,13 @@ def comparison(s: Snapshot) -> dict[str, Any]:
 
 
 def steer_labels(language: Language) -> dict[str, str]:
-    """Return the labels of the widget `steer`."""
+    """Return the labels for the `steer` widget."""
     names = ("question", "weaker", "stronger", "reset", "strength", "weakened")
     return {name: t(f"concepts.{name}", language) for name in names}
 
 
 def risen_sentence(s: Snapshot, now: Tensor) -> str:
-    """Name the token whose probability has risen most through steering; "" before that is measured.
+    """Name the token whose probability steering has raised most; "" until this is measured.
 
     now: the steered distribution, (vocab_size,).
     """

@@ -1,6 +1,6 @@
-"""Files for download, served at a secret address until they are fetched.
+"""Download files, each served at a secret address until it is fetched.
 
-A session keeps one file per name. All sessions together keep MAX_FILE_BYTES; the oldest files are deleted beyond that.
+A session keeps one file per name. All sessions together keep MAX_FILE_BYTES; beyond that, the oldest files are deleted.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Download:
 class DownloadState:
     """The downloads of a session.
 
-    kept: its files by name; offered: the one that the page should fetch now.
+    kept: the session's files by name; offered: the file that the page should fetch now.
     """
 
     kept: Mapping[str, Download] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class DownloadState:
 
 
 def offer(session: Session, write: Callable[[Path], Path]) -> Iterator[None]:
-    """Offer a file for download. write: writes it into the given folder and returns its path."""
+    """Offer a file for download. write: function that writes the file to the given folder and returns its path."""
     folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
     try:
         path = write(Path(folder.name))
@@ -80,7 +80,7 @@ def offer(session: Session, write: Callable[[Path], Path]) -> Iterator[None]:
 
 
 def _serve(download: Download) -> None:
-    """Serve a file, and delete the oldest ones beyond MAX_FILE_BYTES."""
+    """Serve a file, and delete the oldest files beyond MAX_FILE_BYTES."""
     with _lock:
         older = list(_served.values())
         _served[download.token] = download

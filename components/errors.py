@@ -8,18 +8,18 @@ from gpt.errors import GPTError
 
 
 class PageError(GPTError):
-    """An error of the page itself. Its key is a catalogue key."""
+    """An error raised by the page itself. Its key is a catalogue key."""
 
     def __init__(self, key: str, /, **values: object) -> None:
         super().__init__(key, CATALOGUES[FALLBACK][key], **values)
 
 
 class Question(PageError):
-    """A question shown by a view. It ends the event like an error, but no message pops up."""
+    """A question that a view shows. It ends the event like an error, but no message pops up."""
 
 
 def localize_error(problem: object, language: Language) -> str:
-    """Return the message of an error in a language, translating errors among its values; str() for anything else."""
+    """Return an error's message in a language, translating errors among its values; for anything else, return str()."""
     if not isinstance(problem, GPTError):
         return str(problem)
     values = {

@@ -1,7 +1,7 @@
-"""Wiring of events: a handler changes the session, and the page is updated from the session.
+"""Event wiring: a handler changes the session, and the page is updated from the session.
 
-A handler is called with the session and the values of its inputs. It returns nothing, or yields for each update of the
-page, and must not hold a lock of the session while it yields. A ValueError or a full disk becomes a message on the
+A handler is called with the session and its input values. It returns nothing, or yields for each update to the page,
+and must not hold any of the session's locks while it yields. A ValueError or a full disk becomes a message on the
 page.
 """
 
@@ -39,15 +39,15 @@ QUEUES: dict[Queue, dict[str, Any]] = {
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
     "stop": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
 }
-# Views show progress, because gradio's progress messages copy the state of every output.
+# Views show progress, because gradio's progress messages copy every output's state.
 NO_PROGRESS: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 RESTORE = '{"n":0,"base":null,"restore":true}'  # makes the page reload with its saved session
 
 
 class Events:
-    """Wires the events of one page.
+    """Wires one page's events.
 
-    client: the component with the browser tab's id; frame: receives the frames. A handler opens a tab by setting
+    client: the component that holds the browser tab's id; frame: receives the frames. A handler opens a tab by setting
     `session.tab`.
     """
 
@@ -68,18 +68,18 @@ class Events:
         js: str | None = None,
         cancels: Sequence[Any] = (),
     ) -> Any:
-        """Call `handler(session, *values of inputs)` on an event, and send the views that changed.
+        """Call `handler(session, *input_values)` on an event, and send the views that changed.
 
         Args:
-            trigger: An event of a component, such as `button.click`, a dependency (`event.then`), or a list of events.
-            inputs: The value of a widget is the dict that it sent with its last event of this name, unchecked.
+            trigger: A component's event, such as `button.click`, a dependency (`event.then`), or a list of events.
+            inputs: A widget's value is the dict that it sent with its last event of this name, unchecked.
             sets: Inputs that the handler may change; the others keep the person's value.
-            edited: Further components that the browser has changed itself.
+            edited: Other components that the browser itself has changed.
             payload: Also pass the dict that the event itself carries, unchecked.
             js: Runs in the browser first; takes the inputs and returns them as a list.
 
         Raises:
-            TypeError: For a payload with "always_last", because gradio repeats the payload of the first event.
+            TypeError: If `payload` is combined with "always_last", because gradio repeats the first event's payload.
         """
         if payload and trigger_mode == "always_last":
             raise TypeError('a payload with trigger_mode="always_last" would be that of the first event: use an input')
@@ -139,14 +139,14 @@ class Events:
                 self.frame.controls(None, None, components, js=apply, api_visibility="private")
 
     def find(self, session_id: object) -> Session | None:
-        """Return the session of a browser tab, or None if it has expired. Raises gr.Error before the tab has an id."""
+        """Return a browser tab's session, or None if it has expired. Raises gr.Error if the tab has no id yet."""
         if not is_session_id(session_id):
             raise error(" ".join(t("error.not_ready", language) for language in LANGUAGES))
         return self.store.get(str(session_id))
 
 
 def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Generator[None]:
-    """Yield the updates of a handler, none if the handler yields nothing. Its errors become messages."""
+    """Yield a handler's updates (none if the handler yields nothing) and turn its errors into messages."""
     with error_messages(session):
         made = handler(session, *arguments)
         yield from made if isinstance(made, Iterator) else ()
@@ -154,7 +154,7 @@ def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) ->
 
 @contextmanager
 def error_messages(session: Session | None = None) -> Iterator[None]:
-    """Turn ValueErrors and a full disk into messages in the language of the session, and count all errors."""
+    """Turn ValueErrors and a full disk into messages in the session's language, and count all errors."""
     try:
         yield
     except Exception as problem:
@@ -184,9 +184,9 @@ def error(problem: object, language: Language = "en") -> gr.Error:
 
 
 def clamped_js(components: Iterable[Block]) -> str:
-    """Return `js` for an event with these inputs that clamps numbers typed at a slider to its range.
+    """Return `js` for an event with these inputs that clamps numbers typed into a slider's box to its range.
 
-    Gradio refuses numbers outside the range.
+    Gradio rejects numbers outside the range.
     """
     ends = [[each.minimum, each.maximum] if isinstance(each, gr.Slider) else None for each in components]
     return f"""(...values) => {json.dumps(ends)}.map((ends, i) =>

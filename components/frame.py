@@ -19,7 +19,7 @@ from gpt import Generation, list_models
 from gpt.models.registry import memory_of_listed, title
 from gpt.models.sources import HUB_MODELS
 
-# Gradio marks the dark theme with a class of the body. The browser stores the choice.
+# Gradio marks the dark theme with a class on the body. The browser stores the choice.
 _TOGGLE_THEME = """() => {
   const dark = document.body.classList.toggle("dark");
   localStorage.setItem("glassbox-theme", dark ? "dark" : "light");
@@ -33,8 +33,8 @@ _KEEP_NUMBERS = "(on) => { localStorage.setItem('glassbox-numbers', on ? 'on' : 
 class Frame:
     """Components shared by all tabs.
 
-    client: the id of the browser tab. saved: the session saved by the page. updates: receives the frames of
-    `components.render`. strip: the text, shown in every tab that has no larger one. stop: stops generation there.
+    client: the browser tab's id. saved: the session saved by the page. updates: receives the frames from
+    `components.render`. strip: the text, shown in every tab without a larger view of it. stop: stops generation there.
     """
 
     client: gr.Textbox
@@ -49,7 +49,7 @@ class Frame:
     stop: gr.Button
 
     def controls(self) -> list[Control]:
-        """Return the controls for the language, the Numbers switch, and the choices and value of the model."""
+        """Return the controls for the language, the Numbers switch, and the model's choices and value."""
         return [
             Control(self.numbers, lambda s: s.numbers, lambda s: {"value": s.numbers}),
             Control(self.switch, lambda s: s.language, lambda s: {"value": s.language}),
@@ -66,7 +66,7 @@ class Frame:
 def build_frame(localizer: Localizer, example: Generation) -> Frame:
     """Build the frame.
 
-    The first row contains title and purpose, model picker, language switch, link menu and theme button; the second one
+    The first row contains the title and purpose, model picker, language switch, link menu and theme button; the second
     shows the text.
     """
     client = gr.Textbox(visible="hidden", elem_id="client")
@@ -116,7 +116,7 @@ def short_name(model: str, language: Language) -> str:
 
 
 def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return (label, name) of each model, with the visitor's own last."""
+    """Return (label, name) for each model, with the visitor's own models last."""
     listed = [(_listed_name(name, language) or title(name), name) for name in list_models()]
     named = [_own_name(name, language) or name for name in own]
     numbered = [
@@ -126,7 +126,7 @@ def model_choices(language: Language, own: Sequence[str] = ()) -> list[tuple[str
 
 
 def _listed_name(model: str, language: Language) -> str:
-    """Return the name of a known model with its size and, for a hub model, its memory."""
+    """Return a known model's name with its size and, for a hub model, the memory needed."""
     if has_text(key := f"model.{model}"):
         return t(key, language)
     known, n_bytes = HUB_MODELS.get(model), memory_of_listed(model)
@@ -137,13 +137,13 @@ def _listed_name(model: str, language: Language) -> str:
 
 
 def _n_parameters(value: int, language: Language) -> str:
-    """Format a number of millions or more in few digits: "124M", "1.42B"; in Chinese "1.24 亿", "3582 万"."""
+    """Format a count of at least a million with few digits: "124M", "1.42B"; in Chinese "1.24 亿", "3582 万"."""
     if language == "zh":
         return f"{value / 1e8:.2f} 亿" if value >= 1e8 else f"{value / 1e4:.0f} 万"
     return f"{value / 1e9:.2f}B" if value >= 1e9 else f"{value / 1e6:.0f}M"
 
 
 def _own_name(model: str, language: Language) -> str:
-    """Return the name of a model trained on the page, by its task; "" for any other model."""
+    """Return the name of a model trained on the page, derived from its task; "" for any other model."""
     key = f"train.task.{model.rpartition('-')[0]}"
     return t("train.model.name", language, task=t(key, language)) if has_text(key) else ""

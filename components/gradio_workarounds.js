@@ -1,22 +1,22 @@
-// Workarounds on the page for Gradio, each with the version in which it was last needed.
+// Client-side workarounds for Gradio, each with the version in which it was last needed.
 // tests/browser/test_gradio_workarounds.py warns when Gradio no longer needs one.
 
 import { ended } from "./answer_stream.js";
 
-// 6.31: a broken stream of answers counts as open, so the page waits forever for the answers to later events.
+// 6.31: a broken response stream counts as open, so the page waits forever for the responses to later events.
 const { fetch: request } = window;
 window.fetch = async (input, init) => {
   const response = await request(input, init);
   return /\/queue\/data(\?|$)/.test(response.url) ? ended(response, init?.signal) : response;
 };
 
-// 6.31: the list of a Dropdown stays open over the page after Tab moves the focus away.
+// 6.31: a Dropdown's list stays open over the page after Tab moves the focus away.
 document.addEventListener("keydown", ({ key, target }) => {
   if (key !== "Tab" || !(target instanceof Element) || target.getAttribute("role") !== "combobox") return;
   target.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
 });
 
-// 6.31: a Textbox raises `input` for keys that write, but not for text that is pasted, deleted or composed by an input
+// 6.31: a Textbox raises `input` for typed characters, but not for text that is pasted, deleted or composed by an input
 // method.
 let pressed = false;
 document.addEventListener("keypress", () => {
@@ -28,7 +28,7 @@ document.addEventListener("input", ({ target }) => {
   target.dispatchEvent(new KeyboardEvent("keypress"));
 });
 
-// 6.31: each tab of a row is its own Tab stop, and arrow keys do nothing.
+// 6.31: each tab in a row is a separate Tab stop, and arrow keys do nothing.
 /** @param {Element} tab */
 const rowOf = (tab) => /** @type {HTMLElement[]} */ ([...(tab.closest("[role=tablist]")?.querySelectorAll("[role=tab]") ?? [])]);
 document.addEventListener("focusin", ({ target, relatedTarget }) => {

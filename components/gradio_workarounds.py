@@ -1,4 +1,4 @@
-"""Workarounds on the server for Gradio, each with the version in which it was last needed.
+"""Server-side workarounds for Gradio, each with the version in which it was last needed.
 
 tests/components/test_gradio_workarounds.py and tests/browser/test_gradio_workarounds.py warn when Gradio no longer
 needs one.
@@ -14,14 +14,14 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LINGER_SECONDS = 20.0  # how long a stream without events stays open; less than the usual timeout of a proxy
+LINGER_SECONDS = 20.0  # how long a stream without events stays open; less than a proxy's usual timeout
 _AGENTS = (b"x-gradio-user", b"mcp")  # header of the client through which gradio's MCP server calls this server
 _CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_completed"'
 
 
 @dataclass(eq=False)
 class Stream:
-    """A stream of answers.
+    """A response stream.
 
     pending: ids of unanswered events; joined: set by each new event. started: whether the browser has the headers.
     """
@@ -32,11 +32,11 @@ class Stream:
 
 
 class LingeringStream:
-    """ASGI middleware that keeps the stream of a session's answers open between its events.
+    """ASGI middleware that keeps a session's response stream open between events.
 
-    It stays open for LINGER_SECONDS, and for agents until the server stops.
+    The stream stays open for LINGER_SECONDS or, for agents, until the server stops.
 
-    Gradio 6.31 closes the stream when every event is answered. If the browser sends an event at that moment, its answer
+    Gradio 6.31 closes the stream once every event is answered. If the browser sends an event at that moment, the answer
     waits for the next stream, which only another event opens.
     """
 
@@ -54,7 +54,7 @@ class LingeringStream:
             await self.app(scope, receive, send)
 
     async def _join(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Record the id of a new event before the browser gets the answer to its request."""
+        """Record a new event's id before the browser receives the response to its request."""
         request, answer = bytearray(), bytearray()
 
         async def read() -> Message:
@@ -74,7 +74,7 @@ class LingeringStream:
         await self.app(scope, read, note)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on gradio's streams of a session as a single stream."""
+        """Pass on gradio's streams for a session as a single stream."""
         [session, *_] = parse_qs(scope["query_string"].decode()).get("session_hash", [""])
         stream = self._streams[session] = Stream()
         stopped, seconds = scope["app"].stop_event, None if _AGENTS in scope["headers"] else LINGER_SECONDS
@@ -89,7 +89,7 @@ class LingeringStream:
                 del self._streams[session]
 
     async def _answers(self, stream: Stream, scope: Scope, receive: Receive, send: Send) -> list[Message]:
-        """Pass on one of gradio's streams except for its end, which is returned; [] if the client has left."""
+        """Pass on one of gradio's streams except for its end, and return the end; [] if the client has left."""
         end: list[Message] = []
 
         async def pass_on(message: Message) -> None:
@@ -108,10 +108,10 @@ class LingeringStream:
 
 
 class SmallSessions:
-    """ASGI middleware that saves memory at the first event of each visitor.
+    """ASGI middleware that saves memory on each visitor's first event.
 
-    Without it, gradio 6.31 describes every component of the page for each visitor, which takes 1.4 MB and 0.1 s of a
-    core. The descriptions serve links that contain a page's state, which this page does not use.
+    Without it, gradio 6.31 describes every component on the page for each visitor, which takes 1.4 MB and 0.1 s on one
+    core. The descriptions are for links that contain a page's state, which this page does not use.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -125,7 +125,7 @@ class SmallSessions:
 
 
 async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event, seconds: float | None) -> bool:
-    """Return whether an event joins within this time, before the browser leaves or the server stops."""
+    """Return whether an event joins within `seconds`, before the browser disconnects or the server stops."""
     stream.joined.clear()
     tasks = [asyncio.ensure_future(end) for end in (stream.joined.wait(), _left(receive), stopped.wait())]
     await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -135,13 +135,13 @@ async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event, secon
 
 
 async def _left(receive: Receive) -> None:
-    """Wait until the client has left."""
+    """Wait until the client has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def _field(text: bytes | bytearray, name: str) -> str:
-    """Return a field of a JSON object; "" for anything else."""
+    """Return a JSON object's field, or "" for anything else."""
     try:
         found = json.loads(text)
     except ValueError:

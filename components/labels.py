@@ -25,7 +25,7 @@ _SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are show
     "VS1 VS2 VS3 VS4 VS5 VS6 VS7 VS8 VS9 VS10 VS11 VS12 VS13 VS14 VS15 VS16"
 )
 _SHORT_NAME = {lookup(short): short for short in _SHORT_NAMES.split()}
-# The same ranges as in widgets/text.js, written out because Python and browsers follow different versions of Unicode.
+# The same ranges as in widgets/text.js, spelled out because Python and browsers use different Unicode versions.
 _INVISIBLE = (  # all but space, tab and newline
     r"\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     r"\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -39,7 +39,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Vocabulary(Protocol):
-    """The methods of a tokenizer that labels need; keeps figures independent of models."""
+    """The tokenizer methods that labels need; keeps figures independent of models."""
 
     def token_bytes(self, token_id: int) -> bytes: ...
 
@@ -50,10 +50,10 @@ def token_text(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def marked(text: str) -> str:
-    """Mark each invisible character of a text except the space: ⏎, ⇥, [ESC], [NBSP], [VS16×2].
+    """Mark each invisible character in a text except the space: ⏎, ⇥, [ESC], [NBSP], [VS16×2].
 
-    A combining character at the start is placed on a dotted circle. A text with right-to-left letters is isolated, so
-    that its surroundings keep their order.
+    A combining character at the start is placed on a dotted circle. Text with right-to-left letters is isolated so that
+    the surrounding text keeps its order.
     """
     shown = _REPEATED.sub(_code, text).translate(_MARKS)
     if shown and category(shown[0]).startswith("M"):
@@ -62,12 +62,12 @@ def marked(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Mark each invisible character of a text, including the space."""
+    """Mark each invisible character in a text, including the space."""
     return marked(text).replace(" ", "·")
 
 
 def alone(text: str) -> str:
-    """Return the visible text for a drawing in which nothing stands beside it.
+    """Return the visible text for a drawing in which it stands alone.
 
     The length of the result is the number of visible characters.
     """
@@ -75,7 +75,7 @@ def alone(text: str) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """Return the visible text, cut with … between two characters if it is longer than `longest` characters."""
+    """Return the visible text, truncated with … between two characters if it exceeds `longest` characters."""
     if len(alone(text)) <= longest:
         return visible(text)
     kept = 1
@@ -85,7 +85,7 @@ def shortened(text: str, longest: int) -> str:
 
 
 def unseen_names(text: str) -> list[tuple[str, str]]:
-    """Return (code point, name) of each distinct invisible character except space, tab and newline."""
+    """Return (code point, name) for each distinct invisible character except space, tab and newline."""
     return [(f"U+{ord(c):04X}", name(c, visible(c))) for c in dict.fromkeys(re.findall(f"[{_INVISIBLE}]", text))]
 
 
@@ -96,9 +96,9 @@ def _code(run: re.Match[str]) -> str:
 
 
 def quoted(tokenizer: Vocabulary, token_id: int) -> str:
-    """Quote a token for a sentence, without the space that begins a word.
+    """Quote a token for a sentence, without a leading space.
 
-    A token that is no text by itself is named instead.
+    A token that is not text on its own is named instead.
     """
     language, is_exact = _speaking.get()
     data = tokenizer.token_bytes(token_id)
@@ -114,12 +114,12 @@ def quoted(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
-    """Name a token beside its bar: as in a sentence, but without quotation marks."""
+    """Name a token for the label beside its bar: as in a sentence, but without quotation marks."""
     return quoted(tokenizer, token_id).removeprefix("“").removesuffix("”")
 
 
 def placed(token: str, position: int) -> str:
-    """Name a token of the text inside a sentence; with all digits, also its position."""
+    """Name a token from the text for use in a sentence; if all digits are shown, with its position."""
     language, is_exact = _speaking.get()
     return t("token.at", language, token=token, position=position) if is_exact else token
 
@@ -130,7 +130,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def seed_of(seed: int | None) -> str:
-    """Return the seed of a text for the end of a status line if all digits are shown; otherwise ""."""
+    """Return a text's seed for the end of a status line if all digits are shown, or else ""."""
     language, is_exact = _speaking.get()
     return t("seed.of", language, seed=seed) if is_exact else ""
 
@@ -147,7 +147,7 @@ def signed(value: float, digits: int = 2) -> str:
 
 
 def decimals(values: Iterable[float], least: int = 2, most: int = 6) -> int:
-    """Return the number of decimals that gives the largest of several values two significant digits."""
+    """Return the number of decimals that gives the largest value two significant digits."""
     size = max((abs(float(value)) for value in values), default=0.0)
     return min(most, max(least, 1 - math.floor(math.log10(size)))) if size else least
 
@@ -183,7 +183,7 @@ def is_exact() -> bool:
 
 
 class Later:
-    """A label that is formatted together with its sentence, in the language and with the digits set at that moment."""
+    """A label that is formatted together with its sentence, in the language and with the digits then set."""
 
     def __init__(self, write: Callable[..., str], *values: Any) -> None:
         self._write, self._values = write, values
@@ -198,8 +198,8 @@ class Later:
 def percent(probability: float) -> str:
     """Format a probability in whole percent: under 1%, 41%, over 99%.
 
-    0% and 100% are used only for exact values, up to float rounding. With all digits, as many as needed: < 0.01%,
-    0.05%, 3.2%, 41%, 99.8%, > 99.99%.
+    0% and 100% are used only for exact values, up to float rounding. If all digits are shown, as many are used as
+    needed: < 0.01%, 0.05%, 3.2%, 41%, 99.8%, > 99.99%.
     """
     language, is_exact = _speaking.get()
     value = 100 * probability

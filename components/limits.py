@@ -1,4 +1,4 @@
-"""The limits of the page, per visitor and in total: constants for the code, and `TABLE` for docs/hosting.md."""
+"""The page's limits, per visitor and in total: constants for the code, and `TABLE` for docs/hosting.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpt.training.run_queue import MAX_WAITING, MAX_WAITING_OF_OWNER
 
 IDLE_SECONDS = 30 * 60.0  # idle time after which a session ends; the browser can restore the text
 MAX_SESSIONS = 2_000
-MAX_SESSION_BYTES = 2**31  # all sessions together
+MAX_SESSION_BYTES = 2**31  # total for all sessions
 MAX_PAGES = MAX_SESSIONS  # pages whose state gradio keeps, 0.07 MB each
 MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
 
@@ -25,23 +25,23 @@ MAX_CONCURRENT_EXPERIMENTS = 1
 MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads in which starlette also sends files
 
 MAX_LENGTH = 1024  # new tokens, for any model
-MAX_VISITOR_BYTES = 2**29  # queries, keys and values of one visitor; default of the command line
+MAX_VISITOR_BYTES = 2**29  # one visitor's queries, keys and values; default for the command line
 MAX_TRAINED_MODELS = 4  # open trained models per visitor
 
 MAX_BODY_BYTES = 16_000_000  # one call
 MAX_UPLOAD_BYTES = 16_000_000  # one request on a public page
-MAX_UPLOADED_BYTES = 64_000_000  # all files uploaded by visitors of a public page
+MAX_UPLOADED_BYTES = 64_000_000  # all files uploaded by visitors to a public page
 UPLOAD_SECONDS = 3600  # age at which uploaded files are deleted
 MAX_TRACE_BYTES = 2**26  # one saved file of activations
 MAX_SHORT_LINKS = 1_000  # each of up to 16,000 characters
 MAX_FOLLOWERS = 60  # pages that follow a teacher's page
 MAX_CLASSES = 8  # pages being followed
-MAX_FILE_BYTES = 2**29  # all saved files together
+MAX_FILE_BYTES = 2**29  # total for all saved files
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A row of the table: the limit per visitor, the total limit, and what happens when it is reached."""
+    """A table row: the limit per visitor, the total limit, and what happens when it is reached."""
 
     what: str
     visitor: str

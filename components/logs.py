@@ -1,7 +1,7 @@
-"""Structured logs: one line of JSON per event of the server, without visitors' texts.
+"""Structured logs: one line of JSON per server event, without visitors' texts.
 
 Modules log with `logging.getLogger(__name__)`: the message is the kind of event, `extra={"fields": {...}}` its values.
-Exceptions are logged by type and place, because their messages may quote a visitor.
+Exceptions are logged by type and location, because their messages may quote a visitor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOGGERS = ("app", __name__.rpartition(".")[0], gpt.errors.__name__.rpartition(".
 
 
 class JSONLines(logging.Formatter):
-    """Formats a record as {"time", "level", "event", ...}, followed by the fields of the event."""
+    """Formats a record as {"time", "level", "event", ...}, followed by the event's fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
@@ -28,7 +28,7 @@ class JSONLines(logging.Formatter):
 
 
 def start_logging() -> None:
-    """Write the events of LOGGERS to standard error."""
+    """Write events from LOGGERS to standard error."""
     handler = logging.StreamHandler()
     handler.setFormatter(JSONLines())
     for name in LOGGERS:
@@ -38,7 +38,7 @@ def start_logging() -> None:
 
 
 def place_of(problem: BaseException) -> str:
-    """Return file and line of this program where an exception was raised, as "gpt/model.py:12"; "" if there is none."""
+    """Return the file and line in this program that raised an exception, as "gpt/model.py:12"; "" if there is none."""
     places = [
         f"{path.relative_to(folder.parent).as_posix()}:{frame.lineno}"
         for frame in traceback.extract_tb(problem.__traceback__)

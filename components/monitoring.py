@@ -1,4 +1,4 @@
-"""`/metrics` for Prometheus, and `/healthz` for whatever restarts the app.
+"""`/metrics` for Prometheus, and `/healthz` for the supervisor that restarts the app.
 
 Neither shows a visitor's text.
 """
@@ -22,7 +22,7 @@ from components.logs import place_of
 from gpt import LoadedModel, list_models
 from gpt.models.registry import models_in_memory
 
-PROBE_SECONDS = 5.0  # for one forward pass, including the passes queued before it
+PROBE_SECONDS = 5.0  # timeout for one forward pass, including the passes queued before it
 
 SESSIONS = Gauge("glassbox_sessions", "Open sessions")
 SESSION_BYTES = Gauge("glassbox_session_bytes", "Memory of all sessions")
@@ -48,19 +48,19 @@ def count_error(kind: Literal["unexpected", "drawing"], problem: Exception) -> N
 
 
 def count_refusal(status: int, route: str) -> None:
-    """Count and log a request that is refused before gradio reads it. route: the first part of its path."""
+    """Count and log a request that is rejected before gradio reads it. route: the first part of its path."""
     REFUSED.labels(status).inc()
     _log.info("request refused", extra={"fields": {"status": status, "route": route}})
 
 
 def cluster_is_there() -> bool | None:
-    """Return whether the cluster that runs the models is reachable; None without a cluster."""
+    """Return whether the cluster that runs the models is reachable, or None if there is no cluster."""
     deployed = [loaded.deployed for loaded in models_in_memory() if loaded.deployed is not None]
     return all(model.is_there for model in deployed) if deployed else None
 
 
 class Models(Collector):
-    """Reports the counters of the engines by model; models trained by visitors are counted together."""
+    """Reports the engines' counters by model; models trained by visitors are counted together."""
 
     def collect(self) -> Iterator[Metric]:
         listed = set(list_models())
@@ -99,7 +99,7 @@ class Probe:
         def read() -> None:
             loaded.engine.read([0], loaded.model.new_cache(max_length=1))
 
-        if loaded.deployed is not None:  # the cluster checks its replicas itself
+        if loaded.deployed is not None:  # the cluster itself checks its replicas
             return not loaded.engine.admission.closed
         key = id(loaded.engine)
         with self._lock:

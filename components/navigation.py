@@ -1,4 +1,4 @@
-"""The open tab. If a tab contains a row of inner tabs, the session's `tab` is the id of an inner one."""
+"""The open tab. If a tab contains a row of inner tabs, the session's `tab` is an inner tab's id."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def tabs_of(row: gr.Tabs) -> list[gr.Tab]:
 
 
 def selected_in(ids: Sequence[str], s: Snapshot) -> str | None:
-    """Return the tab of a row that is open or contains the open tab; None if the row has no such tab."""
+    """Return the tab in a row that is open or contains the open tab, or None if there is none."""
     return next((id for id in ids if id == s.tab or s.tab in INNER.get(id, ())), None)
 
 
 def select(ids: Sequence[str], session: Session, clicked: str, sent: dict[str, Any]) -> None:
-    """Open the clicked tab of a row. sent: its "index", unchecked."""
+    """Open the clicked tab in a row. sent: the tab's "index", unchecked."""
     index = sent.get("index")
     if type(index) is int and 0 <= index < len(ids):
         open_tab(ids[index], session, clicked)
@@ -48,8 +48,8 @@ def select(ids: Sequence[str], session: Session, clicked: str, sent: dict[str, A
 def open_tab(tab: str, session: Session, clicked: str) -> None:
     """Open a tab unless a later click was handled first.
 
-    A tab with inner tabs opens the one that was open there last. Opening another tab closes the film. clicked: time of
-    the click in ms of the browser's clock; 0 without a click.
+    A tab with inner tabs opens its most recently open one. Opening another tab closes the film. clicked: time of the
+    click in ms on the browser's clock; 0 if there was no click.
     """
     try:
         at = float(clicked)

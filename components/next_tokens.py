@@ -15,7 +15,7 @@ from gpt import Generation
 class NextTokens(NamedTuple):
     """Next tokens as bars.
 
-    ids: the tokens of the bars, best first. chosen: the token that follows in the text, if any. content: see `Figure`.
+    ids: the bars' tokens, best first. chosen: the token that follows in the text, if any. content: see `Figure`.
     """
 
     ids: np.ndarray
@@ -47,7 +47,7 @@ def next_tokens(
 
 
 def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:
-    """Return the `most` best ids by final, then raw probability, without sorting the whole vocabulary."""
+    """Return the `most` best ids by final and then raw probability, without sorting the whole vocabulary."""
     count = min(most, len(raw))
     ids = np.arange(len(raw))
     if count < len(raw):

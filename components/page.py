@@ -1,4 +1,4 @@
-"""Builds the page from frame, tabs and API, and returns its launch options."""
+"""The page, built from frame, tabs and API, and its launch options."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def build_app(
     visitor_memory: int = MAX_VISITOR_BYTES,
     **hints: Any,
 ) -> gr.Blocks:
-    """Build the page; the model generates the example of the first screen.
+    """Build the page; the model generates the first screen's example.
 
     model: a listed name, a path, or a hub repository; hints: about its checkpoint, as for `gpt.add_model`.
     uploads: whether visitors may upload checkpoints; only for a single-user app.
     course: folder with the `gpt.course` program that the page runs; only for a single-user app.
     classes: whether visitors may let others follow their page.
-    visitor_memory: memory limit in bytes of one visitor's recorded forward pass.
+    visitor_memory: memory limit in bytes for one visitor's recorded forward pass.
 
     Raises ValueError if the model does not exist or cannot be loaded.
     """
@@ -184,15 +184,15 @@ def build_app(
 
 
 def public_name(model: str) -> str:
-    """Return the public name of a model: for a local path, its last two parts."""
+    """Return a model's public name: for a local path, its last two parts."""
     path = Path(model)
     return Path(*path.parts[-2:]).as_posix() if path.is_absolute() or ".." in path.parts else model
 
 
 def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict[str, Any]:
-    """Return the options for `launch` that every start of the page needs.
+    """Return the options that `launch` always needs for the page.
 
-    uploads: as for `build_app`. api_key: required from callers of the API and from agents; None lets everybody call.
+    uploads: as for `build_app`. api_key: required from API callers and agents; None lets everybody call.
     """
     middleware = [
         Middleware(RequestLimits, uploads=uploads, api_key=api_key),

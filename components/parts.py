@@ -1,4 +1,4 @@
-"""The contents of a card: words, pictures, controls, and their arrangement.
+"""A card's contents: words, pictures, controls, and their arrangement.
 
 A part has fixed properties, which are sent to the page once; words, which follow the language; and live properties,
 functions of the snapshot whose values are sent when they change. Text typed by a person is never interpreted as HTML.
@@ -18,7 +18,7 @@ from components.state.snapshot import Snapshot
 Queue = Literal["interactive", "model", "analysis", "experiment", "stop"]
 Handler = Callable[..., Iterator[None] | None]  # (session, what was sent); may yield to update the page
 Live = Callable[[Snapshot], Any]
-Sentence = tuple[str, Mapping[str, object]]  # a catalogue key, and the values of its placeholders
+Sentence = tuple[str, Mapping[str, object]]  # a catalogue key, and the values for its placeholders
 Choices = Sequence[tuple[str, Any]]  # (label, value)
 
 
@@ -36,10 +36,10 @@ class Action:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A node of a card.
+    """A node in a card.
 
     kind: the function in `card.js` that builds it. name: its id on the page, also used by its actions. fixed:
-    properties that never change. words: catalogue keys by property, with the values of their placeholders. live:
+    properties that never change. words: catalogue keys by property, with the values for their placeholders. live:
     properties that depend on the snapshot; "hidden" works for every kind. actions: by event.
     """
 
@@ -52,7 +52,7 @@ class Part:
     children: tuple[Part, ...] = ()
 
     def described(self) -> dict[str, Any]:
-        """Describe the part in the form from which the page builds it."""
+        """Return the description from which the page builds the part."""
         node: dict[str, Any] = {"kind": self.kind, **self.fixed}
         if self.name:
             node["name"] = self.name
@@ -99,7 +99,7 @@ class _Case(Part):
 
 
 def case(name: str, which: Callable[[Snapshot], Hashable], parts: Mapping[Any, Part]) -> Part:
-    """Show the one part that `which` names; the others are not on the page. A name without a part shows nothing."""
+    """Show only the part that `which` names; the others are not on the page. An unknown name shows nothing."""
     described = {key: part.described() for key, part in parts.items()}
 
     def opened(s: Snapshot) -> dict[str, Any]:
@@ -118,19 +118,19 @@ def row(*parts: Part, classes: str = "") -> Part:
 
 
 def title_row(*parts: Part) -> Part:
-    """The first line of a card: a question and small controls."""
+    """Return a card's first line: a question and small controls."""
     return row(*parts, classes="gb-card-head")
 
 
 def columns(*parts: Part, classes: str = "") -> Part:
-    """Place parts in columns aligned at the top."""
+    """Place parts in top-aligned columns."""
     return row(*parts, classes=f"gb-columns {classes}".strip())
 
 
 def column(
     *parts: Part, grow: float = 1, min_width: int = 280, classes: str = "", name: str = "", show: Live | None = None
 ) -> Part:
-    """Place parts one below the other. With `show`, a name is required.
+    """Place parts one below the other. `show` requires a name.
 
     grow: share of the row's width; min_width: width in px below which the row wraps.
     """
@@ -139,16 +139,16 @@ def column(
 
 
 def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", show: Live | None = None) -> Part:
-    """Group parts in the look of a card, for components that contain several.
+    """Group parts and style them like a card, for components that contain several.
 
-    grow: share of the row's width. With `show`, a name is required.
+    grow: share of the row's width. `show` requires a name.
     """
     fixed = {"classes": f"gb-card gb-section {classes}".strip(), "grow": grow, "min_width": 300}
     return _shown(Part("box", name, fixed, children=parts), show)
 
 
 def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes: str = "") -> Part:
-    """Return parts that a click on the title shows or hides.
+    """Return parts that a click on their title shows or hides.
 
     title: a catalogue key. on: a handler that receives whether they are shown.
     """
@@ -156,11 +156,11 @@ def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes
     return Part("fold", name, {"classes": classes}, {"title": (title, {})}, actions=actions, children=parts)
 
 
-# Words: sentences of the catalogue, with values for their placeholders
+# Words: sentences from the catalogue, with values for their placeholders
 
 
 def question(key: str, **values: object) -> Part:
-    """Return the title of a card."""
+    """Return a card's title."""
     return _sentence("question", key, values)
 
 
@@ -170,7 +170,7 @@ def lead(key: str, **values: object) -> Part:
 
 
 def caption(key: str, **values: object) -> Part:
-    """Return a sentence in quiet style."""
+    """Return a sentence in a muted style."""
     return _sentence("caption", key, values)
 
 
@@ -182,11 +182,11 @@ def _sentence(look: str, key: str, values: Mapping[str, object]) -> Part:
 
 
 class ControlOptions(TypedDict):
-    """Options of every control.
+    """Options for every control.
 
     label, info: catalogue keys; info is a sentence below the control. A label may also be a function of the snapshot
-    that returns the words. value: the value to show. on: receives the session and what the control sends, in the given
-    queue. show: whether the control is on the page.
+    that returns the words. value: the value to show. on: handler for the session and the value that the control sends,
+    run in the given queue. show: whether the control is on the page.
     """
 
     label: str | Live
@@ -208,7 +208,7 @@ def slider(
 ) -> Part:
     """Return a slider with a number field. It sends a number between low and high.
 
-    typed_step: step of typed numbers, if finer.
+    typed_step: step for typed numbers, if finer.
     """
     return _control("slider", name, options, low=low, high=high, step=step, typed_step=typed_step)
 
@@ -216,7 +216,7 @@ def slider(
 def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:
     """Return a few values side by side. It sends the chosen one.
 
-    labelled: show the label instead of only reading it aloud.
+    labelled: whether the label is visible, not only read by screen readers.
     """
     return _control("choice", name, options, choices=choices, labelled=labelled)
 
@@ -227,7 +227,7 @@ def select(name: str, choices: Choices | Live, *, beside: bool = False, **option
 
 
 def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpack[ControlOptions]) -> Part:
-    """Return a list of up to `most` entries, each chosen or typed. It sends a list of values and typed texts.
+    """Return a list of up to `most` entries, each chosen or typed. It sends a list of values and typed strings.
 
     If `most` is 1, a new entry replaces the old one.
     """
@@ -242,7 +242,7 @@ def text_box(
     on_enter: Action | None = None,
     **options: Unpack[ControlOptions],
 ) -> Part:
-    """Return a text box of one or more lines. It sends the text with each key.
+    """Return a text box with one or more lines. It sends the text at each key press.
 
     placeholder: a catalogue key. on_enter: receives the text when Enter is pressed, and limits the box to one line.
     """
@@ -274,8 +274,8 @@ def button(
 ) -> Part:
     """Return a button. Its handler receives only the session.
 
-    label: a catalogue key, or a function of the snapshot. queue: "stop" also cancels what runs in the tab. primary: the
-    main button of its card.
+    label: a catalogue key, or a function of the snapshot. queue: "stop" also cancels what is running in the tab.
+    primary: whether it is the card's main button.
     """
     live: dict[str, Live] = {} if enabled is None else {"disabled": lambda s: not enabled(s)}
     words: dict[str, Sentence] = {"label": (label, {})} if isinstance(label, str) else {}
@@ -286,12 +286,15 @@ def button(
 
 
 def code_text(name: str, label: str, text: Live) -> Part:
-    """Return a program to read and copy. text: a function of the snapshot."""
+    """Return a box with a program to read and copy. text: a function of the snapshot."""
     return Part("code_text", name, words={"label": (label, {}), "copy": ("copy", {})}, live={"text": text})
 
 
 def timer(name: str, seconds: float, on: Handler, *, active: Live) -> Part:
-    """Call a handler, which receives only the session, at regular intervals while it is active and its tab is open."""
+    """Return a timer that calls a handler at regular intervals while it is active and its tab is open.
+
+    on: receives only the session.
+    """
     return Part(
         "timer", name, {"seconds": seconds}, {}, {"active": active}, {"act": Action(valueless(on), latest=True)}
     )
@@ -310,7 +313,7 @@ def run_buttons(
 ) -> Part:
     """Return Start and Stop buttons, of which only one is enabled at a time.
 
-    label: catalogue key of Start; able: whether Start is enabled while nothing runs; primary: see `button`.
+    label: catalogue key for Start; able: whether Start is enabled while nothing runs; primary: see `button`.
     """
 
     def can_start(s: Snapshot) -> bool:
@@ -340,7 +343,7 @@ def streams(handler: Any) -> bool:
 
 
 def _control(kind: str, name: str, options: ControlOptions, **properties: object) -> Part:
-    """Return a control. Properties that are functions are live."""
+    """Return a control. Properties given as functions are live."""
     given = {**properties, "value": options["value"]}
     words: dict[str, Sentence] = {"info": (options["info"], {})} if options.get("info") else {}
     if callable(options["label"]):

@@ -1,4 +1,4 @@
-"""The notice about the error of a model in reduced precision."""
+"""The notice about a model's error in reduced precision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.models.precision_error import PrecisionError, precision_error
 
 @dataclass(frozen=True)
 class PrecisionState:
-    """The measured model and its error compared with float32, or the reason why it could not be measured."""
+    """The measured model and its error relative to float32, or the reason it could not be measured."""
 
     loaded: LoadedModel | None = None
     error: PrecisionError | ValueError | None = None
@@ -42,7 +42,7 @@ def measure(session: Session, model: object) -> None:
 
 
 def error_of(loaded: LoadedModel) -> PrecisionError | ValueError | None:
-    """Return the measured error, or the reason why it cannot be measured; None for a float32 model."""
+    """Return the measured error or the reason it cannot be measured, or None for a float32 model."""
     if loaded.precision == "fp32":
         return None
     try:

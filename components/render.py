@@ -2,8 +2,8 @@
 
 A View fills a browser widget; a Control sets properties of a gradio component. Both are pure functions of a Snapshot
 with explicit inputs, so opening a tab, changing the language or a selection, and generating a token are the same
-operation. A frame contains the changes of both; the page applies component updates in an event that runs only in the
-browser, see `Events.wire_controls`.
+operation. A frame contains the changes for both; the page applies component updates in an event that runs only in the
+browser (see `Events.wire_controls`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from components.state.snapshot import Snapshot
 
 
 class Lines(list[str]):
-    """A field that grows at its end, such as the tokens of a text. Only new lines are sent."""
+    """A field that only grows at its end, such as a text's tokens. Only new lines are sent."""
 
 
 @dataclass(frozen=True)
 class View:
-    """The data of a widget.
+    """A widget's data.
 
-    name: shared with the widget; inputs: everything `draw` depends on, compared by ==; draw: returns the
-    JSON-compatible fields of the widget's data; the browser keeps a field that is left out. Neither runs the model.
+    name: shared with the widget; inputs: returns everything `draw` depends on, compared by ==; draw: returns the data's
+    JSON-compatible fields; the browser keeps fields that are left out. Neither function runs the model.
     """
 
     name: str
@@ -57,10 +57,10 @@ class Signal:
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """A gradio component that the server changes.
+    """A gradio component that the server updates.
 
-    draw: returns its new properties, with values in the browser's form. If they contain "at", they apply only if no tab
-    has been clicked since that time.
+    draw: returns the component's new properties, with values as the browser represents them. If they contain "at", they
+    apply only if no tab has been clicked since that time.
     """
 
     component: Block
@@ -70,9 +70,10 @@ class Control:
 
 @dataclass(frozen=True)
 class Analysis:
-    """A computation with the model that the views of a tab need.
+    """A computation with the model that a tab's views need.
 
-    wanted: identifies what is missing, or None; run: computes it and changes the session, yielding for each update.
+    wanted: returns a key for the missing result, or None; run: computes the result and changes the session, yielding
+    for each update.
     """
 
     wanted: Callable[[Snapshot], Hashable]
@@ -81,9 +82,9 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Sent:
-    """What the browser has received for a view: the inputs, a digest of each field, and the growing fields.
+    """Record of what the browser has received for a view: inputs, a digest of each field, and the growing fields.
 
-    frame: number of the frame, for a control; 0 if the browser has the value by itself.
+    frame: for a control, the frame's number; 0 if the value came from the browser itself.
     """
 
     inputs: Hashable
@@ -110,7 +111,7 @@ class Page(Protocol):
 
 
 class Renderer:
-    """Views and controls by tab, with "" for every tab, and signals."""
+    """Views and controls by tab (the key "" applies to every tab), and signals."""
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
@@ -140,7 +141,7 @@ class Renderer:
         return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
     def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:
-        """Return the open tab and what each of its analyses is missing, or None if nothing is.
+        """Return the open tab and what each of its analyses is missing, or None if nothing is missing.
 
         If something is missing, the page raises `tick`.
         """
@@ -166,11 +167,11 @@ class Renderer:
         session.handled.clear()
 
     def frame(self, session: Page, edited: Iterable[Block] = ()) -> str | None:
-        """Return what changed in the open tab since the last frame, as JSON; None if nothing did.
+        """Return what has changed in the open tab since the last frame, as JSON, or None if nothing has.
 
-        If the browser missed a frame (`session.seen_frame`), all views are included, but only the controls of the
+        If the browser missed a frame (`session.seen_frame`), all views are included, but only the controls in the
         missed frames: a person may be editing the others. `set_in` then contains the frame that first set each
-        property, because the browser may have asked twice and ignores what it has already set.
+        property, because the browser may have asked twice, and it ignores what it has already set.
 
         edited: components that the person is editing; they are not set.
         """
@@ -261,7 +262,7 @@ def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> 
 
 
 def _signal(signal: Signal, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | None:
-    """Return the value of a signal as JSON; None if it was already sent."""
+    """Return a signal's value as JSON, or None if it has already been sent."""
     inputs, before = signal.inputs(snapshot), sent.get(signal.name)
     if before is not None and before.inputs == inputs:
         return None
@@ -270,7 +271,7 @@ def _signal(signal: Signal, snapshot: Snapshot, sent: dict[Any, Sent]) -> str | 
 
 
 def _common(before: Lines | None, after: Lines) -> int:
-    """Return the number of equal lines at the beginning."""
+    """Return the length of the common prefix, in lines."""
     if before is None:
         return 0
     return next(

@@ -1,4 +1,4 @@
-"""Checks of requests before gradio reads them: ASGI middleware for `launch(app_kwargs={"middleware": [...]})`.
+"""Checks on requests before gradio reads them: ASGI middleware for `launch(app_kwargs={"middleware": [...]})`.
 
 Without these checks, gradio answers an impossible call with status 500 and logs a traceback, fetches addresses named by
 visitors (`file=http://...`, `proxy=`), and keeps everything that anybody sends.
@@ -41,9 +41,9 @@ _UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's answer, with status 200
 
 @dataclass(frozen=True)
 class Refusal:
-    """The answer to a refused request, with a status from 400.
+    """The response to a refused request, with a status of 400 or above.
 
-    It is {"error": sentence}, or the bare sentence, which the page shows.
+    The body is {"error": sentence}, or only the sentence, which the page shows.
     """
 
     status: int
@@ -62,8 +62,9 @@ class RequestLimits:
 
     Agents' calls beyond MAX_AGENT_CALLS wait.
 
-    uploads: whether files of any size and number may be uploaded; otherwise only texts, within limits. api_key:
-    required from calls of endpoints and agents, in the header "Authorization: Bearer KEY"; the page itself needs none.
+    uploads: whether any number of files of any size may be uploaded; otherwise only text files, within limits. api_key:
+    required for calls to endpoints and from agents, in the header "Authorization: Bearer KEY"; the page itself needs
+    none.
     """
 
     def __init__(self, app: ASGIApp, *, uploads: bool = False, api_key: str | None = None) -> None:
@@ -109,7 +110,7 @@ class RequestLimits:
         return hmac.compare_digest(given, self._key or b"")
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on an upload that is within the limits and for which there is room."""
+        """Pass on an upload if it is within the limits and there is room for it."""
         if not self.uploads:
             body = await _read(receive, MAX_UPLOAD_BYTES)
             if body is None:
@@ -126,7 +127,7 @@ class RequestLimits:
             await Refusal(507, "the disk of the server is full", is_plain=True).send(scope, receive, send)
 
     async def _send_events(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on the events of a call or a session; status 404 if the call is unknown."""
+        """Pass on the events for a call or a session, or send status 404 if the call is unknown."""
         start: Message | None = None
         unknown = False
 
@@ -155,7 +156,7 @@ class RequestLimits:
 
 
 def _is_call(scope: Scope, route: str, body: bytes) -> bool:
-    """Return whether a request calls an endpoint or a tool rather than being an event of the page."""
+    """Return whether a request calls an endpoint or a tool, as opposed to being a page event."""
     if route != _JOIN:
         return True
     try:
@@ -168,15 +169,15 @@ def _is_call(scope: Scope, route: str, body: bytes) -> bool:
 def _is_open(path: str) -> bool:
     """Return whether a route is open.
 
-    The routes in _OPEN are open, except MCP's older transport. So are files of this computer, which gradio checks
-    itself.
+    The routes in _OPEN are open, except MCP's older transport. So are files on this computer, which gradio itself
+    checks.
     """
     first, _, rest = path.partition("=")
     return (path.partition("/")[0] in _OPEN and path != "mcp/sse") or (first == "file" and "://" not in rest)
 
 
 async def _read(receive: Receive, limit: int) -> bytes | None:
-    """Read the body of a request; return None if it exceeds `limit` bytes, without reading the rest."""
+    """Read a request's body; if it exceeds `limit` bytes, return None without reading the rest."""
     body, more = bytearray(), True
     while more and len(body) <= limit:
         message = await receive()
@@ -188,7 +189,7 @@ async def _read(receive: Receive, limit: int) -> bytes | None:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that provides a body that was already read."""
+    """Return a `receive` that provides a body that has already been read."""
     unread = [body]
 
     async def replay() -> Message:
@@ -198,7 +199,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def without_surrogates(body: bytes) -> bytes:
-    """Replace each half of a surrogate pair in a JSON text by U+FFFD; gradio fails on them."""
+    """Replace each half of a surrogate pair in JSON text with U+FFFD; gradio fails on them."""
     if b"\\ud" not in body.lower():
         return body
     text = json.dumps(json.loads(body), ensure_ascii=False)
@@ -206,7 +207,7 @@ def without_surrogates(body: bytes) -> bytes:
 
 
 def delete_oldest(files: set[str], limit: int) -> None:
-    """Delete the oldest of these files until the remaining ones total at most `limit` bytes."""
+    """Delete the oldest of these files until the rest total at most `limit` bytes."""
     found = []
     for file in list(files):
         with suppress(OSError):
@@ -222,7 +223,7 @@ def delete_oldest(files: set[str], limit: int) -> None:
 
 
 def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | None:
-    """Return why a call cannot be made; None if it can."""
+    """Return the refusal of a call that cannot be made, or None if it can."""
     try:
         given = json.loads(body)
     except ValueError:
@@ -260,7 +261,7 @@ def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | No
 
 
 def _body_problem(given: object) -> str:
-    """Return what makes the body of a call invalid for gradio; "" if nothing does."""
+    """Return the reason gradio cannot handle a call's body, or "" if it can."""
     try:
         body = PredictBody.model_validate(given)
     except ValidationError as error:
@@ -272,7 +273,7 @@ def _body_problem(given: object) -> str:
 
 
 def _page_problem(function: BlockFunction, given: Mapping[str, Any], uploaded: set[str]) -> str:
-    """Return what is wrong with the values of a page event; "" if nothing is."""
+    """Return the problem with a page event's values, or "" if there is none."""
     values = given["data"]
     if len(values) != len(function.inputs):
         return f"{len(function.inputs)} values are needed, not {len(values)}"
@@ -298,7 +299,7 @@ def _takes(component: Block, value: object) -> bool:
 
 
 def _file_problem(value: object, uploaded: set[str]) -> str:
-    """Return why a value contains a file that was not uploaded; "" if all were.
+    """Return the problem with a value that contains a file that was not uploaded, or "" if all were.
 
     Gradio copies or fetches each file that a value names, so only uploaded files are allowed.
     """
@@ -312,7 +313,7 @@ def _file_problem(value: object, uploaded: set[str]) -> str:
 
 
 def _named_problem(given: object, parameters: Mapping[str, inspect.Parameter]) -> str:
-    """Return what is wrong with the named arguments of a call; "" if nothing is."""
+    """Return the problem with a call's named arguments, or "" if there is none."""
     if not isinstance(given, dict):
         return "the arguments come as one JSON object"
     for name in given:
@@ -325,7 +326,7 @@ def _named_problem(given: object, parameters: Mapping[str, inspect.Parameter]) -
 
 
 def _ordered_problem(given: object, expected: int) -> str:
-    """Return what is wrong with the positional values of a call; "" if nothing is."""
+    """Return the problem with a call's positional values, or "" if there is none."""
     if not isinstance(given, dict) or not isinstance(given.get("data"), list):
         return 'the values come as {"data": [...]}'
     if len(given["data"]) != expected:

@@ -1,4 +1,4 @@
-"""Events of the whole session: loading the page, changing the language, missing a frame."""
+"""Events for the session as a whole: loading the page, changing the language, missing a frame."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from components.state.store import is_session_id
 
 
 def voice(s: Snapshot) -> dict[str, Any]:
-    """Return how the browser should format numbers, see `numbers.js`."""
+    """Return how the browser should format numbers (see `numbers.js`)."""
     return {"exact": s.numbers, **{name: t(f"number.{name}", s.language) for name in ("under", "over")}}
 
 
 def saved_inputs(s: Snapshot) -> Any:
-    """Return the inputs of the saved session, which stay constant while a text is generated."""
+    """Return the inputs to the saved session, which stay constant while a text is generated."""
     return (
         "generating"
         if s.generating
@@ -38,7 +38,7 @@ def saved_inputs(s: Snapshot) -> Any:
 
 
 def to_save(s: Snapshot) -> dict[str, Any] | None:
-    """Return what the page saves.
+    """Return the data that the page saves.
 
     The initial session belongs to no visitor, so it must not replace what the browser has saved.
     """
@@ -61,7 +61,7 @@ def wire_session(
     openings: Mapping[Language, Session],
     places: Places,
 ) -> Any:
-    """Wire these events and return the event after which the page shows the content of its link.
+    """Wire these events and return the event after which the page shows its link's content.
 
     openings: the sessions that visitors start with, by language.
     """
@@ -69,7 +69,7 @@ def wire_session(
     events.renderer.add("", controls=frame.controls())
 
     def arrive(session_id: str, kept: str, language: str, numbers: object, request: gr.Request) -> Any:
-        """Find the session of the loaded page, or create it from what the page saved."""
+        """Find the loaded page's session, or create it from what the page saved."""
         if not is_session_id(session_id):
             raise error(t("error.not_ready", "en"))
         session = events.store.get(session_id)
@@ -113,7 +113,7 @@ _QUERY = "() => [glassbox.query()]"  # the query of the address; "" after a relo
 
 
 def network(host: str) -> str:
-    """Return the address of a client; for IPv6 only the first 64 bits, because one person controls the rest."""
+    """Return a client's address; for IPv6, only the first 64 bits, because one person controls the rest."""
     try:
         return str(ip_network(f"{host}/64", strict=False)) if ":" in host else host
     except ValueError:
@@ -132,7 +132,7 @@ def choose_numbers(session: Session, on: object) -> None:
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
-    """Run the analyses of the open tab until nothing is missing, in at most one event of a session at a time."""
+    """Run the open tab's analyses until nothing is missing, in at most one event per session at a time."""
     done: tuple[str, tuple[Hashable, ...]] | None = None
     while session.analysing.acquire(blocking=False):
         try:
@@ -144,12 +144,12 @@ def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
                         yield
         finally:
             session.analysing.release()
-        if _missing(renderer, session) in (None, done):  # if not, an event arrived and was rejected meanwhile
+        if _missing(renderer, session) in (None, done):  # otherwise, an event arrived and was rejected meanwhile
             return
 
 
 def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable, ...]] | None:
-    """Return the open tab and what each of its analyses is missing; None if nothing is."""
+    """Return the open tab and what each of its analyses is missing, or None if nothing is missing."""
     with session.lock.reading():
         tab, wanted = renderer.wanted(session.snapshot())
     return None if wanted is None else (tab, wanted)
@@ -158,7 +158,7 @@ def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable,
 def miss_frame(session: Session, sent: dict[str, Any]) -> None:
     """Make the next frame contain all views, because the browser missed one.
 
-    sent: "seen", the number of the last frame that the browser has.
+    sent: "seen", the number of the last frame that the browser received.
     """
     seen = sent.get("seen")
     session.seen_frame = seen if type(seen) is int and 0 <= seen <= session.frame_number else 0

@@ -1,4 +1,4 @@
-"""View data shared by several tabs: token strips, next-token bars, attention heatmap."""
+"""View data shared by several tabs: token strips, next-token bars, attention heatmaps."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from gpt import Generation, SamplingParams, distribution
 from gpt.analysis.predictions import TokenStatistics
 from gpt.tokenizer import IncrementalDecoder, Vocabulary
 
-AVERAGE = -1  # the head picker's value for the average of all heads
+AVERAGE = -1  # the head picker's value for the average over all heads
 MAX_BARS = 20
 HEATMAP_WINDOW = 128  # positions in a heatmap
 STRIP_LABELS = ("name", "token", "id", "probability", "rank", "attention", "marks")
 
 
 def document_lines(document: Generation, statistics: TokenStatisticsCache | None = None) -> Lines:
-    """Return the whole text as lines of a token strip, with the statistics of each token."""
+    """Return the whole text as lines for a token strip, with each token's statistics."""
     tokenizer, n_prompt = document.loaded.tokenizer, document.n_prompt
     decoder, lines = IncrementalDecoder(), Lines()
     for position, measured in enumerate((statistics or TokenStatisticsCache()).of(document)):
@@ -45,9 +45,9 @@ def document_lines(document: Generation, statistics: TokenStatisticsCache | None
 def token_lines(
     tokenizer: Vocabulary, ids: Sequence[int], measurements: Sequence[tuple[float | None, int | None]], n_prompt: int
 ) -> Lines:
-    """Return lines of a token strip, with the (probability, rank) of each token if known.
+    """Return lines for a token strip, with each token's (probability, rank) if known.
 
-    A line contains the characters that its token completes. The first n_prompt tokens are shown as prompt.
+    A line contains the characters that its token completes. The first n_prompt tokens are shown as the prompt.
     """
     decoder, lines = IncrementalDecoder(), Lines()
     for position, (token_id, statistics) in enumerate(zip(ids, measurements, strict=True)):
@@ -57,12 +57,12 @@ def token_lines(
 
 
 def prompt_lines(tokenizer: Vocabulary, ids: Sequence[int]) -> Lines:
-    """Return the lines of a prompt without statistics."""
+    """Return a prompt's lines, without statistics."""
     return token_lines(tokenizer, ids, [(None, None)] * len(ids), len(ids))
 
 
 def strip_labels(language: Language, empty: str = "") -> dict[str, str]:
-    """Return the labels of a token strip. empty: shown before the first token."""
+    """Return the labels for a token strip. empty: shown before the first token."""
     return {key: t(f"strip.{key}", language) for key in STRIP_LABELS} | {"empty": empty}
 
 
@@ -83,7 +83,7 @@ def _line(
     kind: Kind,
     entropy: float | None = None,
 ) -> str:
-    """Return the strip's line for one token: the characters that it completes, and the bytes of an unfinished one."""
+    """Return the strip's line for one token: the characters it completes, and the bytes of an unfinished one."""
     data = tokenizer.token_bytes(token_id)
     if token_id in tokenizer.special_ids:
         text = "" if ends_text(tokenizer, token_id) and not is_exact() else token_text(tokenizer, token_id)
@@ -94,7 +94,7 @@ def _line(
 
 
 def unfinished_character(data: bytes) -> bytes:
-    """Return the bytes of an incomplete character at the end of the data; b"" if there is none."""
+    """Return the bytes of an incomplete character at the end of the data, or b"" if there is none."""
     decoder = getincrementaldecoder("utf-8")("replace")
     decoder.decode(data)
     return decoder.getstate()[0]
@@ -109,7 +109,7 @@ def _whole(data: bytes) -> bool:
 
 
 def attention_shade(text: Text, selection: Selection) -> str:
-    """Return the attention weights of the selected position as shades of the strip.
+    """Return the selected position's attention weights as shades for the strip.
 
     The result is "" if another quantity shades the strip.
     """
@@ -154,18 +154,18 @@ def next_token_bars(document: Generation, position: int, params: SamplingParams,
 
 
 def place_after(document: Generation, position: int) -> dict[str, Any]:
-    """Return where to insert a chosen token: after this token of this document, even if the selection changes."""
+    """Return where to insert a chosen token: after this token in this document, even if the selection changes."""
     return {"document": str(document.key), "behind": document.path[position]}
 
 
 def heatmap_window(text: Text, position: int) -> tuple[int, int]:
-    """Return start and end of the heatmap's positions: all of a short text, or else a window around the position."""
+    """Return the start and end of the heatmap's positions: all of a short text, or a window around the position."""
     end = min(text.n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
     return max(0, end - HEATMAP_WINDOW), end
 
 
 def attention_heatmap(text: Text, selection: Selection, language: Language) -> dict[str, Any]:
-    """Draw the attention weights of the selected head around the selected position."""
+    """Draw the selected head's attention weights around the selected position."""
     tokenizer, position = text.tokenizer, text.at(selection)
     start, end = heatmap_window(text, position)
     weights = text.document.attn_weights(selection.layer, selection.head)[:end, :end].float().cpu().numpy()
@@ -201,17 +201,17 @@ def attention_heatmap(text: Text, selection: Selection, language: Language) -> d
 
 
 def head_name(head: int | None, language: Language) -> str:
-    """Name a head inside a sentence; None stands for the average."""
+    """Name a head for use inside a sentence; None stands for the average."""
     return t("attention.average", language) if head is None else t("attention.head.n", language, n=head)
 
 
 def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
-    """Return (label, value) of each head."""
+    """Return (label, value) for each head."""
     return [(t("attention.all", language), AVERAGE), *((str(head), head) for head in range(n_head))]
 
 
 def count_sentence(n: int, limit: int, language: Language) -> str:
-    """Return the number of tokens of the prompt, or the reason why it cannot be used."""
+    """Return a sentence with the prompt's number of tokens, or the reason it cannot be used."""
     if n == 0:
         return t("prompt.empty", language)
     if n > limit:

@@ -1,4 +1,4 @@
-"""The theme of the page: system fonts, three text sizes, an 8 px grid, borderless cards, light and dark."""
+"""The page's theme: system fonts, three text sizes, an 8 px grid, borderless cards, light and dark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RADIUS = sizes.Size("2px", "4px", "6px", "8px", "8px", "12px", "16px", name="ra
 _NEUTRALS = "#f4f6f8 #eceff3 #e2e6ec #c9d0da #9ca6b7 #727d8f #596273 #3d4656 #252a34 #1b1f27 #12151b"
 _BLUES = "#f0f8fc #d7eef8 #bce2f3 #85cae8 #5caed9 #3b90ca #2c70b6 #29519d #27347d #1f1a5a #161244"
 
-# Maps our colours to Gradio's; a `*` stands for the states of a control.
+# Maps our colours to Gradio's; a `*` stands for a control's states.
 _COLOURS: dict[str, str] = {
     "surface": "body_background_fill background_fill_secondary color_accent_soft",
     "card": """background_fill_primary block_background_fill panel_background_fill input_background_fill*
@@ -43,7 +43,7 @@ _STATES = ("", "_hover", "_focus", "_active", "_visited", "_selected")
 
 
 def _colour_settings(known: set[str]) -> dict[str, str]:
-    """Return the values, for both themes, of the Gradio theme settings in `known`."""
+    """Return values for the Gradio theme settings in `known`, for both themes."""
     settings: dict[str, str] = {}
     for colour, names in _COLOURS.items():
         for name in names.split():

@@ -1,4 +1,4 @@
-"""The words of a text, which a person hides and sentences name as a whole."""
+"""A text's words, which a person hides and sentences name as a whole."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _APOSTROPHES = "'’"
 
 
 def words_of(tokenizer: Vocabulary, ids: Sequence[int]) -> list[range]:
-    """Return the positions of each word, without control tokens. The tokens of one character belong together."""
+    """Return each word's positions, without control tokens. Tokens that form one character belong together."""
     words: list[range] = []
     before = ""  # text of the previous token; "" after a control token
     for position, text in enumerate(shown_tokens(tokenizer, ids)):
@@ -28,23 +28,23 @@ def words_of(tokenizer: Vocabulary, ids: Sequence[int]) -> list[range]:
     return words
 
 
-_PART = "\ufffd"  # stands for a part of a character
+_PART = "\ufffd"  # stands for part of a character
 
 
 def _goes_on(before: str, text: str) -> bool:
-    """Return whether a token continues the word of the previous token."""
+    """Return whether a token continues the previous token's word."""
     first, last = text[:1], before[-1]
     inside = last.isalnum() or last in _APOSTROPHES
     return inside and not _is_cjk(first) and (first.isalnum() or (first in _APOSTROPHES and text[1:2].isalpha()))
 
 
 def _is_cjk(character: str) -> bool:
-    """Return whether the character is a word by itself."""
+    """Return whether the character is a word on its own."""
     return "\u2e80" <= character <= "\u9fff"
 
 
 def word_name(tokenizer: Vocabulary, ids: Sequence[int], word: Sequence[int], language: Language) -> str:
-    """Name a word inside a sentence. If the text repeats it, the name includes which occurrence it is."""
+    """Name a word for use inside a sentence. If the text repeats it, the name says which occurrence it is."""
     texts = shown_tokens(tokenizer, ids)
 
     def text_of(positions: Sequence[int]) -> str:

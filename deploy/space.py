@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def deploy(arguments: argparse.Namespace) -> str:
-    """Create the Space if necessary, set its options, upload the app, and return the address of the Space.
+    """Create the Space if necessary, set its options, upload the app, and return the Space's address.
 
     Sets options first, because each change restarts a running Space.
     """
@@ -143,7 +143,7 @@ def variable(text: str) -> tuple[str, str]:
 
 
 def secret(name: str) -> str:
-    """Check that a variable is set in this environment."""
+    """Return the name of an environment variable after checking that it is set."""
     if name not in os.environ:
         raise argparse.ArgumentTypeError(f"{name} is not set in this environment")
     return name

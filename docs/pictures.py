@@ -1,4 +1,4 @@
-"""Take the README's pictures of the running app.
+"""Take pictures of the running app for the README.
 
     python docs/pictures.py [--chromium PROGRAM] [--stills]
 
@@ -38,7 +38,7 @@ QUALITY = 70
 TYPED = "The little dog was sad. He"
 N_TAKEN = 2  # predicted tokens to accept with the right arrow key
 KEY_MS, TAKEN_MS, MOVING_MS, REST_MS = 70, 700, 90, 900  # durations of frames
-SETTLES_MS = 600  # waiting time after a key
+SETTLES_MS = 600  # waiting time after a key press
 STEPS = 9  # frames per beat
 LEFT_OUT = {"ending", "add", "neurons"}  # beats to skip, so that the animation isn't too long
 
@@ -72,7 +72,7 @@ def typing(page: Page, url: str) -> Frames:
 
 
 def film(page: Page) -> Frames:
-    """Play the film of the typed text, without the beats in LEFT_OUT."""
+    """Play the film for the typed text, without the beats in LEFT_OUT."""
     page.locator("#open-film").click()
     page.locator(".gb-filming").wait_for()
     page.locator(".gb-film-play").click()

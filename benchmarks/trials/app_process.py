@@ -26,8 +26,8 @@ class Result:
     """Result of a trial.
 
     n: Number of attempts.
-    failures: What went wrong.
-    said: What was measured.
+    failures: Problems found.
+    said: Measurements, as text.
     """
 
     name: str
@@ -59,7 +59,7 @@ class AppProcess:
         return self.log().count(TRACEBACK)
 
     def first_traceback(self) -> str:
-        """Return the last lines of the first traceback in the log."""
+        """Return the last lines of the log's first traceback."""
         return self.log().partition(TRACEBACK)[2].partition(TRACEBACK)[0].strip()[-1500:]
 
     def log(self) -> str:
@@ -71,13 +71,13 @@ class AppProcess:
         return sum(map(float, re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, flags=re.MULTILINE)))
 
     def n_texts(self) -> int:
-        """Return the number of texts that are being generated or waiting."""
+        """Return the number of texts that are being generated or are queued."""
         return int(self.metric("glassbox_texts_running") + self.metric("glassbox_texts_waiting"))
 
 
 @contextmanager
 def running_app(*options: str, **environment: str) -> Iterator[AppProcess]:
-    """Run the app with these command-line options until the block ends."""
+    """Run the app with these command-line options until the `with` block ends."""
     with tempfile.TemporaryDirectory() as folder:
         app = start_app(Path(folder), *options, **environment)
         try:

@@ -14,7 +14,7 @@ import httpx
 
 from benchmarks.trials.app_process import SECONDS, AppProcess, Result, running_app
 
-SESSIONS, PARALLEL = 6, 12  # page sessions, and the callers that share them
+SESSIONS, PARALLEL = 6, 12  # number of page sessions, and of the callers that share them
 JUNK = [None, True, -1, 0, 3, 0.5, 1e308, 10**30, "", "\ud800", "\0", "<b>", "a" * 5000, [], {}, [[0, 1]], {"a": [1]}]
 TEXTS = ["Once upon a time", "The dog ran to the", "你好", "", '{"text": "a", "edited": 1e15}', "1 2 3", "0.5"]
 KEYS = (
@@ -125,7 +125,7 @@ class Fuzzer:
         return answer
 
     def _join(self, client: httpx.Client, body: dict[str, Any], name: str) -> None:
-        """Send an event of the page and read its stream to the end."""
+        """Send a page event and read its stream to the end."""
         session = secrets.token_hex(5)
         answer = self._post(
             client, "queue/join", json.dumps(body | {"session_hash": session}).encode(), "application/json"

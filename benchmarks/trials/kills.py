@@ -1,4 +1,4 @@
-"""`kill -9` in the middle of a download, a training run, a save and a text."""
+"""`kill -9` in the middle of a download, a training run, a save and text generation."""
 
 from __future__ import annotations
 

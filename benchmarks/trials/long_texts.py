@@ -1,4 +1,4 @@
-"""Measure memory while more and more visitors generate long texts together, and afterwards.
+"""Measure memory while more and more visitors generate long texts at once, and afterwards.
 
     python -m benchmarks.trials.long_texts MODEL TOKENS VISITORS
 
@@ -28,15 +28,15 @@ from gpt.models.sources import BUNDLED
 from gpt.tokenizer import gpt2_tokenizer
 
 TEXTS = {"bundled": 240, "gpt2-shape": 900}  # tokens per text for each model
-STEPS = 3  # joint steps after new texts have joined; more than one, because a text may run alone in the first
-COUNTS = (1, 2, 3, 5, 9, 17)  # numbers of visitors to measure, before all of them
+STEPS = 3  # shared steps after new texts have joined; more than one, because a text may run alone in the first
+COUNTS = (1, 2, 3, 5, 9, 17)  # numbers of visitors to measure before measuring all of them
 OTHER_BYTES = 2**24  # additional memory allowed for the process
 VISITOR_BYTES = 2**20  # additional memory allowed per visitor, for the thread and tokens
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def long_texts(scale: float = 1.0) -> Result:
-    """Let 32 visitors join one by one: memory stays within their activations plus a second copy of keys and values."""
+    """Let 32 visitors join one by one: memory stays below their activations plus a second copy of keys and values."""
     n, failures, said = max(5, round(32 * scale)), list[str](), list[str]()
     for model, tokens in TEXTS.items():
         command = [sys.executable, "-m", "benchmarks.trials.long_texts", model, str(tokens), str(n)]

@@ -1,4 +1,4 @@
-"""Texts that would run as scripts if the page inserted them as HTML, entered everywhere the page shows a text again."""
+"""Texts that would run as scripts if the page inserted them as HTML, entered wherever the page displays its input."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ INIT = "window.n_ran = 0; window.ran = () => { window.n_ran += 1; };"
 
 
 def scripts(scale: float = 1.0) -> Result:
-    """Enter 40 texts everywhere a page shows them again, and check that none runs as a script."""
+    """Enter 40 texts wherever the page displays its input, and check that none runs as a script."""
     texts, failures, passed = TEXTS[:: max(1, round(1 / scale))], list[str](), list[int]()
     with running_app("--no-mcp") as app, sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         chromium = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)))
@@ -91,7 +91,7 @@ RAN = """async () => {
 
 
 def by_link(page: Page, url: str, text: str, folder: Path) -> None:
-    """Put the text into the prompt, model, tab and layer of a link."""
+    """Put the text into a link's prompt, model, tab and layer."""
     asked = quote(text, safe="")
     page.goto(f"{url}?prompt={asked}&model={asked}&layer={asked}&seed=1&length=2&text=2&temperature=0")
     expect(page.locator("#notice")).to_contain_text("model")
@@ -116,7 +116,7 @@ def by_loss(page: Page, url: str, text: str, folder: Path) -> None:
 
 
 def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
-    """Type the text into both prompts of the comparison."""
+    """Type the text into the comparison's two prompts."""
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.locator("#compare-length input[type=number]").fill("2")
     page.locator("#compare-prompt textarea").fill(text)
@@ -126,7 +126,7 @@ def by_compare(page: Page, url: str, text: str, folder: Path) -> None:
 
 
 def by_model(page: Page, url: str, text: str, folder: Path) -> None:
-    """Use the text as the name of a model, which does not exist."""
+    """Use the text as the name of a model that does not exist."""
     page.get_by_role("tab", name="Write", exact=True).click()
     page.locator("#model input").fill(text)
     page.locator("#model input").press("Enter")

@@ -1,4 +1,4 @@
-"""Many visitors at once, many texts one after another, and connections that are cut."""
+"""Many concurrent visitors, many texts in sequence, and dropped connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.load import arguments, expect, visits
 from benchmarks.trials.app_process import SECONDS, AppProcess, Result, running_app, seconds_until
 
 PROMPT = "Once upon a time"
-GROUP = 50  # connections that are cut together
+GROUP = 50  # number of connections cut at once
 PARALLEL = 16
 RETURNED_SECONDS = 31.0  # time after which the app has returned freed memory
 CLIENT = httpx.Client(timeout=SECONDS, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
@@ -59,7 +59,7 @@ def generations(scale: float = 1.0) -> Result:
 
 
 def cuts(scale: float = 1.0) -> Result:
-    """Cut 1,000 connections in the middle of a text of 240 tokens: every slot becomes free again."""
+    """Cut 1,000 connections in the middle of a 240-token text: every slot becomes free again."""
     n, failures, slowest = round(1000 * scale), [], 0.0
 
     def cut(seed: int) -> None:
@@ -80,7 +80,7 @@ def cuts(scale: float = 1.0) -> Result:
 
 @contextmanager
 def stream(app: AppProcess, seed: int, tokens: int) -> Iterator[Iterator[str]]:
-    """Yield the lines of a text's stream; leaving the block cuts the connection."""
+    """Yield the lines of a text's stream; leaving the `with` block cuts the connection."""
     url, visitor = f"{app.url}gradio_api/call/generate", f"visitor{threading.get_ident()}"
     body = json.dumps({"data": arguments(PROMPT, tokens, seed), "session_hash": visitor})
     event = CLIENT.post(url, content=body, headers={"Content-Type": "application/json"}).json()["event_id"]

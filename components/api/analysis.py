@@ -43,11 +43,11 @@ from gpt.experiments.text_loss import score_text
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import prompt_ids
 
-MAX_PATCHED_TOKENS = 64  # per text; a sweep runs one pass per layer and position
+MAX_PATCHED_TOKENS = 64  # per text; a sweep runs one forward pass per layer and position
 
 
 class AnalysisEndpoints(Endpoints):
-    """Each endpoint runs one or two forward passes over the whole text; the loss of a long text takes several."""
+    """Endpoints that run one or two forward passes over the whole text; the loss on a long text takes several."""
 
     def attention(self, prompt: str, layer: int, head: int, model: str = "") -> HeadWeights:
         """Get the attention weights of one head. Prompt, layer and head are required.
@@ -331,7 +331,7 @@ class AnalysisEndpoints(Endpoints):
         }
 
     def _trace(self, prompt: object, position: object, model: object) -> tuple[LoadedModel, Trace]:
-        """Return the model and the trace of one position of the prompt."""
+        """Return the model and the trace of one position in the prompt."""
         loaded = self.find_model(model)
         ids = encode_prompt(loaded, checked_text("prompt", prompt))
         place = checked_position(position, len(ids))
@@ -340,7 +340,7 @@ class AnalysisEndpoints(Endpoints):
 
 
 def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:
-    """Return the `count` best next tokens of each of two documents."""
+    """Return the `count` best next tokens for each of two documents."""
     before, after = (each.logits(each.n_read - 1).softmax(dim=0).numpy() for each in (original, edited))
     shown = dict.fromkeys([*best(after, before, count).tolist(), *best(before, after, count).tolist()])
     return [

@@ -1,4 +1,4 @@
-"""Checks of arguments, shared by the page and the endpoints.
+"""Checks on arguments, shared by the page and the endpoints.
 
 Each raises a ValueError that names the argument.
 """
@@ -30,7 +30,7 @@ class Endpoints:
 
 
 def read(loaded: LoadedModel, prompt: object) -> Generation:
-    """Return a document of the prompt, read by the model."""
+    """Return a document with the prompt, read by the model."""
     document = Generation(loaded, checked_text("prompt", prompt))
     document.read()
     return document
@@ -49,7 +49,7 @@ def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str
     """Return the checked messages of a chat.
 
     Raises:
-        ValueError: For malformed messages, too much text, or an additional prompt.
+        ValueError: If messages are malformed, the text is too long, or there is also a prompt.
     """
     messages = prompts.checked_messages(value)
     if prompt:
@@ -59,7 +59,7 @@ def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str
 
 
 def checked_texts(name: str, value: object) -> list[str]:
-    """Return the non-empty texts of a list; None means no texts. Raises ValueError for anything else."""
+    """Return the non-empty strings in a list; None means none. Raises ValueError for anything else."""
     return [text for each in _checked_list(name, value) if (text := checked_text(name, each))]
 
 
@@ -77,7 +77,7 @@ def checked_position(value: object, n: int) -> int:
 
 
 def checked_token_id(name: str, value: object, loaded: LoadedModel) -> int:
-    """Return the token id after checking that the vocabulary has it."""
+    """Return the token id after checking that it is in the vocabulary."""
     return int(checked_number(name, value, 0, loaded.model.config.vocab_size - 1))
 
 
@@ -95,7 +95,7 @@ def checked_heads(value: object) -> list[tuple[int, int]]:
 
 
 def checked_layers(name: str, value: object) -> list[int]:
-    """Return the layer numbers of a list; None means no layers. Does not check whether a model has them."""
+    """Return the layer numbers in a list; None means no layers. Does not check whether a model has these layers."""
     layers = _checked_list(name, value)
     for layer in layers:
         check_layer_name(layer)

@@ -1,4 +1,4 @@
-"""Registers the endpoints under their names and documents them with their docstrings."""
+"""Registration of the endpoints under their names, with their docstrings as documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from components.parts import Queue
 
 
 def register_endpoints(app: gr.Blocks, default_model: str) -> None:
-    """Register each endpoint under the name of its function. Call this inside the app's context.
+    """Register each endpoint under its function's name. Call this inside the app's context.
 
     Gradio's MCP server offers the same functions as tools.
     """

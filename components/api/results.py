@@ -6,9 +6,9 @@ from typing import TypedDict
 
 
 class ListedModel(TypedDict):
-    """A model of the page's list.
+    """A model in the page's list.
 
-    title: shown to people; is_default: whether "" selects it; is_loaded: whether it is in memory.
+    title: displayed name; is_default: whether "" selects it; is_loaded: whether it is in memory.
     """
 
     name: str
@@ -18,7 +18,7 @@ class ListedModel(TypedDict):
 
 
 class HiddenState(TypedDict):
-    """An activation of the residual stream at one position: n_embd numbers."""
+    """An activation in the residual stream at one position: n_embd numbers."""
 
     token: str
     values: list[float]
@@ -28,7 +28,7 @@ class PatchedLogits(TypedDict):
     """The result of activation patching.
 
     recovered[layer][position]: share of the logit difference (answer minus other) that one clean activation restores in
-    the corrupted text; 0 as corrupted, 1 as clean. clean, corrupted: the logit differences.
+    the corrupted text: 0 as in the corrupted text, 1 as in the clean one. clean, corrupted: the logit differences.
     """
 
     clean_tokens: list[str]
@@ -48,7 +48,7 @@ class Tokens(TypedDict):
 
 
 class NextToken(TypedDict):
-    """A token with its probability after and before the settings, and the natural logarithm of the latter."""
+    """A token with its probability after and before applying the settings, and the natural logarithm of the latter."""
 
     token_id: int
     token: str
@@ -58,7 +58,7 @@ class NextToken(TypedDict):
 
 
 class HeadWeights(TypedDict):
-    """The attention weights of a head over these tokens: weights[query][key]."""
+    """A head's attention weights over these tokens: weights[query][key]."""
 
     tokens: list[str]
     weights: list[list[float]]
@@ -90,7 +90,7 @@ class LogitLens(TypedDict):
 
 
 class Contributions(TypedDict):
-    """The parts that sum to a logit: heads[layer][head], attn_bias[layer], mlp[layer], and the others."""
+    """The parts that sum to a logit: heads[layer][head], attn_bias[layer], mlp[layer], and the rest."""
 
     token_id: int
     token: str
@@ -132,7 +132,7 @@ class Steered(TypedDict):
 
 
 class ScoredToken(TypedDict):
-    """A token of a text, scored by the prediction before it.
+    """A token in a text, scored by the prediction at the position before it.
 
     rank: 1 is the best; surprisal, entropy: bits; log_probability: nats.
     """
@@ -147,7 +147,7 @@ class ScoredToken(TypedDict):
 
 
 class TextLoss(TypedDict):
-    """The loss of a text.
+    """The loss on a text.
 
     loss: mean cross-entropy in nats per token; perplexity: its exponential; tokens: all but the first.
     """

@@ -18,7 +18,7 @@ from gpt.tokenizer import prompt_ids
 
 
 class TextEndpoints(Endpoints):
-    """Text endpoints. Generation waits in the admission queue of its model, as on the page."""
+    """Text endpoints. Generation waits in its model's admission queue, as on the page."""
 
     def generate(
         self,
@@ -161,5 +161,5 @@ class TextEndpoints(Endpoints):
 
 
 def held_back(text: str, stops: list[str]) -> int:
-    """Return how many characters at the end of a text may be the beginning of a stop text."""
+    """Return how many characters at the end of a text may be the prefix of a stop sequence."""
     return max((n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n])), default=0)

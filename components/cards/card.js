@@ -1,5 +1,5 @@
 // Builds the parts of a card once, from the layout that the server describes, and then sets only what changes. A
-// person's actions are kept until the server has handled them; until then, older values of the same control are
+// person's actions are kept until the server has handled them; until then, older values for the same control are
 // ignored.
 
 import { make, makeButton, setText } from "../widgets/dom.js";
@@ -7,12 +7,12 @@ import { setWords } from "../widgets/glossary.js";
 import { defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
 
 /**
- * @typedef {Record<string, any>} Properties  of a part: fixed properties, words and live properties
+ * @typedef {Record<string, any>} Properties  a part's fixed properties, words and live properties
  * @typedef {object} Node  as returned by `described` in parts.py
  * @property {string} kind  one of `BUILDERS`
  * @property {string} [name]  id of the element, and of the part in messages to the server
- * @property {Record<string, string>} [words]  keys of the catalogue, by property
- * @property {boolean} [live]  whether the server sends properties for it; it sends none while the part is inside a hidden one
+ * @property {Record<string, string>} [words]  catalogue keys, by property
+ * @property {boolean} [live]  whether the server sends properties for it, except while the part is inside a hidden one
  * @property {Record<string, [queue: string, latest: boolean]>} [actions]  by event; latest: only the newest action counts
  * @property {Node[]} [children]
  *
@@ -20,7 +20,7 @@ import { defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
  * @property {HTMLElement} element
  * @property {(properties: Properties) => void} [set]  shows changes; called with all properties
  *
- * @typedef {object} Card  what a card gives its builders
+ * @typedef {object} Card  a card's interface for its builders
  * @property {(value: any, event?: string) => void} act  sends an action to the server
  * @property {(node: Node) => HTMLElement} build
  * @property {(element: Element) => void} forget  called when the parts inside it leave the page
@@ -28,12 +28,15 @@ import { defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
  * @typedef {(node: Node & Properties, card: Card) => Built} Builder
  * @typedef {[label: string, value: any][]} Choices
  * @typedef {[number: number, action: string, value: any]} Action  an action that the server has not handled yet
- * @typedef {{ name: string, events: Record<string, string> }} Call  events: the events of the gr.HTML, by queue
+ * @typedef {{ name: string, events: Record<string, string> }} Call  events: the gr.HTML's events, by queue
  */
 
 let count = 0;
 
-/** A control with its label before it and its sentence after it. @param {string} kind @param {...HTMLElement} controls the label belongs to the first */
+/**
+ * Adds a label before a control and a sentence after it.
+ * @param {string} kind @param {...HTMLElement} controls the label belongs to the first one
+ */
 function labelled(kind, ...controls) {
   const element = make("div", `gb-field gb-${kind}`);
   const [label, info] = [make("label", "gb-label"), make("p", "gb-info")];
@@ -325,7 +328,7 @@ const BUILDERS = {
       element,
       set: (properties) => {
         say(properties);
-        if (document.activeElement !== box) box.value = properties.value; // keeps an unusable text while it is being typed
+        if (document.activeElement !== box) box.value = properties.value; // keeps an invalid value during typing
       },
     };
   },
@@ -353,7 +356,10 @@ export function card(element, trigger, props, call) {
   /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
-  /** Keeps the pending actions, also in the value of the gr.HTML, which every event sends. @param {string} queue @param {Action[]} actions */
+  /**
+   * Keeps the pending actions, also in the gr.HTML's value, which every event sends.
+   * @param {string} queue @param {Action[]} actions
+   */
   function setPending(queue, actions) {
     pending[queue] = actions;
     const { interactive = [] } = pending;
@@ -407,7 +413,10 @@ export function card(element, trigger, props, call) {
     }
   }
 
-  /** The value that a person has set but the server has not handled yet; it overrides the server's. @param {Node} node @returns {Properties} */
+  /**
+   * Returns the value that a person has set but the server has not handled yet; it overrides the server's value.
+   * @param {Node} node @returns {Properties}
+   */
   function unhandled(node) {
     const [queue] = node.actions?.act ?? [""];
     const [, , value] = (pending[queue] ?? []).findLast(([, name]) => name === `${node.name}:act`) ?? [];

@@ -1,4 +1,4 @@
-"""Cards: one gr.HTML each, with content and controls drawn from parts, and the events of all cards of a tab."""
+"""Cards, each a gr.HTML with content and controls drawn from parts, and the events for all of a tab's cards."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SHORT = ("interactive", "stop")  # queues whose handlers do not yield
 class Card:
     """A gr.HTML built from parts.
 
-    name: its view is named `card.<name>`, its element on the page `card-<name>`. html: the component. It raises one
-    event of EVENTS per queue. The value, by event, contains the actions that are not handled yet in that queue,
+    name: the view is named `card.<name>`, and the element on the page `card-<name>`. html: the component. It raises one
+    of EVENTS per queue. The value contains, for each event, the actions in that queue that have not been handled yet,
     preceded by those in the interactive queue: {queue: [[number, action, what was sent], ...]}.
     """
 
@@ -32,7 +32,7 @@ class Card:
         self.name = name
         self.root = Part("box", fixed={"classes": f"gb-stack {classes}".strip()}, children=parts)
         self.layout = self.root.described()
-        self.words: dict[str, Mapping[str, object]] = {}  # placeholder values, by key of the catalogue
+        self.words: dict[str, Mapping[str, object]] = {}  # placeholder values, by catalogue key
         self.actions: dict[str, Action] = {}  # by part name and event, as in "lesson-head:input"
         for part in self.root.everything():
             self.words |= dict(part.words.values())
@@ -53,7 +53,7 @@ class Card:
             elem_classes=[
                 "gb-widget",
                 "gb-holder",
-            ],  # gradio repeats these on an inner element, so none may draw a border or a padding
+            ],  # gradio repeats these on an inner element, so none may draw a border or padding
         )
         self.view = View(f"card.{name}", self._inputs, self._draw)
 
@@ -61,10 +61,10 @@ class Card:
         return s.language, json.dumps(s.cached(self._live)), self._seen(s)
 
     def _draw(self, s: Snapshot) -> dict[str, Any]:
-        """Return the data of the card.
+        """Return the card's data.
 
         layout: the tree of parts, which never changes. words: by key. seen: the number of the newest handled action, by
-        queue. live.<name>: the live properties of a part.
+        queue. live.<name>: a part's live properties.
         """
         texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
         return {"layout": self.layout, "words": texts, "seen": self._seen(s), **s.cached(self._live)}
@@ -83,9 +83,9 @@ class Card:
 def add_cards(
     events: Events, tab: str, cards: Sequence[Card], views: Sequence[View] = (), analysis: Analysis | None = None
 ) -> dict[Queue, Any]:
-    """Show cards in a tab and wire one event of the tab for each queue; return these events.
+    """Show cards in a tab, wire one tab event for each queue, and return these events.
 
-    views: the views of the pictures in the cards.
+    views: views that draw the pictures in the cards.
     """
     events.renderer.add(tab, [*(card.view for card in cards), *views], analysis)
     wired: dict[Queue, Any] = {}
@@ -122,9 +122,9 @@ def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: d
 def _pending(
     cards: Sequence[Card], queue: Queue, session: Session, sent: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[Handler, Any]]:
-    """Yield the handlers to call, each with its value: first pending input and choices, then the actions of the queue.
+    """Yield the handlers to call, each with its value: first pending input and choices, then the queue's actions.
 
-    sent: the value of each card, by queue, unchecked.
+    sent: each card's value, by queue, unchecked.
     """
     for card, value in zip(cards, sent, strict=True):
         for each in dict.fromkeys(("interactive", queue)):

@@ -1,4 +1,4 @@
-// The class on the page: the bar with the stops, following another page, and the dialog with links, codes and progress.
+// The class on the page: the bar with stops, following another page, and the dialog with links, codes and progress.
 
 import { register } from "../class_loader.js";
 import { make, makeButton } from "../widgets/dom.js";
@@ -11,7 +11,7 @@ import { createFollower } from "./follower.js";
  * @typedef {object} Shown  the signal "class"
  * @property {{ at: number, n: number, title: string } | null} stop  the open stop of a sequence
  * @property {import("./dialog.js").Answer | null} answer
- * @property {string} code  the class that this page followed last
+ * @property {string} code  code of the class that this page last followed
  * @property {Record<string, string>} words
  */
 
@@ -35,7 +35,10 @@ function button(text, act, name, style = "") {
   return made;
 }
 
-/** Shows another stop and returns whether there is one. Waits for a stop that was already requested. @param {number} by */
+/**
+ * Shows another stop and returns whether there is one. Waits for a stop that has already been requested.
+ * @param {number} by
+ */
 function step(by) {
   const stop = shown?.stop;
   if (stop && performance.now() < waitsUntil) return true;
@@ -45,7 +48,7 @@ function step(by) {
   return true;
 }
 
-/** The content of the bar. */
+/** Builds the bar's content. */
 function parts() {
   const { stop = null, words = {}, code = "" } = shown ?? {};
   const place = stop ? [make("b", "", words.stop), make("span", "", stop.title)] : [];

@@ -1,4 +1,4 @@
-// The dialog of a class: links and their codes, the stops of a sequence, following pages, and progress.
+// The dialog for a class: links and their codes, a sequence's stops, following pages, and progress.
 
 import { make, makeButton, makeShape, setText } from "../widgets/dom.js";
 import { fill } from "../widgets/text.js";
@@ -9,10 +9,10 @@ import { encodeProgress, readCodes } from "./progress_code.js";
 /**
  * @typedef {{ url: string, qr: { size: number, path: string }, query?: string, code?: string }} Link
  *
- * @typedef {object} Answer  the answer to a request of the dialog
+ * @typedef {object} Answer  the answer to a request from the dialog
  * @property {number} n  unique
  * @property {boolean} open  whether other pages may follow this one
- * @property {string} problem  reason why there is no link
+ * @property {string} problem  the reason there is no link
  * @property {Link} [page]
  * @property {Link} [stops]
  * @property {Link} [room]
@@ -66,7 +66,7 @@ export function createDialog() {
     return { element, summary, says };
   }
 
-  /** A link to read and copy, with its code. */
+  /** Builds a link to read and copy, with its code. */
   function makeLink() {
     const [element, field, copy, code] = [make("div", "gb-class-link"), make("input", "", "", { readonly: "" }), makeButton(""), makeButton("gb-class-qr")];
     element.append(row(field, copy), code);
@@ -98,7 +98,7 @@ export function createDialog() {
       await navigator.clipboard.writeText(text);
       setText(button, words.copied);
     } catch {
-      prompt(words.copy, text); // fallback without permission to use the clipboard
+      prompt(words.copy, text); // fallback if the clipboard may not be used
     }
   }
 

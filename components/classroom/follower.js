@@ -1,10 +1,10 @@
-// Follows another page: shows its frames, and blocks the visitor's own session until it is left.
+// Follows another page: shows its frames, and blocks the visitor's own session until the visitor leaves the class.
 
 import { session } from "../arrival.js";
 import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
 
 const RETRY_MS = 2000; // delay after a failed request
-const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // parts of the page that stay usable
+const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // parts of the page still usable
 const SCROLLS = ["Tab", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End", "Escape"];
 
 /** @param {number} ms */
@@ -14,7 +14,7 @@ const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 export function createFollower(onChange) {
   const page = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   let code = ""; // the followed class
-  let ended = ""; // why following ended, unless by a click: "over", or "busy" if the class is full
+  let ended = ""; // why following ended, other than by a click: "over", or "busy" if the class is full
   let running = new AbortController();
 
   /** Puts the followed class into the address, so that a reload follows it again. @param {string} value */

@@ -1,4 +1,4 @@
-"""The events of a class, and what the page shows about it."""
+"""Event handlers for a class, and the data that the page shows about it."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ DIALOG = (
 
 @dataclass(frozen=True)
 class ClassState:
-    """The state of a class.
+    """The session's state for a class.
 
-    answer: the answer to the dialog's last request. room: the room of the pages that follow this one. code: the code of
-    the class that this page followed last.
+    answer: the answer to the dialog's last request. room: the room for pages that follow this one. code: the code of
+    the class that this page last followed.
     """
 
     answer: dict[str, Any] | None = None
@@ -59,10 +59,10 @@ PRIVATE = (ClassState, ShareState)  # states hidden from followers
 
 @dataclass(frozen=True)
 class Classroom:
-    """The configuration of the events.
+    """The events' configuration.
 
-    is_open: whether pages may be followed. items: keys of the lessons and of the challenges, each with the prefix of
-    its titles.
+    is_open: whether pages may be followed. items: keys of the lessons and of the challenges, by the prefix of their
+    titles.
     """
 
     events: Events
@@ -100,9 +100,9 @@ class Classroom:
         session.change(SequenceState, link="", stops=(), at=0)
 
     def make_links(self, session: Session, sent: dict[str, Any]) -> None:
-        """Answer with short links and their codes: to the page, to the sequence "text", and for following this page.
+        """Answer with short links and their codes: to the page, to the sequence in "text", and for following this page.
 
-        sent: "base" is the address of the page without a query.
+        sent: "base" is the page's address without a query.
         """
         base, text = sent.get("base"), sent.get("text")
         if not (isinstance(base, str) and base.startswith("http") and len(base) <= MAX_BASE_CHARS):
@@ -139,7 +139,7 @@ class Classroom:
         self.make_links(session, sent)
 
     def go_on_alone(self, session: Session, sent: dict[str, Any]) -> None:
-        """Continue with the place and text of the followed page. The next frame is complete."""
+        """Continue from the followed page's place and text. The next frame is complete."""
         room = room_of(sent.get("code"))
         session.change(ClassState, code=str(sent.get("code"))[:MAX_CODE_CHARS])
         if room is not None and room.session is not session:
@@ -167,7 +167,7 @@ class Classroom:
         return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
 
     def _page_query(self, session: Session) -> str:
-        """Return the query of the page. Raises ValueError like `page_values`, or if the query is too long."""
+        """Return the page's query. Raises ValueError like `page_values`, or if the query is too long."""
         if session.document is None:
             raise PageError("error.no_text")
         with session.lock.reading():
@@ -186,7 +186,7 @@ def _drawn(url: str) -> dict[str, Any]:
 
 
 def shown(s: Snapshot) -> dict[str, Any] | None:
-    """Return what the page shows about its class; None without one."""
+    """Return the data that the page shows about its class, or None if it has none."""
     sequence, state, is_followed = s.state(SequenceState), s.state(ClassState), not s.id
     if not (sequence.link or state.answer or state.code or is_followed):
         return None
@@ -206,7 +206,7 @@ def inputs(s: Snapshot) -> Any:
 
 
 def wire_class(events: Events, places: Places, items: Mapping[str, Sequence[str]], *, is_open: bool) -> None:
-    """Wire the event of a class. is_open: whether pages may be followed."""
+    """Wire the class's event. is_open: whether pages may be followed."""
     classroom = Classroom(events, places, is_open, items)
     events.renderer.signals.append(Signal("class", inputs, shown, is_shared=True))
     events.on(events.frame.classroom, classroom.handle, payload=True, queue="model")

@@ -1,5 +1,5 @@
-// Progress as a short code to hand in: the level of each item, and a checksum against typing errors. The code proves
-// nothing.
+// Progress as a short code to hand in: the level of each item, and a checksum against typing errors. The code is no
+// proof of the progress.
 
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; // Crockford's base 32, without I, L, O, U
 const LEVELS = 3; // levels of an item: untouched, seen, solved

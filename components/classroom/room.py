@@ -33,9 +33,9 @@ from components.state.snapshot import Snapshot
 FOLDER = "glassbox/class"
 DRAW_SECONDS = 0.25  # minimum time between two frames
 WAIT_SECONDS = 20.0  # how long a request waits for a frame; below the usual timeout of a proxy
-LOOK_SECONDS = 0.05  # interval of checks for a change
+LOOK_SECONDS = 0.05  # interval between checks for a change
 GONE_SECONDS = 2 * WAIT_SECONDS  # a page that sends no request for this long no longer follows
-MAX_FRAMES = 32  # number of frames kept for pages that are behind
+MAX_FRAMES = 32  # number of frames kept for pages that lag behind
 AHEAD = 1e15  # ms: later than any click on a tab of a following page
 _rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()  # by code; the sessions keep them alive
 _lock = threading.Lock()
@@ -61,7 +61,7 @@ class Mirror:
         return self.session.lock
 
     def snapshot(self) -> Snapshot:
-        """Return a snapshot without the session's id, its address and the answers to its requests."""
+        """Return a snapshot without the session's id, address, or answers to its requests."""
         s = self.session.snapshot()
         states = {cls: state for cls, state in s.states.items() if cls not in self.private}
         return replace(
@@ -77,7 +77,7 @@ class Mirror:
         )
 
     async def draw(self, renderer: Renderer) -> None:
-        """Add a frame if the session has changed, at the earliest DRAW_SECONDS after the last one."""
+        """Add a frame if the session has changed, no sooner than DRAW_SECONDS after the last one."""
         if self.drawn == self.session.frame_number or time.monotonic() < self.drawn_at + DRAW_SECONDS:
             return
         async with self.drawing:
@@ -93,7 +93,7 @@ class Mirror:
             self.kept = (self.frame_number, (frame,)) if is_whole else (first, (*frames, frame))
 
     def newer(self, seen: str) -> bytes | None:
-        """Return the frames that follow a page's newest one, as gzipped JSON; None if there are none.
+        """Return the frames after a page's newest one as gzipped JSON, or None if there are none.
 
         seen: the page's newest frame, as "epoch.number".
         """
@@ -113,7 +113,7 @@ class Mirror:
 class Room:
     """A session that others follow.
 
-    code: code in the link. pages: time of each following page's last request, by the page's name. touch: keeps the
+    code: code in the link. pages: time of each following page's last request, by the page's name. touch: prevents the
     session from becoming idle. private: states that only the session itself shows.
 
     Raises:
@@ -149,7 +149,7 @@ class Room:
         return True
 
     async def newer(self, language: Language, numbers: bool, seen: str) -> bytes | None:
-        """Return the frames that a page lacks as soon as there are any; None after WAIT_SECONDS."""
+        """Return the frames that a page lacks as soon as there are any, or None after WAIT_SECONDS."""
         key = language, numbers
         mirror = self.mirrors.setdefault(key, Mirror(self.session, language, numbers, self.private))
         end = time.monotonic() + WAIT_SECONDS
@@ -169,7 +169,7 @@ def room_of(code: object) -> Room | None:
 async def _follow(request: Request) -> Response:
     """Send the frames that a page lacks.
 
-    The status is 204 if there are none yet, 404 without a class, and 409 if the class is full.
+    The status is 204 if there are none yet, 404 if there is no such class, and 409 if the class is full.
     """
     room, asked = room_of(request.path_params["code"]), request.query_params
     if room is None:

@@ -1,1 +1,1 @@
-"""Charts as plotly figures: NumPy arrays in, Figure out. Without gradio and torch."""
+"""Charts as plotly figures: NumPy arrays in, Figure out. Independent of gradio and torch."""

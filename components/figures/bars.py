@@ -35,17 +35,17 @@ _LETTER = 0.027  # width of a letter on a phone, as a fraction of the bars' widt
 _PAIR = (LIGHT["before"], LIGHT["after"])
 _FOUR = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
 _STACK = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
-_SHARES = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # same colours as the lengths of the residual stream
+_SHARES = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # same colours as the residual stream's lengths
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
-_LABELLED = 12  # maximum number of bars that each show a number
+_LABELLED = 12  # maximum number of bars if each shows a number
 _MAX_TICKS = 26  # token labels on an axis
-_MAX_CUTS = 64  # maximum number of blocks with separate lines
+_MAX_CUTS = 64  # maximum number of blocks separated by lines
 _FLAT = {"type": "bar", "orientation": "h"}
 _SILENT = {"hoverinfo": "skip", "showlegend": False}
 
 
 def _bars(x: np.ndarray, y: np.ndarray, name: str, colour: object, tip: str, **options: Any) -> Trace:
-    """Return upright bars. tip: format of a value in the tooltip."""
+    """Return vertical bars. tip: format for values in the tooltip."""
     shown = {"name": escape(name), "hovertemplate": f"%{{x}}: %{{y:{tip}}}<extra>{escape(name)}</extra>"}
     return {"type": "bar", "x": x, "y": y, "marker": {"color": colour, "line": {"width": 0}}} | shown | options
 
@@ -106,7 +106,7 @@ def next_token_bars(
         ),
         names_axis(names, range=[len(labels) - 0.5, -0.5], ticklabelstandoff=14),
         height=22 * len(labels) + 36,
-        margin=(100, 8, 28, 4),  # constant space for the names, so the axis does not move with each token
+        margin=(100, 8, 28, 4),  # constant space for the names, so that the axis does not move with each token
         barmode="overlay",
         showlegend=bool(before_name),
         legend=LEGEND | {"xref": "container", "yref": "container", "y": 1, "yanchor": "top", "indentation": -10},
@@ -115,7 +115,7 @@ def next_token_bars(
 
 
 def _change(before: float, after: float) -> str:
-    """Return "41 % → 58 %", or one number if both round to the same value."""
+    """Return a string such as "41 % → 58 %", or one number if both round to the same value."""
     old, new = percent(float(before)), percent(float(after))
     return new if old == new else f"{old} → {new}"
 
@@ -128,10 +128,10 @@ def size_bars(
     ghosts: np.ndarray | None = None,
     blocks: np.ndarray | None = None,
 ) -> Figure:
-    """Draw horizontal bars of a model's sizes, with the first on top and name and label above each.
+    """Draw a model's sizes as horizontal bars, the first on top, with a name and label above each.
 
     counts, (N,): the filled bars. ghosts, (N,): outlined bars for absent or shared parts. blocks, (N,): the number of
-    equal segments of a bar, one per block of the model.
+    equal segments in a bar, one per block.
     """
     counts = np.asarray(counts, dtype=np.float64)
     ghosts = np.zeros_like(counts) if ghosts is None else np.asarray(ghosts, dtype=np.float64)
@@ -175,10 +175,10 @@ def signed_bars(
     title: str = "",
     full: float = 0.0,
 ) -> Figure:
-    """Draw horizontal bars from zero, with the first on top; positive bars point right, negative ones left.
+    """Draw horizontal bars from zero, the first on top; positive bars point right, negative ones left.
 
-    values: (N,). names, ends: labels left and right of the bars. heads: (layer, head) of the bars that stand for heads,
-    sent on a click. marked: the row in bold. title: axis title. full: a value that the axis must include.
+    values: (N,). names, ends: labels to the left and right of the bars. heads: (layer, head) for each bar that stands
+    for a head, sent on a click. marked: the row in bold. title: axis title. full: a value that the axis must include.
     """
     values = floats(values)
     ticks, rows = [escape(name) for name in names], np.arange(len(values))
@@ -197,7 +197,7 @@ def signed_bars(
         [
             bars | {"customdata": sent, "showlegend": False},
             text
-            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # not left of zero, where the names are
+            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # kept off the left of zero, where the names are
             | {"textfont": SMALL | {"color": LIGHT["muted"]}},
         ],
         bare_axis(title, **scale, zeroline=True, zerolinecolor=LIGHT["line"], zerolinewidth=1),
@@ -217,9 +217,9 @@ def layer_bars(
     layer_title: str,
     value_title: str,
 ) -> Figure:
-    """Draw two upright bars for each layer.
+    """Draw two vertical bars for each layer.
 
-    attention, feed_forward: (n_layer,). ends: name and value of each contribution outside the layers, shown at the
+    attention, feed_forward: (n_layer,). ends: name and value of each contribution from outside the layers, shown on the
     left.
     """
     n_layer, n = len(attention), len(ends)
@@ -248,11 +248,11 @@ def divergence_bars(
     first: int = 0,
     bits_title: str,
 ) -> Figure:
-    """Draw one bar per token: the divergence between two predictions of the next token, in bits.
+    """Draw one bar per token: the divergence between two next-token predictions, in bits.
 
     series: {legend entry: (N,)}; with two entries, the first is wide and light, the second narrow and dark. An infinite
     value reaches the top and shows an infinity sign. labels: the N tokens before the predictions; the first is at
-    position `first` of the text. selected: the index to mark.
+    position `first` in the text. selected: the index to mark.
     """
     bits = [floats(values) for values in series.values()]
     finite = np.concatenate(bits)
@@ -298,10 +298,10 @@ def grouped_bars(
     tip: str = ".4~g",
     height: int = 300,
 ) -> Figure:
-    """Draw up to four upright bars side by side for each name.
+    """Draw up to four vertical bars side by side for each name.
 
-    groups: {legend entry: values, (N,)}; on a logarithmic axis, only values above 0 have a bar. digits: format of the
-    number on each bar, if there are few.
+    groups: {legend entry: values, (N,)}; on a logarithmic axis, only values above 0 have a bar. digits: format for the
+    number on each bar, shown if there are few bars.
     """
     colours = _PAIR[-len(groups) :] if len(groups) <= 2 else _FOUR
     data = []
@@ -336,10 +336,10 @@ def stacked_bars(
     y_title: str,
     tip: str = ",",
 ) -> Figure:
-    """Draw one bar per name, stacked from up to three parts, the first at the bottom.
+    """Draw one bar per name, with up to three parts stacked from bottom to top.
 
-    parts: {legend entry: values, (N,)}. spread: lower and upper ends of a line on each bar, (N,) each. highest: end of
-    the axis.
+    parts: {legend entry: values, (N,)}. spread: lower and upper ends of a line on each bar, (N,) each. highest: upper
+    end of the axis.
     """
     places = np.arange(len(names))
     data = [
@@ -360,9 +360,9 @@ def stacked_bars(
 
 
 def share_bars(shares: Mapping[str, np.ndarray], *, layer: int | None = None, x_title: str, y_title: str) -> Figure:
-    """Draw stacked shares of a whole by layer.
+    """Draw shares of a whole as one stacked bar per layer.
 
-    shares: {legend entry: (n_layer,)}, possibly negative. layer: the one to frame.
+    shares: {legend entry: (n_layer,)}, possibly negative. layer: the layer to frame.
     """
     n_layer = len(next(iter(shares.values())))
     return figure(
@@ -397,9 +397,9 @@ def histogram(counts: np.ndarray, edges: np.ndarray, *, x_title: str, y_title: s
 def row_bars(
     rows: np.ndarray, names: Sequence[str], means: np.ndarray, stds: np.ndarray, *, place_title: str
 ) -> Figure:
-    """Draw each row of (n, C) as a bar chart, one below the other on a common scale.
+    """Draw each of the (n, C) rows as a bar chart, one below the other on a common scale.
 
-    A line shows the mean, a band one standard deviation. means, stds: (n,). names: names of the rows.
+    A line shows the mean, a band one standard deviation. means, stds: (n,). names: the rows' names.
     """
     rows = floats(rows)
     n, width = rows.shape
@@ -429,7 +429,7 @@ def row_bars(
 
 
 class Cell(NamedTuple):
-    """A part of a word: its text, its width in bytes, whether this row's merge produced it, and its tooltip."""
+    """Part of a word: its text, its width in bytes, whether this row's merge produced it, and its tooltip."""
 
     text: str
     width: int

@@ -31,8 +31,8 @@ from components.figures.style import (
     upright,
 )
 
-MAX_POINTS = 300  # maximum number of points of a training loss; more are averaged in groups
-ZERO_AT = 0.5  # position of step 0 on the logarithmic axis of steps
+MAX_POINTS = 300  # maximum number of points in a training loss curve; more are averaged in groups
+ZERO_AT = 0.5  # position of step 0 on the logarithmic step axis
 _HUES = tuple(pair.light for pair in (*CURVES, HEAD_HUES["same_token"]))
 _SYMBOLS = ("circle", "square", "diamond")
 _PATHS = (
@@ -70,8 +70,8 @@ def lines(
 ) -> Figure:
     """Draw up to four lines over one x axis, distinguished by hue and dash.
 
-    x and each series: (N,). level_at: name and y of a horizontal line; mark: name and x of a vertical line. ticks: a
-    token as tick label for each x.
+    x and each series: (N,). level_at: name and y of a horizontal line; mark: name and x of a vertical line. ticks: tick
+    labels, a token for each x.
     """
     size = 6 if len(x) <= 40 else 0
     data = [
@@ -116,10 +116,10 @@ def path_lines(
     probability_title: str,
     rank_title: str,
 ) -> Figure:
-    """Draw up to six tokens from layer to layer: probability above, rank below on a logarithmic scale with 1 on top.
+    """Draw up to six tokens across the layers: probability above, rank below on a logarithmic scale with 1 on top.
 
-    probability, rank: (N, 2 n_layer), after the attention and after the feed-forward part of each layer; stages: their
-    names; tokens: (N,), distinguished by hue and dash.
+    probability, rank: (N, 2 n_layer), after each layer's attention and after its feed-forward part; stages: names of
+    these stages; tokens: (N,), distinguished by hue and dash.
     """
     n_layer, several = len(stages) // 2, len(tokens) > 1
     positions = floats(np.arange(len(stages)) / 2)
@@ -163,7 +163,7 @@ def stage_lines(
     """Draw one line per token across the stages, ending with a cross at the stage that removed the token.
 
     values: (tokens, stages), NaN once removed; the first stage is the raw input. ends: labels at the right end of the
-    remaining lines, "" for the others. followed: the highlighted row. customdata of a point is its token id.
+    remaining lines, "" for the others. followed: the highlighted row. A point's customdata is its token id.
     """
     values = np.asarray(values, np.float64)
     height, above, below = 320, 8, 44
@@ -172,7 +172,7 @@ def stage_lines(
     room = 0.05 * ((high - low) or 1.0)
     low, high = low - room, high + room
     apart = 14 * (high - low) / (height - above - below)  # at least 14 pixels between two names
-    order = [row for row in range(len(labels)) if row != followed] + [followed]  # the followed one last, on top
+    order = [row for row in range(len(labels)) if row != followed] + [followed]  # the followed token on top
     notes = []
     for x, heights, texts in (
         (0, values[:, 0], [token_label(label, longest=11) for label in labels]),
@@ -200,7 +200,7 @@ def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> 
     alive = np.flatnonzero(np.isfinite(values))
     heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
     symbols = ["circle"] * len(heights)
-    if 0 < len(heights) < len(values):  # at the height of the last stage that kept it
+    if 0 < len(heights) < len(values):  # at the height of the last stage that kept the token
         heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
     colour, name = LIGHT["accent" if own else "after"], token_label(label)
     sizes = [8 if symbol == "x" else 4 for symbol in symbols]
@@ -216,7 +216,7 @@ def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> 
 
 
 def spread(heights: np.ndarray, gap: float, low: float, high: float) -> list[float]:
-    """Move descending heights apart to a distance of at least `gap`, within low..high if there is room."""
+    """Move descending heights at least `gap` apart, within low..high if there is room."""
     heights_apart: list[float] = []
     for height in heights:
         heights_apart.append(min(float(height), heights_apart[-1] - gap if heights_apart else high))
@@ -241,7 +241,7 @@ def activation_curves(
     """Draw functions above their derivatives on one x axis, with a line at `at` and the values there in the legend.
 
     x: ascending, (N,); each curve and derivative has the same shape. flat: the x where the first function's slope is
-    zero, marked on both. At most three functions, distinguished by hue and dash.
+    zero, marked in both charts. There are at most three functions, distinguished by hue and dash.
     """
     panels = {"y": curves, "y2": derivatives}
     data: list[Trace] = []
@@ -275,7 +275,7 @@ def activation_curves(
 
 
 class Share(NamedTuple):
-    """A line of shares over the evaluations. values: (k,), in 0..1. colour: name of a palette colour."""
+    """A line that shows a share at each evaluation. values: (k,), in 0..1. colour: name of a palette colour."""
 
     name: str
     values: np.ndarray
@@ -284,7 +284,7 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class CurveNames:
-    """Labels of the learning curve."""
+    """Labels for the learning curve."""
 
     step: str = "step"
     loss: str = "loss, nats"
@@ -313,7 +313,7 @@ def learning_curve(
 
     The learning rate is shown if there are losses.
 
-    losses, rates: (n,), of updates 1 to n. eval_steps, val_losses, copy_losses: (k,), of the evaluations. guessing: the
+    losses, rates: at updates 1 to n, (n,). eval_steps, val_losses, copy_losses: at the evaluations, (k,). guessing: the
     loss of a uniform guess, in nats. shown: the step to mark.
     """
     at, looked_at = np.arange(1, len(losses) + 1), floats(np.maximum(eval_steps, ZERO_AT))
@@ -357,7 +357,7 @@ def learning_curve(
 
 
 def log_grouped(values: np.ndarray, most: int) -> np.ndarray:
-    """Average (n,) values into at most `most` adjacent groups with ends evenly spaced on a log scale, as float32."""
+    """Average (n,) values over at most `most` adjacent groups with log-spaced ends, as float32."""
     n = len(values)
     if n <= most:
         return floats(values)
@@ -377,7 +377,7 @@ def stairs(values: np.ndarray) -> np.ndarray:
 
 
 class ScalingLine(NamedTuple):
-    """One line of a scaling chart; lines of the same index share colour, dash and marker in all three charts."""
+    """One line in a scaling chart; lines with the same index share colour, dash and marker in all three charts."""
 
     name: str
     x: np.ndarray
@@ -393,10 +393,10 @@ def scaling_curves(
     y_title: str,
     moments: bool = False,
 ) -> Figure:
-    """Draw the loss over a quantity, both axes logarithmic; `star` is a separate labelled point.
+    """Draw the loss against a quantity, both axes logarithmic; `star` is a separate labelled point.
 
-    others: lines of another architecture, in the colours of the last lines, with open markers. moments: the lines show
-    moments of training, early ones light, instead of models.
+    others: lines for another architecture, in the colours of the last lines, with open markers. moments: the lines show
+    moments during training instead of models, with early ones in light colours.
     """
     tip = {"hovertemplate": "%{x:.3s}: %{y:.3f}"}
     data = []
@@ -422,7 +422,7 @@ def scaling_curves(
 
 
 class Hands(NamedTuple):
-    """A dimension pair: its name, and the angles of query and key in radians, counter-clockwise from the x axis."""
+    """A dimension pair: its name, and the query's and key's angles in radians, counter-clockwise from the x axis."""
 
     name: str
     query: float

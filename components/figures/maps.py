@@ -38,26 +38,26 @@ _TEXT_COLUMNS = 14  # maximum number of columns with numbers in the cells
 
 
 def _cells(z: np.ndarray, low: float, high: float, colours: tuple[Pair, ...], tip: str, **options: Any) -> Trace:
-    """Return the cells. tip: text of a cell's tooltip."""
+    """Return the cells. tip: a cell's tooltip."""
     scale = {"zmin": low, "zmax": high, "colorscale": colorscale(colours)}
     cells = {"type": "heatmap", "z": floats(z), "xgap": 1, "ygap": 1, "hoverongaps": False}
     return cells | scale | {"hovertemplate": f"{tip}<extra></extra>"} | options
 
 
 def _written(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Return options that write a text into each cell."""
+    """Return options that write text into each cell."""
     return {"text": texts, "texttemplate": "%{text}", "textfont": SMALL | {"color": LIGHT["text"]}}
 
 
 def _scale_above(ends: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
-    """Return a small scale at the right of the margin above the cells; `_scale_title` draws its title."""
+    """Return a small scale, on the right in the margin above the cells; `_scale_title` draws its title."""
     place = {"orientation": "h", "x": 1, "xanchor": "right", "yref": "container", "y": 1, "yanchor": "top"}
     size = {"lenmode": "pixels", "len": _SCALE, "thickness": 8, "xpad": 20, "ypad": 4, "outlinewidth": 0}
     return {"colorbar": place | size | {"tickfont": {"size": 11}, "tickvals": ends, "ticktext": names} | ALL_LABELS}
 
 
 def _scale_title(title: str, margin: int) -> dict[str, Any]:
-    """Return the title of a scale, placed to its left in a margin of this height, in pixels."""
+    """Return a scale's title, placed to its left. margin: height in pixels."""
     place = {"x": 1, "xanchor": "right", "xshift": 8 - _SCALE, "y": 1, "yanchor": "middle", "yshift": margin - 8}
     return note(escape(title), **ON_PAPER, **place, font={"size": 11}, borderpad=0)
 
@@ -84,11 +84,11 @@ def attention_heatmap(
 ) -> Figure:
     """Draw attention weights with queries as rows and keys as columns.
 
-    Keys after the query stay blank if they get no weight.
+    Keys after the query stay blank if they receive no weight.
 
-    weights: (T, S) in 0..1 or NaN; the T queries are the last of the S keys. selected: the row to frame. first:
-    position of the first key in the text. full: the weight with the full colour. Defaults to the largest weight after
-    the first quarter of the rows, because the first rows have few keys and therefore large weights; the scale shows
+    weights: (T, S) in 0..1 or NaN; the T queries are the last of the S keys. selected: the row to frame. first: the
+    first key's position in the text. full: the weight drawn in full colour. Defaults to the largest weight after the
+    first quarter of the rows, because the first rows have few keys and therefore large weights; the scale indicates
     this.
     """
     n_query, n_key = np.shape(weights)
@@ -99,7 +99,7 @@ def attention_heatmap(
     queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
     numbered_keys = [f"{label}  {first + i}" for i, label in enumerate(keys)]
     numbered_queries = [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)]
-    # Plotly would measure every label, so margins follow the length of the labels, and titles are annotations.
+    # Plotly would measure every label, so margins are computed from label lengths, and titles are annotations.
     left, below = _room(query_labels, LABEL["size"]), _room(key_labels, _SMALL)
     title = {**ON_PAPER, "xanchor": "center", "yanchor": "middle", "font": {}}
     own = None if selected is None else n_key - n_query + selected
@@ -109,7 +109,7 @@ def attention_heatmap(
     corner |= {"tickvals": [0, strongest], "ticktext": ["0", f"{'≥ ' if largest > strongest else ''}{strongest:.2g}"]}
     tip = f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}"
     gaps = {"xgap": int(n_key <= 48), "ygap": int(n_query <= 48), "showscale": n_key >= 6, "colorbar": corner}
-    # x and y have every label, for the hover text; x2 and y2 overlay them with as many labels as are readable.
+    # x and y have all labels, for the hover text; x2 and y2 overlay as many labels as are readable.
     upright = max(map(len, keys), default=0) == 1
     columns: dict[str, Any] = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": 0 if upright else -90}
     columns |= {"ticklabelstandoff": _GAP, "tickfont": LABEL | {"size": _SMALL}}
@@ -134,7 +134,7 @@ def attention_heatmap(
 
 
 def _room(labels: Sequence[str], size: int) -> int:
-    """Return the pixels between edge and axis: the title plus the longest label in a monospaced font of this size."""
+    """Return the pixels between edge and axis: the title, plus the longest label in a monospaced font of this size."""
     letters = (shortened(label, 14) for label in labels)
     widest = max((sum(1.0 if east_asian_width(c) in "WF" else 0.61 for c in text) for text in letters), default=0)
     return 26 + _GAP + round(size * widest)
@@ -152,14 +152,14 @@ def lens_heatmap(
     layer_title: str,
     value_title: str,
 ) -> Figure:
-    """Draw the prediction of each layer after each token: rows are layers, columns are tokens of the text.
+    """Draw each layer's prediction after each token: rows are layers, columns are tokens in the text.
 
-    probability: (n_layer, N), in 0..1, of each cell's best token. texts, tips: (n_layer, N), that token and the cell's
-    tooltip. inputs, outputs: (N,), the input tokens and the actual next ones ("" if there is none). (row, column): the
-    selected cell.
+    probability: that of each cell's best token, (n_layer, N), in 0..1. texts, tips: that token and the cell's tooltip,
+    (n_layer, N). inputs, outputs: the input tokens and the actual next tokens ("" if there is none), (N,). (row,
+    column): the selected cell.
     """
     n_layer, n = np.shape(probability)
-    above, letters = 96, 8  # pixels for the scale and vertical tokens on a narrow page; letters per cell
+    above, letters = 96, 8  # pixels for the scale and the vertical tokens on a narrow page; letters per cell
     names, followers, *cells = ([token_label(text, letters) for text in line] for line in (inputs, outputs, *texts))
     says = {"customdata": [[escape(tip) for tip in line] for line in tips]}
     below = {"overlaying": "x", "matches": "x", "side": "bottom", "tickfont": SMALL | {"color": LIGHT["muted"]}}
@@ -191,9 +191,9 @@ def recovery_heatmap(
 ) -> Figure:
     """Draw what activation patching restores, by layer and position.
 
-    recovered: (n_layer, T), 0 as corrupted, 1 as clean; values may lie outside 0..1, and the colour scale is symmetric
-    around 0. clean, corrupted: (T,), tokens of both prompts; the label shows both if they differ. cell: (layer,
-    position) to frame.
+    recovered: (n_layer, T), 0 as in the corrupted text, 1 as in the clean one; values may lie outside 0..1, and the
+    colour scale is symmetric around 0. clean, corrupted: the tokens in each prompt, (T,); the label shows both if they
+    differ. cell: (layer, position) to frame.
     """
     n_layer, n = np.shape(recovered)
     names = [
@@ -230,8 +230,8 @@ def head_map(
 ) -> Figure:
     """Draw one number per head: rows are layers, columns are heads; NaN leaves a cell blank.
 
-    values: (n_layer, n_head), diverging around zero or counting up from 0. selected: (layer, head), or the whole row if
-    head is None.
+    values: (n_layer, n_head), on a scale that diverges around zero or starts at 0. selected: (layer, head), or the
+    whole row if head is None.
     """
     n_layer, n_head = np.shape(values)
     largest = max(float(np.nanmax(np.abs(values), initial=0)), 1e-6 if diverging else 0.1)  # keeps small shares pale
@@ -270,10 +270,10 @@ def grid(
     first: tuple[int, int] = (0, 0),
     cell: tuple[int, int] | None = None,
 ) -> Figure:
-    """Draw numbers around zero, (rows, columns).
+    """Draw a grid of numbers around zero, (rows, columns).
 
     With axis titles, rows and columns are numbered; without them, the cells are numbered row by row. edge: the number
-    with the full colour, by default the largest. first: numbers of the first row and column. cell: (row, column) to
+    drawn in full colour, by default the largest. first: numbers of the first row and column. cell: (row, column) to
     frame.
     """
     rows, columns = np.shape(values)
@@ -294,7 +294,7 @@ def grid(
 
 
 def similarity_heatmap(cosines: np.ndarray, positions: np.ndarray, *, title: str, value: str) -> Figure:
-    """Draw the cosine similarities (n, n) of the rows at `positions` (n,)."""
+    """Draw the cosine similarities (n, n) between the rows at `positions` (n,)."""
     tip = f"{escape(title)} %{{y}}, %{{x}}: {escape(value)} %{{z:.3f}}"
     cells = _cells(cosines, -1, 1, DIVERGING, tip, x=positions, y=positions, xgap=0, ygap=0)
     return figure(

@@ -25,7 +25,7 @@ Options: TypeAlias = dict[str, Any]
 LIGHT = {name: pair.light for name, pair in PALETTE.items()}
 LABEL: dict[str, Any] = {"family": MONO, "size": 12, "color": LIGHT["text"]}
 SMALL = {"family": MONO, "size": 11}
-# By default plotly measures every label, half of a chart's time, and omits labels that cross the edge.
+# By default plotly measures every label, which takes half a chart's drawing time, and omits labels that cross the edge.
 ALL_LABELS = {"ticklabeloverflow": "allow"}
 LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "itemclick": False, "itemdoubleclick": False}
 LEGEND |= {"font": {"size": 11}}
@@ -33,12 +33,12 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def escape(text: str) -> str:
-    """Escape a text so that plotly does not interpret it as markup."""
+    """Escape text so that plotly does not interpret it as markup."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def token_label(text: str, longest: int = 14) -> str:
-    """Return a token for plotly, cut with … after `longest` characters.
+    """Return a token for plotly, truncated with … after `longest` characters.
 
     Invisible characters are marked and `& < >` escaped.
     """
@@ -73,7 +73,7 @@ def axis(title: str = "", *, zero: bool = False, **options: Any) -> Options:
 
 
 def bare_axis(title: str = "", **options: Any) -> Options:
-    """Return an axis without grid and ticks."""
+    """Return an axis without a grid or ticks."""
     bare = {"showgrid": False, "zeroline": False, "ticks": "", "fixedrange": True}
     return bare | ({"title": {"text": escape(title)}} if title else {}) | options
 
@@ -81,7 +81,7 @@ def bare_axis(title: str = "", **options: Any) -> Options:
 def names_axis(
     names: Sequence[str], title: str = "", *, most: int | None = None, keep: int | None = None, **options: Any
 ) -> Options:
-    """Return an axis of integer positions labelled with escaped names.
+    """Return an axis whose integer positions are labelled with escaped names.
 
     With `most`, only the first and every n-th name after it are shown, about `most` in total, plus `keep`.
     """
@@ -93,12 +93,12 @@ def names_axis(
 
 
 def steps_axis(n: int, title: str, *, most: int = 16, **options: Any) -> Options:
-    """Return an axis of the numbers 0 to n - 1, such as layers or heads, with at most `most` of them written."""
+    """Return an axis for the numbers 0 to n - 1, such as layers or heads, with at most `most` tick labels."""
     return bare_axis(title, tickvals=list(range(0, n, max(1, -(-n // most)))), **options)
 
 
 def log_axis(title: str, values: Sequence[np.ndarray]) -> Options:
-    """Return a logarithmic axis that covers all values above zero in powers of ten."""
+    """Return a logarithmic axis with powers of ten that covers all values above zero."""
     above = np.concatenate([np.asarray(each, dtype=np.float64) for each in values])
     above = above[above > 0]
     low, high = -6.0, 0.0

@@ -1,8 +1,9 @@
 """The first screen as plain HTML, shown until gradio's scripts have drawn the page.
 
-On the first visit, the example writes itself word by word. `first_screen` draws the HTML from the initial session of
-each language. The middleware `FirstScreen` puts it and the head into the page, and compresses the page. Its script
-chooses language and theme, and removes it once the page shows the same; anything typed until then moves to the page.
+On the first visit, the example writes itself word by word. `first_screen` draws the HTML from each language's initial
+session. The middleware `FirstScreen` inserts the HTML and the head into the page, and compresses the page. The first
+screen's script chooses language and theme, and removes the screen once the page shows the same; anything typed until
+then moves to the page.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from gpt import GPT, distribution
 from gpt.analysis.tracing import to_float32
 
 MAX_BARS = 9  # in view
-MAX_WRITTEN = 40  # tokens of a text that writes itself
-MIN_ARC_SHARE = 0.05  # lost share of the probability
+MAX_WRITTEN = 40  # tokens in a text that writes itself
+MIN_ARC_SHARE = 0.05  # share of the probability that is lost
 COMPRESSION = 5
 _COMPONENTS = Path(__file__).parent.parent
 
 
 def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> str:
-    """Return the HTML of the first screen. openings: the initial session of each language; tabs: ids of the tabs."""
+    """Return the first screen's HTML. openings: the initial session for each language; tabs: ids of the tabs."""
     screens = []
     for language, session in openings.items():
         opened = session.copy()
@@ -54,7 +55,7 @@ def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> s
 
 @torch.inference_mode()
 def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
-    """Return what is shown after each word but the last while the text writes itself.
+    """Return the data shown after each word but the last while the text writes itself.
 
     n: number of characters so far. at: position of the next token. bars: (token, probability) of the likeliest tokens.
     arc: (position, share) of the word without which the top token's probability falls furthest.
@@ -91,16 +92,16 @@ def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
 
 
 def _states_without(model: GPT, ids: Sequence[int], words: Sequence[range]) -> Tensor:
-    """Return the final states of the text without each of its words: (words, T, C); their last rows are padding.
+    """Return the text's final states without each of its words: (words, T, C); the last rows are padding.
 
-    Because no token sees a later one, they include the states of all beginnings of the text.
+    Because no token sees a later one, they include the states for all prefixes of the text.
     """
     rests = [[*ids[: word.start], *ids[word.stop :], *[0] * len(word)] for word in words]
     return model.hidden_states(torch.tensor(rests, device=model.device))
 
 
 class FirstScreen:
-    """ASGI middleware that puts the first screen into the page.
+    """ASGI middleware that inserts the first screen into the page.
 
     The screen is the value of the only gr.State, which gradio does not send. head: HTML for the page's head; gradio
     would insert it only after its scripts have run.
@@ -198,7 +199,7 @@ def _card(s: Snapshot) -> str:
 
 
 def _concepts(s: Snapshot) -> str:
-    """Draw the chips of the concepts."""
+    """Draw the chips for the concepts."""
     shown = concepts(s)
     chips = "".join(_button(chip["name"], "first-small first-chip") for chip in shown["chips"])
     if not chips:

@@ -1,9 +1,9 @@
-// Shows the plain first screen in the browser's language and theme until the page shows the same. Then it passes on
-// what was typed. On the first visit the text writes itself meanwhile, until a key or click. Returning visitors wait
+// Shows the plain first screen in the browser's language and theme until the page shows the same, then passes on what
+// was typed. On the first visit the text writes itself meanwhile, until a key or click. Returning visitors wait
 // behind the screen for their own text: the page still has the example, which would react to keys.
 
 (() => {
-  const LONGEST_MS = 10_000; // counted from when gradio has drawn the page
+  const LONGEST_MS = 10_000; // counted from the moment gradio has drawn the page
   const WORD_MS = 330; // reading pace
   const FOCUS_FRAMES = 60;
   const RISE = 30; // height of the arc above the line in px, as in widgets/composer/arcs.js
@@ -15,7 +15,7 @@
     try {
       return window[kind].getItem(name);
     } catch {
-      return null; // the browser blocks it
+      return null; // storage is blocked by the browser
     }
   }
 
@@ -47,7 +47,7 @@
   box?.addEventListener("compositionend", () => (isComposing = false));
 
   const isFirst = !isFrame && read("localStorage", "glassbox-seen") === null;
-  if (isFirst) document.body.dataset.invite = ""; // what the page invites the visitor to do once the text is there
+  if (isFirst) document.body.dataset.invite = ""; // the page then shows that words can be clicked
   const finishWriting = isFirst && box && !matchMedia("(prefers-reduced-motion: reduce)").matches ? write(box) : () => {};
   let isWriting = screen.classList.contains("first-writing");
 
@@ -104,7 +104,7 @@
     return finish;
   }
 
-  /** Sends a key to the text, whatever has the focus. @param {KeyboardEvent} event */
+  /** Sends a key to the text, whichever element has the focus. @param {KeyboardEvent} event */
   function takeKey(event) {
     finishWriting();
     if (event.key.length > 1 || event.ctrlKey || event.metaKey || event.altKey || !box || document.activeElement === box) return;
@@ -139,7 +139,7 @@
     if (isFirst) {
       try {
         localStorage.setItem("glassbox-seen", "1");
-      } catch {} // the browser blocks it
+      } catch {} // storage is blocked by the browser
     }
     const hasFocus = document.activeElement === box;
     screen.remove();
@@ -162,7 +162,7 @@
     if (!screen.isConnected) return;
     const page = words.map((word) => document.querySelector(word.dataset.same ?? ""));
     if (drawn === Infinity && page.every(Boolean)) drawn = performance.now();
-    const isDrawn = isFrame || !box || pageArea()?.value === first; // it takes keys from then on
+    const isDrawn = isFrame || !box || pageArea()?.value === first; // from then on, the page accepts keys
     const isSame = isDrawn && page.every((node, i) => node?.textContent?.trim() === words[i].textContent);
     const isShown = isBack ? isSame && window.glassbox.isBack?.() : isSame || performance.now() > drawn + LONGEST_MS;
     if (isShown && !isComposing && !isWriting) return end();

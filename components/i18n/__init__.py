@@ -1,4 +1,4 @@
-"""The texts of the page: one JSON catalogue per language, and the function `t` that looks up a text."""
+"""The page's texts: one JSON catalogue per language, and the function `t` that looks up a text."""
 
 from components.i18n.catalogue import LANGUAGES, Language, has_text, t
 

@@ -1,9 +1,9 @@
-"""Loads the catalogues: one flat JSON object of key -> text per language, `<language>.json` in this folder.
+"""Catalogues: one flat JSON object (key -> text) per language, `<language>.json` in this folder.
 
-To add a language, add a file with the keys of `en.json`; missing keys are shown in English. Placeholders are `{name}`
-of `str.format`. Two keys describe the language itself: `language.name` is its label in the language switch, and
-`language.spacing` is "cjk" if words are not separated by spaces. gpt's errors contain their English sentence; a
-translation has the key of the error, prefixed with `error.`.
+To add a language, add a file with the keys from `en.json`; missing keys are shown in English. Placeholders are written
+`{name}`, as for `str.format`. Two keys describe the language itself: `language.name` is its label in the language
+switch, and `language.spacing` is "cjk" if words are not separated by spaces. gpt's errors contain their English
+sentence; a translation's key is the error's key, prefixed with `error.`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 
 
 def load_catalogues(folder: Path = FOLDER) -> dict[Language, dict[str, str]]:
-    """Return the catalogues of a folder by language, English first."""
+    """Return the catalogues in a folder by language, English first."""
     paths = sorted(folder.glob("*.json"), key=lambda path: (path.stem != FALLBACK, path.stem))
     return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
@@ -29,17 +29,17 @@ LANGUAGES: dict[Language, str] = {language: texts["language.name"] for language,
 
 
 def has_text(key: str) -> bool:
-    """Return whether the catalogue has that key."""
+    """Return whether the catalogue contains a key."""
     return key in CATALOGUES[FALLBACK]
 
 
 def t(key: str, language: Language, **values: object) -> str:
-    """Return the text of a key in a language, with its values filled in.
+    """Return the text for a key in a language, with its values filled in.
 
-    For a count of 1, the key with ".one" is used if it exists; the count is the value `tokens`, or else `n`.
+    For a count of 1, the key with the suffix ".one" is used if it exists; the count is the value `tokens`, or else `n`.
 
     Raises:
-        KeyError: For an unknown key.
+        KeyError: If the key is unknown.
     """
     catalogue = CATALOGUES[language]
     if str(values.get("tokens", values.get("n"))) == "1" and has_text(f"{key}.one"):
@@ -51,7 +51,7 @@ def t(key: str, language: Language, **values: object) -> str:
 
 
 def _without_cjk_spaces(sentence: str, values: dict[str, object]) -> str:
-    """Remove the space between a placeholder and the surrounding text if its value is Chinese there.
+    """Remove the space between a placeholder and the surrounding text if the value is Chinese at that end.
 
     Spaces beside a "·" are kept.
     """

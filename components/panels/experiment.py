@@ -16,12 +16,12 @@ from gpt.background import run_with_progress
 from gpt.inference.threads import SMALL_WORK, threads_for
 
 T = TypeVar("T")
-UPDATE_SECONDS = 0.25  # time between two frames of a running experiment
+UPDATE_SECONDS = 0.25  # time between two frames while an experiment runs
 
 
 @dataclass(frozen=True, eq=False)
 class Experiment(Generic[T]):
-    """The state of an experiment. latest: its newest result; id: identifies the active run, None if there is none."""
+    """An experiment's state. latest: its newest result; id: identifies the active run, or None if there is none."""
 
     latest: T | None = None
     id: object | None = None
@@ -35,7 +35,7 @@ class Experiment(Generic[T]):
 def experiment_buttons(
     name: str, label: str, state: type, steps: Callable[[Snapshot], Iterator[Any]], *, small: bool = True
 ) -> Part:
-    """Return the buttons that start and stop `run_steps`. One experiment runs at a time for all visitors together.
+    """Return the buttons that start and stop `run_steps`. Across all visitors, one experiment runs at a time.
 
     label: catalogue key of the Start button; state: a dataclass with a field `run` of type `Experiment`.
     """
@@ -86,7 +86,7 @@ def stop_run(state: type, session: Session) -> None:
 
 
 def time_limited(results: Iterator[T], seconds: float) -> Iterator[T]:
-    """Yield results until the time is up, but at least one."""
+    """Yield at least one result, and further ones until the time is up."""
     end = time.monotonic() + seconds
     for result in results:
         yield result

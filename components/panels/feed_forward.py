@@ -1,4 +1,4 @@
-"""The feed-forward panel: hidden values of one token before and after the activation function."""
+"""The feed-forward panel: one token's hidden values before and after the activation function."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Hidden(NamedTuple):
         return ACTIVATIONS[self.request.text.config.activation]
 
     def key(self, name: str) -> str:
-        """Return the catalogue key of a sentence; gated feed-forward parts have their own."""
+        """Return a sentence's catalogue key; gated feed-forward parts have separate sentences."""
         return f"ff.{name}.gated" if self.request.text.config.gated else f"ff.{name}"
 
 
 @dataclass(frozen=True)
 class FeedForwardState:
-    """The hidden values of the selected token in the selected layer."""
+    """The selected token's hidden values in the selected layer."""
 
     result: Result[Hidden] | None = None
 
@@ -113,7 +113,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def widths(s: Snapshot) -> dict[str, Any]:
-    """Draw the vector lengths of the stages as bars, with the shapes for all tokens."""
+    """Draw the vector length at each stage as a bar, with the shape for all tokens."""
     shown = result_of(s)
     if shown is None:
         return chart_data(None, "")

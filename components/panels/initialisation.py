@@ -1,4 +1,4 @@
-"""The initialisation panel: the prediction of an untrained model, and the norms along its residual stream."""
+"""The initialisation panel: an untrained model's prediction, and the norms along its residual stream."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ STDS = (0.005, 0.02, 0.1, 0.5)
 
 
 class InitialisationInputs(NamedTuple):
-    """The untrained model, and the visitor's text for comparison; None if there is none."""
+    """The untrained model, and the visitor's text for comparison, or None if there is none."""
 
     config: GPTConfig
     std: float
@@ -59,7 +59,7 @@ class InitialisationInputs(NamedTuple):
 class Untrained(NamedTuple):
     """Measurements of untrained models.
 
-    trained: norms of the visitor's model on its text; () without a text.
+    trained: norms of the visitor's model on its text; () if there is no text.
     """
 
     config: GPTConfig
@@ -70,7 +70,7 @@ class Untrained(NamedTuple):
 
 @dataclass(frozen=True)
 class InitialisationState:
-    """The configuration of the untrained model. std: standard deviation of its initial weights."""
+    """The untrained model's configuration. std: standard deviation of its initial weights."""
 
     layers: int = 8
     width: int = 128

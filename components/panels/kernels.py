@@ -1,4 +1,4 @@
-"""The speed panel: operations saved by the KV cache and fused attention, counted at once and measured on request."""
+"""The speed panel: work saved by the KV cache and fused attention, counted right away and timed on request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
 from gpt.models.memory import format_bytes
 
-MIN_TOKENS = 16  # shortest length; each further length is twice as long
+MIN_TOKENS = 16  # shortest length; each next length is twice as long
 MAX_SECONDS = 15.0
 GROWTH = 12  # estimated time of the next length, as a multiple of the slowest token so far
 KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "eager"))
@@ -42,7 +42,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelsState:
-    """The state of the panel. run: the measurement."""
+    """The panel's state. run: the measurement."""
 
     run: Experiment[Measured] = field(default_factory=Experiment)
 
@@ -52,7 +52,7 @@ class KernelsState:
 
 
 class Costs(NamedTuple):
-    """Costs of the next token at each length. cached: with KV cache and SDPA; plain: without both."""
+    """Costs of the next token at each length. cached: with KV cache and SDPA; plain: with neither."""
 
     cached: list[Cost]
     plain: list[Cost]
@@ -65,7 +65,7 @@ def lengths_of(config: GPTConfig) -> list[int]:
 
 
 def costs(s: Snapshot) -> Costs | None:
-    """Return the costs for the configuration of the visitor's model; None without a text."""
+    """Return the costs for the configuration of the visitor's model, or None if there is no text."""
     if s.text is None or no_text(s):
         return None
     config, size = s.text.config, s.text.loaded.model.dtype.itemsize
@@ -110,7 +110,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def counted_lines(s: Snapshot) -> dict[str, Any]:
-    """Draw the number of multiplications for the next token against the length of the text."""
+    """Draw the number of multiplications for the next token against the text length."""
     counted = s.cached(costs)
     if counted is None:
         return chart_data(None, "")
@@ -161,7 +161,7 @@ def slowest(rows: tuple[SpeedRow, ...]) -> float:
 
 
 def measured_lines(s: Snapshot) -> dict[str, Any]:
-    """Draw the tokens per second of the four variants against the length of the text."""
+    """Draw the tokens per second for the four variants against the text length."""
     measured = s.state(KernelsState).run.latest
     if measured is None:
         return chart_data(None, "")
@@ -208,7 +208,7 @@ VIEWS = (
 
 
 def build_kernels() -> Panel:
-    """Build the panel that counts costs at once and measures speed on request."""
+    """Build the panel that counts costs right away and measures speed on request."""
     measured = column(
         caption("kernels.measure.says", seconds=f"{MAX_SECONDS:g}"),
         experiment_buttons("kernels", "kernels.measure", KernelsState, measure, small=False),

@@ -52,9 +52,9 @@ EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
 
 @dataclass(frozen=True)
 class LayerNormState:
-    """The settings of the panel.
+    """The panel's settings.
 
-    source: source of the rows. scale, shift: applied after the learned ones. eps: a key of EPS. result: rows of the
+    source: source of the rows. scale, shift: applied after the learned ones. eps: a key in EPS. result: rows from the
     visitor's model.
     """
 
@@ -67,7 +67,7 @@ class LayerNormState:
 
 
 class LayerNormInputs(NamedTuple):
-    """The token at a position and the one before it, at one normalisation of a layer."""
+    """The token at a position and the one before it, at one of a layer's normalisations."""
 
     text: Text
     norm: NormName
@@ -83,7 +83,7 @@ class Rows(NamedTuple):
 
 
 def request_of(s: Snapshot) -> LayerNormInputs | None:
-    """Return the rows to compute; None for the example rows and while the text is being generated."""
+    """Return the rows to compute, or None for the example rows and while the text is being generated."""
     state, text = s.state(LayerNormState), text_of(s)
     if state.source != "model" or text is None:
         return None
@@ -98,20 +98,20 @@ def norms(s: Snapshot) -> tuple[NormName, ...]:
 
 
 def norm_of(s: Snapshot) -> NormName:
-    """Return the chosen normalisation, or the model's first one if the model lacks it."""
+    """Return the chosen normalisation or, if the model lacks it, the model's first one."""
     chosen = s.state(LayerNormState).norm
     return chosen if chosen in norms(s) else norms(s)[0]
 
 
 def compute(request: LayerNormInputs) -> NormInput:
-    """Return the rows of the model, (2, C), or (1, C) for the first token."""
+    """Return the model's rows, (2, C), or (1, C) for the first token."""
     ids = request.text.ids[: request.position + 1]
     found = norm_input(request.text.loaded.model, ids, request.norm, request.layer)
     return replace(found, rows=found.rows[max(0, request.position - 1) :].float().clone())
 
 
 def rows(s: Snapshot) -> Rows | None:
-    """Return the normalised rows; None while those of the model are being computed."""
+    """Return the normalised rows, or None while the model's rows are being computed."""
     state = s.state(LayerNormState)
     if state.source == "example":
         numbers = normalise(linear_relu_rows(), scale=state.scale, shift=state.shift, eps=EPS[state.eps])
@@ -134,7 +134,7 @@ def rows(s: Snapshot) -> Rows | None:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """Return the mean and variance of the last row at each stage."""
+    """Return the last row's mean and variance at each stage."""
     shown = s.cached(rows)
     if shown is None:
         return {"text": "" if no_text(s) else waiting_sentence(s)}
@@ -154,7 +154,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def numbers(s: Snapshot) -> dict[str, Any]:
-    """Return a table with the mean and variances of each row at each stage."""
+    """Return a table with each row's mean and variances at each stage."""
     shown = s.cached(rows)
     if shown is None:
         return {"rows": []}
@@ -169,7 +169,7 @@ def numbers(s: Snapshot) -> dict[str, Any]:
 
 
 def note(s: Snapshot) -> dict[str, Any]:
-    """Return the formula of the displayed norm."""
+    """Return the formula for the displayed norm."""
     state, text = s.state(LayerNormState), text_of(s)
     kind = "layer" if state.source == "example" or text is None else text.config.norm
     return {"text": t(f"norm.note.{kind}", s.language)}
@@ -192,7 +192,7 @@ def _stages(found: Normalised) -> dict[str, torch.Tensor]:
 
 
 def statistics(part: torch.Tensor) -> list[list[float]]:
-    """Return mean, biased variance (divided by n) and unbiased variance (divided by n - 1) of each row."""
+    """Return each row's mean, biased variance (divided by n) and unbiased variance (divided by n - 1)."""
     variances = (part.var(dim=1, unbiased=unbiased) for unbiased in (False, True))
     return [part.mean(dim=1).tolist(), *(variance.tolist() for variance in variances)]
 

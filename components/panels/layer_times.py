@@ -25,19 +25,19 @@ MAX_SECONDS = 10.0
 
 
 class Measured(NamedTuple):
-    """Timed passes over a text of n_tokens."""
+    """Timed passes over a text with n_tokens tokens."""
 
     n_tokens: int
     passes: tuple[LayerTimes, ...]
 
     def milliseconds(self, part: str) -> np.ndarray:
-        """Return a field of `LayerTimes` for each pass: (n,), or (n, n_layer)."""
+        """Return a `LayerTimes` field for each pass: (n,), or (n, n_layer)."""
         return 1000 * np.array([getattr(each, part) for each in self.passes])
 
 
 @dataclass(frozen=True)
 class LayerTimesState:
-    """The state of the panel. run: the passes measured so far."""
+    """The panel's state. run: the passes measured so far."""
 
     run: Experiment[Measured] = field(default_factory=Experiment)
 
@@ -54,7 +54,7 @@ def measure(s: Snapshot) -> Iterator[Measured]:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """Return the time of a whole pass, and the share of each kind of part."""
+    """Return the time for a whole pass, and the share that each kind of part takes."""
     measured = s.state(LayerTimesState).run.latest
     if measured is None:
         return {"text": "" if no_text(s) else t("layers.says", s.language, passes=N_PASSES, seconds=f"{MAX_SECONDS:g}")}
@@ -72,7 +72,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def picture(s: Snapshot) -> dict[str, Any]:
-    """Draw the median of each part, and the quartiles of the embedding, of each block and of the head."""
+    """Draw each part's median, and the quartiles for the embedding, each block and the head."""
     measured = s.state(LayerTimesState).run.latest
     if measured is None:
         return chart_data(None, "")

@@ -39,13 +39,13 @@ from components.widgets.chart import chart, chart_data
 from gpt import GPT, LoadedModel
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
-MAX_TOKENS = 48  # tokens of the text; each forward pass runs without a cache
+MAX_TOKENS = 48  # tokens in the text; each forward pass runs without a cache
 STEPS, MAX_SECONDS = 80, 20.0
 Side = Literal["left", "right"]
 
 
 class MasksInputs(NamedTuple):
-    """The beginning of a text, the position of the replaced token, and the padding."""
+    """A text's prefix, the replaced token's position, and the padding."""
 
     text: Text
     position: int
@@ -71,7 +71,7 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True)
 class MasksState:
-    """The state of the panel. n_padding: number of padding tokens. run: training of two models on random text."""
+    """The panel's state. n_padding: number of padding tokens. run: training run of two models on random text."""
 
     n_padding: int = 8
     side: Side = "left"
@@ -89,7 +89,7 @@ def beginning(text: Text) -> tuple[int, ...]:
 
 
 def replaced_position(s: Snapshot) -> int:
-    """Return the selected position, or the middle of the used beginning if the position lies beyond it."""
+    """Return the selected position, or the middle of the prefix if the position lies beyond it."""
     n = 2 if s.text is None else len(beginning(s.text))
     position = s.selection.position
     return n // 2 if position == NEWEST or position >= n else max(1, position)
@@ -115,7 +115,7 @@ def compute(request: MasksInputs) -> Effects:
 
 @torch.inference_mode()
 def runner_up(model: GPT, ids: Sequence[int], position: int) -> int:
-    """Return the most probable token at a position other than the actual one."""
+    """Return the most probable token at a position, excluding the actual one."""
     best = model(torch.tensor([ids[:position]], device=model.device))[0, -1].topk(2).indices.tolist()
     return int(best[1] if best[0] == ids[position] else best[0])
 
@@ -182,7 +182,7 @@ def padding(s: Snapshot) -> dict[str, Any]:
 
 
 def share(moved: torch.Tensor) -> str:
-    """Return the largest change in percent, rounded to 0.01 %."""
+    """Return the largest change as a percentage, rounded to 0.01 %."""
     return percent(round(moved.max().item(), 4))
 
 
@@ -193,7 +193,7 @@ def moves(
     language: Language,
     mark: tuple[str, int] | None = None,
 ) -> dict[str, Any]:
-    """Draw the changes with and without the mask, by token."""
+    """Draw the changes with and without the mask for each token."""
     sides = {"masks.without": effect.without_mask, "masks.with": effect.with_mask}
     return lines(
         np.arange(len(ids)),
@@ -249,7 +249,7 @@ SETTINGS = Settings(MasksState, CHECKS)
 
 
 def build_masks() -> Panel:
-    """Build the panel for the beginning of the visitor's text, with one token replaced and with padding."""
+    """Build the panel for the prefix of the visitor's text, with one token replaced and with padding."""
     position = slider(
         "masks-position",
         1,

@@ -41,7 +41,7 @@ class NormPlacementInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class NormPlacementState:
-    """The settings of both models: number of blocks and seed. result: a profile for each of PLACEMENTS."""
+    """The settings for both models: number of blocks and seed. result: a profile for each of PLACEMENTS."""
 
     layers: int = 24
     seed: int = 0

@@ -1,4 +1,4 @@
-"""The notebook panel: the textbook experiment from seed to text, compared with the values that the original printed."""
+"""The notebook panel: the textbook experiment from seed to text, compared with the original's printed values."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Values = tuple[PrintedValue, ...]
 
 @dataclass(frozen=True)
 class NotebookState:
-    """The state of the panel. run: the values computed so far."""
+    """The panel's state. run: the values computed so far."""
 
     run: Experiment[Values] = field(default_factory=Experiment)
 
 
 def steps(s: Snapshot) -> Iterator[Values]:
-    """Yield all values computed so far, after each new one."""
+    """Yield all values computed so far after each new one."""
     values: Values = ()
     for value in run_notebook():
         values += (value,)
@@ -35,7 +35,7 @@ def steps(s: Snapshot) -> Iterator[Values]:
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """Return how many values agree, and the text of the six tokens."""
+    """Return the number of values that agree, and the six tokens as text."""
     values = s.state(NotebookState).run.latest or ()
     if not values:
         return {"text": t("notebook.says", s.language, seed=SEED, prompt=PROMPT)}
@@ -48,7 +48,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def rows(s: Snapshot) -> dict[str, Any]:
-    """Return a row per value: as printed in the original, and as computed here."""
+    """Return a row per value, as printed in the original and as computed here."""
     computed = {value.name: value for value in s.state(NotebookState).run.latest or ()}
     found = [[t(f"notebook.{column}", s.language) for column in ("value", "printed", "computed")]]
     for name, printed in PRINTED.items():
@@ -59,7 +59,7 @@ def rows(s: Snapshot) -> dict[str, Any]:
 
 
 def numbers(values: tuple[float, ...]) -> str:
-    """Format integers exactly, with commas from a million on; other numbers get at most five significant digits."""
+    """Format integers exactly, with commas if at least a million; other numbers get at most five significant digits."""
     shown = (
         f"{value:,}" if value >= 1e6 else f"{value:d}" if isinstance(value, int) else f"{value:.5g}" for value in values
     )

@@ -1,4 +1,4 @@
-"""Common parts of panels: their definition, results computed in a thread, and controls."""
+"""Common parts of panels: the definition of a panel, results computed in a thread, and controls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ IsOpen = Callable[[Snapshot], bool]
 
 
 class Panel(NamedTuple):
-    """An experiment: its contents, the views of its pictures, and the analyses that they need."""
+    """An experiment: its contents, the views that draw its pictures, and the analyses that they need."""
 
     part: Part
     views: Sequence[View]
@@ -45,7 +45,7 @@ class Panel(NamedTuple):
 
 
 def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> None:
-    """Show a panel in a tab. A closed panel is neither drawn nor computed, and nothing is sent for it."""
+    """Show a panel in a tab. While it is closed, it is neither drawn nor computed, and nothing is sent for it."""
 
     def while_open(draw: Callable[[Snapshot], Any], closed: Any) -> Callable[[Snapshot], Any]:
         return lambda s: draw(s) if is_open(s) else closed
@@ -57,7 +57,7 @@ def add_panel(renderer: Renderer, tab: str, is_open: IsOpen, panel: Panel) -> No
 
 
 def panel_section(name: str, *parts: Part) -> Part:
-    """Return the section of a panel: its title, the sentences of its views and further parts.
+    """Return a panel's section: its title, the sentences from its views, and further parts.
 
     The views are `<name>-answer` and `<name>-notice`.
     """
@@ -82,7 +82,7 @@ class Result(Generic[T]):
 def computed(
     state: type, request_of: Callable[[Snapshot], Hashable], compute: Callable[[Any], Any], *, small: bool = True
 ) -> Analysis:
-    """Return an analysis that stores `compute(request)` in a state's field `result` whenever the request changes.
+    """Return an analysis that stores `compute(request)` in a state's `result` field whenever the request changes.
 
     request_of: returns everything the result depends on, or None if nothing can be computed. compute: runs in its own
     thread. small: use one core.
@@ -113,7 +113,7 @@ def computed(
 
 
 def value_of(s: Snapshot, result: Result[T] | None) -> T | None:
-    """Return the value of a result; None if there is none or if it was computed for another text."""
+    """Return a result's value, or None if there is none or it was computed for another text."""
     text = None if result is None else getattr(result.request, "text", None)
     if result is None or (text is not None and (s.text is None or text.version != s.text.version)):
         return None
@@ -121,17 +121,17 @@ def value_of(s: Snapshot, result: Result[T] | None) -> T | None:
 
 
 def text_of(s: Snapshot) -> Text | None:
-    """Return the text for a computation; None while it is being generated or before the model has read any of it."""
+    """Return the text for a computation, or None while it is being generated or until the model has read some of it."""
     return None if s.text is None or s.text.n_read == 0 or s.generating else s.text
 
 
 def no_text(s: Snapshot) -> PageError | None:
-    """Return the error of a panel that needs a text if there is none; otherwise None."""
+    """Return the error for a panel that needs a text if there is none, or else None."""
     return PageError("error.no_text") if s.text is None or s.text.n_read == 0 else None
 
 
 def problem_sentence(s: Snapshot, *problems: Exception | Result[Any] | None) -> dict[str, Any]:
-    """Return the data of a notice: the first problem that is not None. Problems are errors or results."""
+    """Return the data for a notice: the first problem that is not None. Problems are errors or results."""
     found = (each.problem if isinstance(each, Result) else each for each in problems)
     return sentence_data(next((each for each in found if each is not None), None), s.language)
 
@@ -142,16 +142,19 @@ def waiting_sentence(s: Snapshot) -> str:
 
 
 def best_of_both(before: Tensor, after: Tensor, n: int) -> list[int]:
-    """Return the ids of one prediction's n - 3 most likely tokens and another's 3 most likely, each (vocab_size,)."""
+    """Return the ids of the n - 3 most likely tokens in one prediction and the 3 most likely in another.
+
+    before, after: (vocab_size,).
+    """
     counted = zip((before, after), (n - 3, 3), strict=True)
     return list(dict.fromkeys(i for one, k in counted for i in one.topk(min(k, len(one))).indices.tolist()))
 
 
-Check = Callable[[object], Any]  # returns the value to store; None for an invalid value
+Check = Callable[[object], Any]  # returns the value to store, or None for an invalid value
 
 
 def one_of(*choices: Any) -> Check:
-    """Return a check that accepts one of these values."""
+    """Return a check that accepts only these values."""
     return lambda value: choices[choices.index(value)] if value in choices else None  # never 1.0 or True for 1
 
 
@@ -168,27 +171,27 @@ def within(low: float, high: float) -> Check:
 
 
 def store_value(state: type, name: str, check: Check, session: Session, value: object) -> None:
-    """Store the value of a control if it is valid."""
+    """Store a control's value if it is valid."""
     checked = check(value)
     if checked is not None:
         session.change(state, **{name: checked})
 
 
 def setter(state: type, name: str, check: Check) -> Handler:
-    """Return the handler of a control that sets a field of a state."""
+    """Return the handler for a control that sets a state's field."""
     return partial(store_value, state, name, check)
 
 
 def of_state(state: type, name: str) -> Live:
-    """Return a function that reads a field of a state."""
+    """Return a function that reads a state's field."""
     return lambda s: getattr(s.state(state), name)
 
 
 class Settings(NamedTuple):
-    """The settings of a panel: fields of a state, each with a check.
+    """A panel's settings: fields of a state, each with a check.
 
-    A control is named by its label, a catalogue key: "tying.shape" stands for the field `shape`, and the control has
-    the id "tying-shape".
+    A control is named after its label, a catalogue key: "tying.shape" stands for the field `shape`, and the control's
+    id is "tying-shape".
     """
 
     state: type

@@ -31,7 +31,7 @@ def parameter_count(config: GPTConfig, skeleton: bool, language: Language) -> st
 
 
 def size_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[list[str]]:
-    """Return a table of the memory of weights and KV cache for each data type."""
+    """Return a table of the memory needed by weights and KV cache for each data type."""
     n_cache = 0 if skeleton else cache_numbers(config)
     numbers = {
         t("shapes.size.weights", language): count_parameters(config, skeleton=skeleton),
@@ -51,7 +51,7 @@ def weight_rows(config: GPTConfig, skeleton: bool, language: Language) -> list[l
 
 
 def parameter_bars(config: GPTConfig, skeleton: bool, language: Language) -> dict[str, Any]:
-    """Draw the parameters of each part as bars; shared or replaced parts are outlined."""
+    """Draw each part's parameters as bars; shared or replaced parts are outlined."""
     counts = parameter_parts(config, skeleton=skeleton)
     whole = parameter_parts(config) | {"head": config.vocab_size * config.n_embd}
     total = sum(counts.values())

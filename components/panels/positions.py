@@ -40,9 +40,9 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class PositionsState:
-    """The settings of the panel.
+    """The panel's settings.
 
-    position: position of the query; distance: how far the key is before it. run: training of the two models.
+    position: the query's position; distance: how far before the query the key is. run: training run of the two models.
     """
 
     position: int = 20
@@ -78,7 +78,7 @@ def waves(s: Snapshot) -> dict[str, Any]:
 
 
 def closeness_lines(s: Snapshot) -> dict[str, Any]:
-    """Draw the similarity against the distance."""
+    """Draw similarity against distance."""
     distance, title = s.state(PositionsState).distance, t("positions.closeness", s.language)
     figure = lines(
         np.arange(MAX_POSITION + 1),
@@ -92,7 +92,7 @@ def closeness_lines(s: Snapshot) -> dict[str, Any]:
 
 
 def rotations(s: Snapshot) -> dict[str, Any]:
-    """Draw how some dimension pairs of a head are rotated at the positions of a query and a key."""
+    """Draw how some of a head's dimension pairs are rotated at a query's and a key's position."""
     state = s.state(PositionsState)
     key = state.position - state.distance
     cos, sin = rotary_angles(torch.tensor([state.position, key, 1]), HEAD_SIZE)

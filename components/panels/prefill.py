@@ -1,4 +1,4 @@
-"""The prefill panel: what each pass of a generation computes, and what it takes from the key-value cache."""
+"""The prefill panel: what each pass during generation computes, and what it takes from the key-value cache."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def n_prompt(text: Text) -> int:
 
 
 def passes(s: Snapshot) -> Passes | None:
-    """Return the passes of the visitor's text; None without a text."""
+    """Return the passes for the visitor's text, or None if there is no text."""
     if s.text is None or no_text(s):
         return None
     size = s.text.loaded.model.dtype.itemsize
@@ -82,7 +82,7 @@ def bars(kind: str, s: Snapshot) -> dict[str, Any]:
 
 
 def rows(s: Snapshot) -> dict[str, Any]:
-    """Return table rows for prefill, the first, last and selected decode steps, and the sums."""
+    """Return table rows for prefill, for the first, last and selected decode steps, and for the totals."""
     found = s.cached(passes)
     if found is None or s.text is None or s.position is None:
         return {"rows": []}
@@ -114,7 +114,7 @@ VIEWS = (
 
 
 def build_prefill() -> Panel:
-    """Build the panel; everything is counted from the text and the shape of the model."""
+    """Build the panel; everything is counted from the text and the model's shape."""
     passes = (column(question(f"prefill.{kind}"), chart(f"prefill-{kind}")) for kind in Passes._fields)
     part = panel_section(
         "prefill",

@@ -1,4 +1,4 @@
-"""Valid control values of a configuration, and the configuration that they describe."""
+"""Valid control values for a configuration, and the configuration that they describe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpt.errors import GPTError
 
 @dataclass(frozen=True)
 class Range:
-    """The limits of a slider, both included.
+    """A slider's limits, both inclusive.
 
     least: the smallest valid value.
     """
@@ -62,7 +62,7 @@ OF_LATER_MODELS = ("n_kv_head", "rms", "gated")  # options that GPT-2 lacks; the
 
 
 def values_of(config: GPTConfig) -> dict[str, Any]:
-    """Return the control values of a configuration.
+    """Return the control values for a configuration.
 
     0 stands for a feed-forward width of 4 * n_embd, and for equal numbers of key/value heads and query heads.
     """
@@ -91,7 +91,7 @@ def check_value(name: str, value: object) -> float | bool:
 
 
 def shape_of(given: Mapping[str, Any], base: GPTConfig | None = None) -> GPTConfig:
-    """Return the configuration of these control values. Raises PageError for an invalid combination.
+    """Return the configuration that these control values describe. Raises PageError for an invalid combination.
 
     base: supplies the options without controls; defaults to GPT-2 small without dropout.
     """
@@ -134,5 +134,5 @@ def _divisors(number: int, most: int) -> list[int]:
 
 
 def _one_of(numbers: Sequence[int]) -> int | PageError:
-    """Return one number, or a choice of two as an error message."""
+    """Return one number, or the choice between two as an error message."""
     return numbers[0] if len(numbers) == 1 else PageError("shapes.either", first=numbers[0], second=numbers[1])

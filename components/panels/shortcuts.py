@@ -1,4 +1,4 @@
-"""The shortcut panel: the gradient of each layer with and without shortcut connections."""
+"""The shortcut panel: each layer's gradient with and without shortcut connections."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_SEED = 2**31 - 1
 
 @dataclass(frozen=True)
 class ShortcutsState:
-    """The configuration of the two networks. problem: the error of an invalid seed."""
+    """The two networks' configuration. problem: the error for an invalid seed."""
 
     depth: int = 5
     width: int = 3
@@ -56,7 +56,7 @@ def type_seed(session: Session, seed: object) -> None:
 
 
 def gradients(s: Snapshot) -> ShortcutGradients:
-    """Return the gradients of one backward pass through both networks."""
+    """Return the gradients from one backward pass through both networks."""
     state = s.state(ShortcutsState)
     return shortcut_gradients(depth=state.depth, width=state.width, seed=state.seed, activation=state.activation)
 
@@ -78,7 +78,7 @@ def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
 
 
 def pair(s: Snapshot) -> dict[str, tuple[float, ...]]:
-    """Return the gradients of each network by its title."""
+    """Return each network's gradients by its title."""
     found = s.cached(gradients)
     sides = {"without": found.without, "with": found.with_shortcuts}
     return {t(f"shortcuts.{kind}", s.language): side for kind, side in sides.items()}
@@ -123,7 +123,7 @@ VIEWS = (
 
 
 def build_shortcuts() -> Panel:
-    """Build the panel with the gradients of a deep network with and without shortcuts."""
+    """Build the panel with the gradients in a deep network with and without shortcuts."""
     ranges = (
         SETTINGS.slider(f"shortcuts.{name}", 1, high, 1, info=f"shortcuts.{name}.info")
         for name, high in (("depth", 16), ("width", 64))

@@ -133,7 +133,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """Draw the next token with and without blocks."""
+    """Draw the next-token probabilities with and without blocks."""
     both = result_of(s)
     if both is None:
         return chart_data(None, "")
@@ -191,7 +191,7 @@ ANALYSIS = computed(SkeletonState, request_of, compute)
 
 
 def build_skeleton() -> Panel:
-    """Build the panel with the visitor's model, its blocks skipped, and a small model beside its skeleton."""
+    """Build the panel that skips the blocks of the visitor's model and shows a small model beside its skeleton."""
     part = panel_section(
         "skeleton",
         columns(

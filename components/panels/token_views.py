@@ -1,4 +1,4 @@
-"""Texts and chart data of the tokenizer panel."""
+"""Texts and chart data for the tokenizer panel."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def shown(word: str) -> str:
 
 
 def encodable_text(data: bytes) -> str:
-    """Return the characters of some bytes with visible spaces, or hexadecimal if they are not valid UTF-8."""
+    """Decode bytes to characters with visible spaces, or to hexadecimal if they are not valid UTF-8."""
     try:
         return visible(data.decode())
     except UnicodeDecodeError:
@@ -48,7 +48,7 @@ def encodable_text(data: bytes) -> str:
 
 
 def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[str, Any]:
-    """Draw the merges of a word, one per row. text: the caption."""
+    """Draw a word's merges, one per row. text: the caption."""
     rows: list[list[Cell]] = []
     for step, before in zip(steps, [None, *steps], strict=False):
         new = None if before is None else before.at
@@ -63,7 +63,7 @@ def ladder(steps: Sequence[MergeStep], text: str, language: Language) -> dict[st
 
 
 def cost(own: Vocabulary, gpt2: Vocabulary, text: str, language: Language) -> str:
-    """Return the number of tokens of a text in both vocabularies; "" for an empty text."""
+    """Return a sentence with a text's token counts in both vocabularies; "" for an empty text."""
     if not text:
         return ""
     found = text_cost(own, text)
@@ -72,7 +72,7 @@ def cost(own: Vocabulary, gpt2: Vocabulary, text: str, language: Language) -> st
 
 
 def characters(text: str, language: Language) -> list[list[str]]:
-    """Return code point and UTF-8 bytes of each multi-byte character of a text."""
+    """Return the code point and UTF-8 bytes of each multi-byte character in a text."""
     wide = list(dict.fromkeys(c for c in text if ord(c) > 127))[:MAX_LISTED_CHARS]
     if not wide:
         return []

@@ -1,4 +1,4 @@
-"""The tokenizer panel: the merges of a word, and token counts of texts in two vocabularies."""
+"""The tokenizer panel: a word's merges, and token counts in two vocabularies."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Vocabularies(NamedTuple):
 
 @dataclass(frozen=True)
 class TokenizerState:
-    """The input of the panel.
+    """The panel's input.
 
-    word: the last valid word; problem: the error of a later one. text: the text to tokenize.
+    word: the last valid word; problem: the error for a later one. text: the text to tokenize.
     """
 
     word: str = "grandmother"
@@ -87,7 +87,7 @@ def type_text(session: Session, typed: object) -> None:
 
 
 def checked_word(typed: object, tokenizer: Tokenizer) -> str:
-    """Return the checked word. Raises ValueError for an empty, too long or multi-word text."""
+    """Return the checked word. Raises ValueError if it is empty, too long, or more than one word."""
     word = typed if isinstance(typed, str) else ""
     if not word:
         raise PageError("bpe.error.none")
@@ -125,7 +125,7 @@ def side_name(both: Vocabularies, side: Side, s: Snapshot) -> str:
 
 
 def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
-    """Draw the merges of the word from bytes to tokens."""
+    """Draw the word's merges from bytes to tokens."""
     both, word = result_of(s), s.state(TokenizerState).word
     if both is None:
         return chart_data(None, "")
@@ -135,7 +135,7 @@ def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
 
 
 def strip(side: Side, s: Snapshot) -> dict[str, Any]:
-    """Show the tokens of the text."""
+    """Show the text's tokens."""
     both = result_of(s)
     tokenizer = None if both is None else getattr(both, side)
     lines = Lines() if tokenizer is None else prompt_lines(tokenizer, tokenizer.encode(s.state(TokenizerState).text))
@@ -148,7 +148,7 @@ def cost(s: Snapshot) -> dict[str, Any]:
 
 
 def languages(s: Snapshot) -> dict[str, Any]:
-    """Show the tokens per character of one sentence in several languages."""
+    """Show one sentence's tokens per character in several languages."""
     both = result_of(s)
     if both is None:
         return chart_data(None, "")
@@ -184,7 +184,7 @@ ANALYSIS = computed(TokenizerState, lambda s: (), vocabularies)
 
 
 def build_tokenizer() -> Panel:
-    """Build the panel with the merges of a word, a text with its bytes, and a sentence in several languages."""
+    """Build the panel with a word's merges, a text with its bytes, and a sentence in several languages."""
     ladders = (
         column(
             sentence(f"bpe-name-{side}", kind="question"),

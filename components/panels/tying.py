@@ -1,4 +1,4 @@
-"""The weight tying panel: parameter counts, effects of tying, and nearest rows of the embedding."""
+"""The weight tying panel: parameter counts, effects of tying, and nearest rows in the embedding."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ N_NEIGHBOURS = 8
 
 
 class TyingInputs(NamedTuple):
-    """The small model's setting (tied or not), and the token to find neighbours of; None if there is no text."""
+    """The small model's setting (tied or not), and the token whose neighbours to find, or None if there is no text."""
 
     tied: bool
     loaded: LoadedModel | None
@@ -46,9 +46,9 @@ class TyingInputs(NamedTuple):
 
 
 class Tying(NamedTuple):
-    """The results of the panel.
+    """The panel's results.
 
-    effects: effects in the small model. neighbours: ids and cosine similarities of the rows nearest to the token's row.
+    effects: effects on the small model. neighbours: ids and cosine similarities of the rows nearest to the token's row.
     """
 
     request: TyingInputs
@@ -115,7 +115,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def taught(s: Snapshot) -> dict[str, Any]:
-    """Return the effects of tying in the small model."""
+    """Return the effects of tying on the small model."""
     tying = result_of(s)
     if tying is None:
         return {"text": t("panel.busy", s.language)}
@@ -171,7 +171,7 @@ SETTINGS = Settings(TyingState, CHECKS)
 
 
 def build_tying() -> Panel:
-    """Build the panel on the size of tied and untied embeddings, and what they learn."""
+    """Build the panel on the size of tied and untied embeddings, and on what they learn."""
     part = panel_section(
         "tying",
         row(
@@ -196,6 +196,6 @@ def build_tying() -> Panel:
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:
-    """Return (label, key) of each shape."""
+    """Return (label, key) for each shape."""
     own = [(t(f"tying.shape.{name}", language), name) for name in (UNTIED, PICKED)]
     return [*own, *((title, name) for name, title in NAMED.items())]

@@ -1,1 +1,1 @@
-"""Sharing a text: as a link that opens it, as files, and as the program that writes it."""
+"""Sharing of a text: as a link that opens it, as files, and as the program that writes it."""

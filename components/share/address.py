@@ -1,4 +1,4 @@
-"""The page as link values: writes the current place to the address, and shows it again on Back and Forward."""
+"""The page as link values: the current place is written to the address and shown again on Back and Forward."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gpt.documents.edit_text import format_edits
 
 @dataclass(frozen=True)
 class LinkedPage:
-    """One of several pages of a tab, such as a lesson, named by a parameter of the link.
+    """One of a tab's pages, such as a lesson, named by a link parameter.
 
-    open: opens the page with a value, False if there is none. current: the value of the open page; None if none is
-    open.
+    open: opens the page with a given value and returns False if there is none. current: returns the open page's value,
+    or None if none is open.
     """
 
     tab: str
@@ -34,7 +34,7 @@ class LinkedPage:
 
 @dataclass(frozen=True)
 class Opening:
-    """The start of a visit: the version of the text, its model, and the selection."""
+    """The start of a visit: the text's version, its model, and the selection."""
 
     version: tuple[int, int]
     model: str
@@ -48,7 +48,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class Places:
-    """What links can name besides the text.
+    """Everything that links can name besides the text.
 
     tabs: ids of the tabs. pages: by parameter. openings: by language. model: default for addresses with a text but no
     model.
@@ -61,7 +61,7 @@ class Places:
 
 
 def address_view(places: Places) -> Signal:
-    """Return the signal with the query of the address. Its value is None until the page's link has been opened."""
+    """Return the signal with the address's query. Its value is None until the page's link has been opened."""
 
     def inputs(s: Snapshot) -> Any:
         if not s.link_opened:
@@ -101,7 +101,7 @@ def address(s: Snapshot, places: Places) -> str:
     if s.text is None or s.generating:
         return encode(values)
     if (opened := next((o for o in places.openings.values() if o.version == s.text.version), None)) is not None:
-        values.pop("model", None)  # the language determines which one opens
+        values.pop("model", None)  # the language determines which model opens
         is_initial = s.selection == opened.selection and values.keys() <= {"layer", "head"}
         return "" if is_initial else encode(values)
     try:
@@ -109,13 +109,13 @@ def address(s: Snapshot, places: Places) -> str:
         if "model" not in values:
             del of_text["model"]
         query = encode(values | of_text)
-    except ValueError:  # invalid seed, or a text with dropped tokens
+    except ValueError:  # invalid seed, or tokens dropped from the text
         return encode(values)
     return query if len(query) <= MAX_LINK else encode(values)
 
 
 def view_values(s: Snapshot) -> dict[str, Any]:
-    """Return the tab, the selection, the edits and what is hidden as link values."""
+    """Return the tab, selection, edits and hidden parts as link values."""
     selection = s.selection
     values: dict[str, Any] = {"layer": selection.layer}
     steering = () if s.text is None or s.text.document.edits is None else s.text.document.edits.steering
@@ -140,7 +140,7 @@ def text_values(s: Snapshot) -> dict[str, Any]:
     """Return the text and the settings as link values.
 
     Raises:
-        ValueError: For an invalid seed or a text with dropped tokens.
+        ValueError: If the seed is invalid or tokens have been dropped from the text.
     """
     assert s.text is not None
     params = replace(s.settings.sampling(), seed=s.settings.typed_seed())
@@ -153,11 +153,11 @@ def page_values(s: Snapshot) -> dict[str, Any]:
 
 
 def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
-    """Restore the tab and selection of an address, in the current text.
+    """Restore the tab and selection from an address, in the current text.
 
-    An address with another model brings back the text written with that model.
+    If the address names another model, this brings back the text written with that model.
 
-    sent: "query", and "at", the time of Back or Forward in ms of the browser's clock; unchecked. Later clicks take
+    sent: "query", and "at", the time of Back or Forward in ms on the browser's clock; unchecked. Later clicks take
     precedence.
     """
     query, at = sent.get("query"), sent.get("at")
@@ -187,7 +187,7 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
 
 
 def _return_to_model(session: Session, model: str) -> None:
-    """Undo or redo up to the newest text of a model, if there is one."""
+    """Undo or redo to a model's newest text, if there is one."""
     for source, other in ((session.undo_stack, session.redo_stack), (session.redo_stack, session.undo_stack)):
         if any(archived.model == model for archived in source):
             while source and session.document is not None and session.document.loaded.name != model:

@@ -1,4 +1,4 @@
-"""A document as link values: the prompt and the origin of each later token. Also replays such a link."""
+"""A document as link values (the prompt and each later token's origin), and the replay of such a link."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gpt.tokenizer import plain_text, prompt_text
 def document_values(document: Generation, params: SamplingParams) -> dict[str, Any]:
     """Return the current text as link values, with `params` as the slider settings.
 
-    The seed is taken from `params`, or else from the last draw, so that continuing from the link repeats it.
+    The seed is taken from `params`, or else from the last draw, so that continuing from the link repeats that draw.
 
     Raises:
-        ValueError: For a text with dropped tokens.
+        ValueError: If tokens have been dropped from the text.
     """
     document.check_whole()
     positions = range(document.n_prompt, len(document.ids))
@@ -39,12 +39,12 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
 
 
 def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingParams) -> Iterator[Step]:
-    """Append the runs to a prompt, each in its original way, and yield the sampled steps.
+    """Append the runs to a prompt, each as it originally came about, and yield the sampled steps.
 
-    params: the settings of the link.
+    params: the link's settings.
 
     Raises:
-        ValueError: For unknown ids, or if the context is full.
+        ValueError: If an id is unknown or the context is full.
     """
     for run in runs:
         if run.kind == "chosen":
@@ -72,7 +72,7 @@ def shown_prompt(document: Generation) -> str:
 
 
 def _prompt(document: Generation) -> dict[str, Any]:
-    """Return the prompt as text if encoding it gives the same ids; otherwise as ids."""
+    """Return the prompt as text if encoding it gives the same ids, or else as ids."""
     ids = document.ids[: document.n_prompt]
     text = prompt_text(document.tokenizer, ids)
     return {"prompt_ids": tuple(ids)} if text is None else {"prompt": text}

@@ -38,7 +38,7 @@ def json_file(document: Generation, **hidden: Any) -> File:
 
 
 def csv_file(document: Generation, position: int, params: SamplingParams) -> File:
-    r"""Return the next-token distribution at a position: one row per token of the vocabulary, most probable first.
+    r"""Return the next-token distribution at a position: one row per token in the vocabulary, most probable first.
 
     Each token is a quoted JSON string: spaces and line breaks are visible, invalid bytes are \xNN, and no spreadsheet
     evaluates it as a formula.
@@ -56,7 +56,7 @@ def csv_file(document: Generation, position: int, params: SamplingParams) -> Fil
 
 
 def file_stem(document: Generation) -> str:
-    """Return a portable file name made from the model and the first words of the text."""
+    """Return a portable file name made from the model and the text's first words."""
     words = re.findall("[a-z0-9]+", document.text[:200].lower())[:4]
     model = re.findall("[a-z0-9]+", document.loaded.name.lower())[-2:]
     return "-".join(["glassbox", *model, *words])[:60].rstrip("-")

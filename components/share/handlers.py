@@ -1,4 +1,4 @@
-"""The two share menus: one for the page as a link, one for files, programs and opening a file."""
+"""The two share menus: one to share the page as a link, one to save files or programs and to open a file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from gpt import Edits, Generation, list_models
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
-MAX_PROBLEM_CHARS = 300  # texts quoted from a file may be long
+MAX_PROBLEM_CHARS = 300  # text quoted from a file may be long
 MAX_NAME_CHARS = 80
-_numbers = count(1)  # unique numbers of the answers; the browser acts on each answer once
+_numbers = count(1)  # unique numbers for the answers; the browser acts on each answer once
 
 
 @dataclass(frozen=True)
 class ShareState:
-    """The last answer of each menu."""
+    """Each menu's last answer."""
 
     link: dict[str, Any] | None = None
     file: dict[str, Any] | None = None
@@ -61,7 +61,7 @@ def wire_share(events: Events, link: gr.HTML) -> None:
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
-    """Answer with the link of the page, or with an error if the link is too long."""
+    """Answer with the page's link, or with an error if the link is too long."""
     language = session.language
 
     def answer(content: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Answer with a file or a program of the text, or open the text of a file."""
+    """Answer with the text as a file or program, or open the text in a file."""
     language = session.language
     try:
         if sent.get("what") == "open":
@@ -99,7 +99,7 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def _saved(session: Session, document: Generation, what: object) -> dict[str, Any]:
-    """Return the answer to a save button. Raises ValueError for an unknown button."""
+    """Return the answer to a click on a save button. Raises ValueError for an unknown button."""
     language = session.language
     if what == "python":
         program = python_snippet(document, session.edits, session.edits_on)
@@ -116,7 +116,7 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
-    """Open the document of a file with its model. Raises ValueError for an invalid file.
+    """Open the document in a file with its model. Raises ValueError for an invalid file.
 
     Concepts that are turned up stay active. Other edits move to Change it, and the text is read without them.
     """

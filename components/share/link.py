@@ -1,4 +1,4 @@
-"""Encoding and decoding of links: the query of the page's address.
+"""Encoding and decoding of links: the query in the page's address.
 
 Each parameter is an entry of PARAMETERS with a read and a write function. Disabled settings are omitted, and unknown
 parameters, such as `__theme`, are ignored. Opening the link checks whether the values fit the model.
@@ -29,8 +29,8 @@ _MAX_COUNT, _MAX_ID, _MAX_SEED = 2**16, 2**31, 10**18
 class LinkedRun:
     """Consecutive tokens with the same origin.
 
-    ids: typed or chosen tokens. count: number of sampled tokens. params: their sampling parameters including the seed;
-    defaults to the settings of the link.
+    ids: typed or chosen tokens. count: number of sampled tokens. params: their sampling parameters, including the seed;
+    by default, the link's settings.
     """
 
     kind: OriginKind
@@ -41,14 +41,14 @@ class LinkedRun:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the query. read: parses its text or raises ValueError; write: the inverse."""
+    """A query parameter. read: parses its text or raises ValueError; write: the inverse."""
 
     read: Callable[[str], Any]
     write: Callable[[Any], str] = str
 
 
 def encode(values: Mapping[str, Any]) -> str:
-    """Return the query of a link without "?", in the order of PARAMETERS. Raises KeyError for an unknown name."""
+    """Return a link's query without "?", in the order of PARAMETERS. Raises KeyError for an unknown name."""
     unknown = set(values) - set(PARAMETERS)
     if unknown:
         raise KeyError(f"a link has no {', '.join(sorted(unknown))}")
@@ -57,7 +57,7 @@ def encode(values: Mapping[str, Any]) -> str:
 
 
 def decode(query: str) -> tuple[dict[str, Any], list[str]]:
-    """Return the values of a query and the names of invalid parameters. The query may be anything."""
+    """Return a query's values and the names of its invalid parameters. The query may be anything."""
     if not isinstance(query, str) or len(query) > _MAX_READ:
         return {}, ["link"]
     try:
@@ -160,7 +160,7 @@ def _write_run(run: LinkedRun) -> str:
 
 PARAMETERS: dict[str, Parameter] = {
     "model": Parameter(partial(_words, 400)),
-    # Edits of the model, see gpt.documents.edit_text; they are checked when they are applied.
+    # Edits to the model (see gpt.documents.edit_text); they are checked when they are applied.
     "edits": Parameter(partial(_words, 2000)),
     "edits_on": Parameter(_ids, _write_ids),  # the prompt for the edits; defaults to the text itself
     "prompt": Parameter(partial(_words, _MAX_READ)),
@@ -169,12 +169,12 @@ PARAMETERS: dict[str, Parameter] = {
     "seed": Parameter(partial(_whole, most=_MAX_SEED)),
     "length": Parameter(partial(_whole, least=1)),  # maximum number of new tokens for the next run
     "text": Parameter(_runs, _write_runs),  # the origin of each token after the prompt; defaults to a new run
-    "class": Parameter(partial(_words, _MAX_READ)),  # a sequence of stops, see `sequence`
+    "class": Parameter(partial(_words, _MAX_READ)),  # a sequence of stops (see `sequence`)
     "stop": Parameter(partial(_whole, least=1)),  # the current stop
     "tab": Parameter(_name),
     "lesson": Parameter(_name),  # opens the Lessons tab; older links use numbers
     "challenge": Parameter(_name),  # opens the Challenges tab
-    "film": Parameter(_beat),  # the open beat of the film, by name, or as a number from 1
+    "film": Parameter(_beat),  # the film's open beat, by name or 1-based number
     "position": Parameter(_whole),  # the selected token; defaults to the last
     "layer": Parameter(_whole),
     "head": Parameter(_whole),  # defaults to the average

@@ -1,9 +1,9 @@
 """The share menus. Their answers stay in the browser: it copies them, or saves them as a file that it creates.
 
 A click raises `.select` with an `evt._data` of {"what", "tab"}: the name of the button and the id of the open tab. The
-answer is a value made by `copied`, `saved` or `message`. A button named "open" lets a person choose a file; its event
-also has "name", "size" and "text", with an empty "text" if the file is larger than `largest` bytes. Nothing is stored
-on the server.
+answer is a value returned by `copied`, `saved` or `message`. A button named "open" lets a person choose a file; its
+event also has "name", "size" and "text", with an empty "text" if the file is larger than `largest` bytes. Nothing is
+stored on the server.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ def files_menu(on: Handler) -> Part:
 
 
 def menu(name: str, *, largest: int = 0, **wired: Any) -> Part:
-    """Return the buttons of a menu.
+    """Return a menu's buttons.
 
-    The data of its view: labels ("name" for screen readers, "close", and "items", each a dict of "what", "label" and
-    optionally "title"; "opens" names the part of a class that opens in the browser; an item with its own "items" is a
-    submenu), and answer: a value of `copied`, `saved` or `message` with a unique number "n".
+    View data: labels ("name" for screen readers, "close", and "items", each a dict with "what", "label" and optionally
+    "title"; "opens" names the part of a class that opens in the browser; an item that itself has "items" is a submenu),
+    and answer: a value from `copied`, `saved` or `message` with a unique number "n".
     """
     return widget("menu", name, template=_TEMPLATE, options={"largest": largest}, **wired)
 
 
 def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:
-    """Copy a text to the clipboard and show it.
+    """Return an answer that copies content to the clipboard and shows a text.
 
-    manual: the message if the browser does not allow copying. query: whether the text becomes the query of the page's
-    address.
+    manual: the message if the browser does not allow copying. query: whether the content becomes the query of the
+    page's address.
     """
     return {"how": "copy", "content": content, "says": text, "manual": manual, "query": query}
 
 
 def saved(file: File, text: str) -> dict[str, Any]:
-    """Save a file."""
+    """Return an answer that saves a file."""
     return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": text}
 
 
 def message(text: str) -> dict[str, Any]:
-    """Show a message."""
+    """Return an answer that shows a message."""
     return {"how": "tell", "says": text}
 
 

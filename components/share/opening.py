@@ -1,4 +1,4 @@
-"""Opening a link: restores the settings, generates the text again and sets the selection."""
+"""Opening of a link: restores the settings, generates the text again and sets the selection."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ UPDATE_SECONDS = 0.1  # time between two frames while the text is generated
 
 @dataclass
 class LinkRequest:
-    """The content of a link.
+    """A link's content.
 
-    parameters: its valid values; unusable values are removed. refused: names of unusable parameters. problem: an error
-    about them, if any.
+    parameters: the valid values; unusable values are removed. refused: names of the unusable parameters. problem: an
+    error about them, if any.
     """
 
     parameters: dict[str, Any]
@@ -58,11 +58,11 @@ class LinkRequest:
 
 
 def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[str, LinkedPage]) -> Iterator[None]:
-    """Apply the query of the page's address; an empty query changes nothing.
+    """Apply the query in the page's address; an empty query changes nothing.
 
     A query that only names a sequence opens its stop.
 
-    tabs: ids of the existing tabs; pages: pages of tabs, by the parameter that names them.
+    tabs: ids of the existing tabs; pages: the tabs' pages, by the parameter that names them.
     """
     link = LinkRequest(*decode(query))
     if "class" in link.parameters:
@@ -82,7 +82,7 @@ def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[
 
 
 def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
-    """Show a stop of the open sequence. A stop without a text keeps the text of the previous stop."""
+    """Show a stop in the open sequence. A stop without a text keeps the previous stop's text."""
     state = session.state(SequenceState)
     if not 0 <= at < len(state.stops):
         return
@@ -100,7 +100,7 @@ def _leave_stop(session: Session) -> None:
 
 
 def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
-    """Open the sequence of a link. Return the link, or its stop's link if it names nothing else."""
+    """Open a link's sequence. Return the link itself, or its stop's link if the link names nothing else."""
     try:
         stop = open_sequence(session, link.parameters["class"], link.parameters.get("stop", 1) - 1)
     except ValueError as problem:
@@ -114,7 +114,7 @@ def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
 
 
 def _generate(session: Session, link: LinkRequest) -> Generator[None, None, None]:
-    """Apply the settings of the link and generate its text."""
+    """Apply the link's settings and generate its text."""
     parameters = link.parameters
     params = _settings(parameters)
     loaded = yield from _model(session, link)
@@ -202,7 +202,7 @@ def _prompt(loaded: LoadedModel, link: LinkRequest) -> tuple[str, str | list[int
 
 
 def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ...]]:
-    """Return the edits and the prompt for them; no edits if the model lacks the edited parts."""
+    """Return the edits and their prompt; there are no edits if the model lacks the edited parts."""
     edits, ids = Edits(), link.parameters.get("edits_on", ())
     try:
         edits = parse_edits(link.parameters.get("edits", ""), loaded.model, loaded.concepts)
@@ -218,7 +218,7 @@ def _edits(link: LinkRequest, loaded: LoadedModel) -> tuple[Edits, tuple[int, ..
 
 
 def _select(session: Session, document: Generation, link: LinkRequest, tabs: Sequence[str]) -> None:
-    """Set the selection and open the tab of the link."""
+    """Set the link's selection and open its tab."""
     parameters = link.parameters
     config = document.loaded.model.config
     limits = {"position": len(document.ids), "layer": config.n_layer, "head": config.n_head}

@@ -11,10 +11,10 @@ BORDER = 4  # modules around the code, required by readers
 
 
 def qr_code(text: str) -> dict[str, Any]:
-    """Return the QR code of a text. size: width of the picture with its border, in modules; path: the dark modules.
+    """Return the QR code for a text. size: width of the picture with its border, in modules; path: the dark modules.
 
     Raises:
-        ValueError: For more than fits into a code, 2,953 bytes.
+        ValueError: If the text is longer than a code can hold, 2,953 bytes.
     """
     matrix = segno.make(text, error="l", boost_error=True, micro=False).matrix
     runs = []

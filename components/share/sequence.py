@@ -1,6 +1,6 @@
 """A sequence of stops: pages that a teacher shows one after another, opened by one link.
 
-A sequence is text with one line per stop: its address (a link of the page, or only the query), its English title and
+A sequence is text with one line per stop: its address (a link to the page, or only the query), its English title and
 its Chinese title, separated by "|". Lines that begin with "#" are comments. Links refer to `sequences/<name>.txt` by
 name, and contain any other sequence in full.
 """
@@ -24,9 +24,9 @@ _FOLDER = Path(__file__).parent / "sequences"
 
 @dataclass(frozen=True)
 class Stop:
-    """A stop of a sequence.
+    """A stop in a sequence.
 
-    query: query of its address. titles: in the order of LANGUAGES; a missing title is replaced by the first.
+    query: the query in its address. titles: in the order of LANGUAGES; a missing title is replaced by the first.
     """
 
     query: str
@@ -41,7 +41,7 @@ class Stop:
 class SequenceState:
     """The open sequence.
 
-    link: how links name it, "" without a sequence; at: index of the current stop, from 0.
+    link: how links name it, or "" if no sequence is open; at: 0-based index of the current stop.
     """
 
     link: str = ""
@@ -53,7 +53,7 @@ SEQUENCES = {path.stem: path.read_text(encoding="utf-8") for path in sorted(_FOL
 
 
 def parse(text: str) -> tuple[Stop, ...]:
-    """Return the stops of a sequence. Raises PageError if there are none, or more than MAX_STOPS."""
+    """Return the stops in a sequence. Raises PageError if there are none or more than MAX_STOPS."""
     lines = [line.strip() for line in text.splitlines()]
     stops = tuple(_stop(line) for line in lines if line and not line.startswith("#"))
     if not 0 < len(stops) <= MAX_STOPS:

@@ -1,4 +1,4 @@
-"""Short links: the server keeps the newest queries until it ends, each under a short code derived from the query."""
+"""Short links: the server keeps the newest queries until it stops, each under a short code derived from the query."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The state of one visitor: session, settings and locks. Independent of gradio."""
+"""One visitor's state: session, settings and locks. Independent of gradio."""

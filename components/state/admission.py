@@ -1,4 +1,4 @@
-"""Waiting in the admission queue of a model, with a progress message."""
+"""Waiting in a model's admission queue, with a progress message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpt.inference.admission import Place
 class Admission:
     """A session's place in the admission queue.
 
-    It iterates while others are ahead, and puts their number into `session.progress`.
+    It iterates while others are ahead in the queue, and stores their number in `session.progress`.
     """
 
     def __init__(self, session: Session, place: Place) -> None:
@@ -39,7 +39,7 @@ class Admission:
 
 @contextmanager
 def admitted(session: Session, loaded: LoadedModel) -> Iterator[Admission]:
-    """Take a place in the admission queue, which is released at the end of the block.
+    """Take a place in the admission queue and release it when the block ends.
 
     Use it as `with admitted(session, loaded) as waiting: yield from waiting; ...`.
     """
@@ -48,6 +48,6 @@ def admitted(session: Session, loaded: LoadedModel) -> Iterator[Admission]:
 
 
 def waiting_for_cluster(loaded: LoadedModel) -> Message:
-    """Return the progress message of a text that waits for its next token."""
+    """Return the progress message for a text that is waiting for its next token."""
     away = loaded.deployed is not None and not loaded.deployed.is_there
     return Message("status.cluster_away" if away else "status.cluster_busy")

@@ -1,4 +1,4 @@
-"""Replacing the document of a session."""
+"""Replacement of a session's document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpt import Generation
 def adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
     """Replace the document, archive the previous one and stop any running stream.
 
-    prompt: the new text of the prompt box.
+    prompt: the new text in the prompt box.
     """
     with session.changing():
         session.push_undo()

@@ -1,4 +1,4 @@
-"""The text of the box in a chat: a message between the control tokens of the model's template."""
+"""The box's text in a chat: a message between the control tokens of the model's template."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class ChatEdit:
-    """A typed text as tokens: the first `keep` tokens of the document, then `ids`.
+    """A typed text as tokens: the document's first `keep` tokens, then `ids`.
 
     n_after: number of characters that the template puts after a new message.
     """
@@ -48,7 +48,7 @@ def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) ->
 
 
 def message_of(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """Return the user's first message in a chat; None if it is not where the template puts it."""
+    """Return the user's first message in a chat, or None if it is not where the template puts it."""
     before, after = tokenizer.chat_frame()
     text = "".join(shown_tokens(tokenizer, ids))
     end = text.find(after, len(before))
@@ -58,7 +58,7 @@ def message_of(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
 def _message(tokenizer: Vocabulary, keep: int, text: str, *, first: bool) -> ChatEdit:
     ids = tokenizer.encode_message(text, first=first)
     end = next((i for i, token_id in enumerate(ids) if token_id in tokenizer.eot_ids), len(ids))
-    if not first and not tokenizer.decode(ids[:end]).strip():  # the previous turn has ended; strip: Llama 2's space
+    if not first and not tokenizer.decode(ids[:end]).strip():  # the previous turn has ended; Llama 2 adds a space
         ids = ids[end + 1 :]
     return ChatEdit(keep, ids, len(tokenizer.chat_frame(first=first)[1]))
 
@@ -66,7 +66,7 @@ def _message(tokenizer: Vocabulary, keep: int, text: str, *, first: bool) -> Cha
 def _control_tokens_before(
     shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str
 ) -> tuple[int, int]:
-    """Return how many tokens and characters at the start are unchanged, up to the last unchanged control token."""
+    """Return the numbers of unchanged tokens and characters up to the last unchanged control token at the start."""
     found, end = (0, 0), 0
     for i, text in enumerate(shown):
         if not typed.startswith(text, end):
@@ -80,7 +80,7 @@ def _control_tokens_before(
 def _control_tokens_after(
     shown: Sequence[str], ids: Sequence[int], special: frozenset[int], typed: str, keep: int, start: int
 ) -> tuple[int, int]:
-    """Return where the unchanged control tokens at the end begin, as a token index and a character index.
+    """Return the position at which the unchanged control tokens at the end begin, as token and character indices.
 
     The search skips the first `keep` tokens and `start` characters. If it finds nothing, both indices are the full
     length.

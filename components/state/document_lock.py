@@ -1,4 +1,4 @@
-"""The lock of a document: one writer at a time; a stream of tokens yields to any other change."""
+"""A document's lock: one writer at a time; a stream of tokens yields to any other change."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from threading import Condition, Lock
 from typing import TypeVar
 
 T = TypeVar("T")
-MAX_STREAM_WAIT_SECONDS = 1.0  # how long an edit waits for a stream to end
+MAX_STREAM_WAIT_SECONDS = 1.0  # longest time an edit waits for a stream to end
 
 
 class DocumentLock:
     """Two locks and a turn number.
 
     A stream runs in a thread that cannot be interrupted: cancelling its event has no effect before its next yield.
-    Therefore each step first checks that the stream's turn is still the current one. An edit takes the turn, waits for
+    Each step therefore first checks that the stream's turn is still the current one. An edit takes the turn, waits for
     the step in progress, and then changes the document.
 
     Lock order: `_writing` before `_shortening`. `_writing` is held for one step of a stream. `_shortening` is held by
@@ -42,7 +42,7 @@ class DocumentLock:
             return self.turn
 
     def end(self, turn: int) -> None:
-        """Mark the stream of a turn as ended."""
+        """Mark the stream with this turn as ended."""
         with self._turns:
             if self._stream == turn:
                 self._stream = None
@@ -55,13 +55,13 @@ class DocumentLock:
             self._turns.notify_all()
 
     def rest(self, turn: int, seconds: float) -> None:
-        """Wait between two steps of a stream, or until the stream loses its turn."""
+        """Wait between two of a stream's steps, or until the stream loses its turn."""
         with self._turns:
             self._turns.wait_for(lambda: self.turn != turn, max(0.0, seconds))
 
     @contextmanager
     def writing(self, turn: int) -> Iterator[bool]:
-        """Lock for one step of a stream, which only appends. The value tells whether the stream still has its turn."""
+        """Hold the lock for one step of a stream, which only appends. Yields whether the stream still has its turn."""
         with self._writing:
             yield self.turn == turn
 
@@ -76,13 +76,13 @@ class DocumentLock:
 
     @contextmanager
     def beginning(self, turn: int) -> Iterator[bool]:
-        """Lock like `writing`, for the first step of a stream, which may shorten the document."""
+        """Hold the lock as in `writing`, but for a stream's first step, which may shorten the document."""
         with self._writing, self._shortening:
             yield self.turn == turn
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Lock for an edit, during which no stream writes and nobody reads.
+        """Hold the lock for an edit, during which no stream writes and nobody reads.
 
         Waits at most MAX_STREAM_WAIT_SECONDS for a running stream to end, so that its last frame precedes the edit.
         """
@@ -95,12 +95,12 @@ class DocumentLock:
 
     @contextmanager
     def settling(self) -> Iterator[None]:
-        """Lock for reading unread tokens while a stream may have the turn; the stream keeps its turn and waits."""
+        """Hold the lock for running the model on unread tokens; a stream that has the turn keeps it and waits."""
         with self._writing, self._shortening:
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Lock for reading the document, which may grow meanwhile, but not shrink."""
+        """Hold the lock for reading the document, which may grow meanwhile but not shrink."""
         with self._shortening:
             yield

@@ -1,4 +1,4 @@
-"""The initial text of the page, and prompts that a model's vocabulary can encode."""
+"""The page's initial text, and prompts that a model's vocabulary can encode."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpt.documents.token_tree import History
 from gpt.models.sources import corpus_of
 from gpt.tokenizer import plain_text, prompt_ids, start_ids
 
-EXAMPLES = {  # prompts by the language of a model; the first one opens the page
+EXAMPLES = {  # prompts by the model's language; the page opens with the first one
     "en": {
         "example.story": "It was raining. Tom was sad",
         "example.dialogue": 'Tom saw a big dog in the park. "Hello, dog!" Tom said. The dog',
@@ -40,7 +40,7 @@ def language_of_model(name: str) -> str:
 
 
 def examples_of(name: str) -> dict[str, str]:
-    """Return the prompts of the examples that fit a model, by key."""
+    """Return the prompts of examples that fit a model, by key."""
     return EXAMPLES[language_of_model(name)]
 
 
@@ -76,7 +76,7 @@ def opening(document: Generation) -> Session:
 
 
 def sharpest_head(document: Generation) -> tuple[int, int]:
-    """Return (layer, head) of the sharpest head in the middle layer.
+    """Return (layer, head) for the sharpest head in the middle layer.
 
     Sharpness is the mean, over all tokens, of the largest weight on an earlier token other than the first.
     """
@@ -90,14 +90,14 @@ def sharpest_head(document: Generation) -> tuple[int, int]:
 
 
 def initial_prompt(document: Generation) -> str:
-    """Return the prompt of the document as text."""
+    """Return the document's prompt as text."""
     return plain_text(document.loaded.tokenizer, document.ids[: document.n_prompt])
 
 
 def encodable_text(loaded: LoadedModel, text: str) -> str:
     """Return a text that the vocabulary can encode.
 
-    This is the text itself, or else its encodable words, the model's example, or a few tokens of its vocabulary.
+    This is the text itself, or else its encodable words, the model's example, or a few tokens from the vocabulary.
     """
     tokenizer = loaded.tokenizer
     is_encodable = partial(can_encode, loaded)
@@ -110,7 +110,7 @@ def encodable_text(loaded: LoadedModel, text: str) -> str:
 
 
 def can_encode(loaded: LoadedModel, text: str) -> bool:
-    """Return whether a text is not empty and the vocabulary encodes most of it to tokens other than <unk>."""
+    """Return whether a text is not empty and the vocabulary encodes most of it as tokens other than <unk>."""
     try:
         ids = loaded.tokenizer.encode(text)
     except ValueError:
@@ -120,7 +120,7 @@ def can_encode(loaded: LoadedModel, text: str) -> bool:
 
 
 def own_words(loaded: LoadedModel) -> str:
-    """Return what a model trained on one text writes after a line feed; "" for a vocabulary with end-of-text."""
+    """Return what a model trained on one text writes after a line feed, or "" if the vocabulary has end-of-text."""
     if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=OPENINGS["en"][1])
@@ -128,7 +128,7 @@ def own_words(loaded: LoadedModel) -> str:
 
 
 def first_prompt(loaded: LoadedModel, text: str = "", *, most: int | None = None) -> str:
-    """Return the encodable part of a text, cut to half the available context if it is too long.
+    """Return the encodable part of a text, truncated to half the available context if it is too long.
 
     text: defaults to the model's own words, or to the example if it has none. most: an additional limit in tokens.
     """

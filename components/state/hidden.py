@@ -1,4 +1,4 @@
-"""What a person hides from the model: words of the text, and attention."""
+"""Parts that a person hides from the model: words in the text, and attention."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from gpt.documents.document_cache import common_prefix_length
 
 @dataclass(frozen=True, eq=False)
 class WithoutWords(AtPosition):
-    """The prediction at a position when some words of the text are hidden.
+    """The prediction at a position when some words in the text are hidden.
 
-    hidden: positions. logits: (vocab_size,). off: the logits with attention switched off, if requested. goes_on,
-    off_goes_on: continuations of the text with and without attention.
+    hidden: hidden positions. logits: (vocab_size,). off: the logits with attention switched off, if requested. goes_on,
+    off_goes_on: the text's continuations with and without attention.
     """
 
     hidden: frozenset[int]
@@ -31,10 +31,10 @@ class WithoutWords(AtPosition):
 
 @dataclass(frozen=True)
 class HiddenState:
-    """What a person has hidden from the model.
+    """The parts that a person has hidden from the model.
 
-    ids: the text up to the last hidden word; positions: of the hidden words. attention_off: whether the prediction
-    without attention is also shown. measured: the last prediction.
+    ids: the text up to the last hidden word; positions: the hidden words' positions. attention_off: whether the
+    prediction without attention is also shown. measured: the last prediction.
     """
 
     ids: tuple[int, ...] = ()
@@ -43,7 +43,7 @@ class HiddenState:
     measured: WithoutWords | None = None
 
     def hidden_in(self, text: Text) -> frozenset[int]:
-        """Return the hidden positions for a text that begins like the one in which they were hidden."""
+        """Return the hidden positions within the prefix that a text shares with the one in which they were hidden."""
         n = common_prefix_length(self.ids, text.ids)
         return frozenset(position for position in self.positions if position < n)
 
@@ -68,7 +68,7 @@ def show_all(session: Session) -> None:
 
 
 def hidden_values(s: Snapshot) -> dict[str, Any]:
-    """Return what is hidden, as values of a link and of a file."""
+    """Return what is hidden as values for a link or file."""
     state = s.state(HiddenState)
     values: dict[str, Any] = {}
     if s.text is not None and (hidden := state.hidden_in(s.text)):
@@ -79,7 +79,7 @@ def hidden_values(s: Snapshot) -> dict[str, Any]:
 
 
 def hide_again(session: Session, values: Mapping[str, Any]) -> None:
-    """Hide exactly what the values of a link or a file name. values: unchecked."""
+    """Hide exactly what the values from a link or file name. values: unchecked."""
     hidden = values.get("hidden")
     show_all(session)
     if isinstance(hidden, list | tuple):

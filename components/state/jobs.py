@@ -1,4 +1,4 @@
-"""Work that a person starts and can stop. While it runs, it is stored in a field of a state."""
+"""Work that a person starts and can stop. While it runs, it is stored in a state's field."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Running work.
+    """Work in progress.
 
     progress: its message; stopped: set when it should end. A job with different progress is still the same job.
     """
@@ -31,7 +31,7 @@ class Job:
 
 @contextmanager
 def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
-    """Run the block as the job in that field of the state; any previous job stops."""
+    """Run the `with` block as the job in a state's field; any previous job stops."""
     stop(state, session, name)
     job = Job()
     session.change(state, **{name: job})
@@ -43,7 +43,7 @@ def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
 
 
 def stop(state: type, session: Session, name: str = "job") -> None:
-    """Stop the job in that field of the state, if there is one."""
+    """Stop the job in a state's field, if there is one."""
     job: Job | None = getattr(session.state(state), name)
     if job is not None:
         job.stopped.set()
@@ -53,7 +53,7 @@ def stop(state: type, session: Session, name: str = "job") -> None:
 def run_steps(
     session: Session, state: type, steps: Callable[[Job], Generator[None]], *, problem: str = "notice"
 ) -> Iterator[None]:
-    """Run these steps as the job of a state until they end or the job is stopped. problem: the field for an error."""
+    """Run steps as a state's job until they end or the job is stopped. problem: the field for an error."""
     session.change(state, **{problem: None})
     try:
         with started(session, state) as job, closing(steps(job)) as running:
@@ -73,7 +73,7 @@ def in_thread(
 ) -> Generator[None, None, T]:
     """Run `work` in a thread within a job and return its result.
 
-    key: key of the progress message, with `n` and `total`.
+    key: catalogue key of the progress message, which has the values `n` and `total`.
 
     Raises:
         Cancelled: If the job is stopped.
@@ -94,7 +94,7 @@ def in_thread(
 def result_of(
     session: Session, state: type, name: str, key: str, work: Callable[[Progress], T]
 ) -> Generator[None, None, T]:
-    """Run `work` in a thread as its own job and return the result, like `in_thread`."""
+    """Run `work` in a thread as a separate job and return its result, like `in_thread`."""
     with started(session, state, name) as job:
         yield
         return (yield from in_thread(session, state, job, key, work, name))

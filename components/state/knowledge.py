@@ -1,4 +1,4 @@
-"""What a text demands of a model (its language, and knowledge of facts), and models that have read such texts."""
+"""Demands that a text makes on a model (its language, knowledge of facts), and models that have read such texts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from gpt.models.sources import corpus_of
 
-MIN_LETTERS = 2  # letters of a script
-MIN_WORDS = 3  # words of a text in Latin letters
-_SCRIPTS = {  # the language of a script, or the most likely one; kana come before Chinese
+MIN_LETTERS = 2  # letters in a script
+MIN_WORDS = 3  # words in a text in Latin letters
+_SCRIPTS = {  # a script's language, or the most likely one; kana come before Chinese
     "ja": r"[\u3040-\u30ff]",
     "zh": r"[\u4e00-\u9fff]",
     "ko": r"[\uac00-\ud7af]",
@@ -40,7 +40,7 @@ MAX_QUESTION_WORDS = 20
 
 
 def language_of(text: str) -> str:
-    """Return the language of a text as an ISO 639-1 code; English if there is no evidence."""
+    """Return a text's language as an ISO 639-1 code; English if there is no evidence."""
     for language, letters in _SCRIPTS.items():
         if len(re.findall(letters, text)) >= MIN_LETTERS:
             return language
@@ -56,11 +56,11 @@ def is_about_facts(text: str) -> bool:
 
 
 def is_known_to(model: str, text: str) -> bool:
-    """Return whether a model has read texts like this one; True if that is unknown."""
+    """Return whether a model has read texts like this one, or True if unknown."""
     corpus = corpus_of(model)
     return corpus is None or not text.strip() or corpus.fits(language_of(text), facts=is_about_facts(text))
 
 
 def fitting_model(models: Sequence[str], text: str) -> str | None:
-    """Return the first model that has read texts like this one; None if none has."""
+    """Return the first model that has read texts like this one, or None if none has."""
     return next((name for name in models if corpus_of(name) is not None and is_known_to(name, text)), None)

@@ -1,4 +1,4 @@
-"""Saving part of a session in the browser, and restoring a session from it after a restart or expiry."""
+"""Storage of part of a session in the browser, from which it is restored after a restart or expiry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_SAVED_CHARS = 2_000_000
 
 
 def saved_session(s: Snapshot) -> dict[str, Any]:
-    """Return the saved part of a session as JSON-compatible values.
+    """Return the part of a session that is saved, as JSON-compatible values.
 
     It consists of the document with its branches, a text in the box that differs from the document, the settings, the
     selection and what is hidden.
@@ -38,7 +38,7 @@ def saved_session(s: Snapshot) -> dict[str, Any]:
 
 
 def restore_session(session: Session, saved: str) -> bool:
-    """Restore a new session from saved JSON; return False if the JSON is invalid.
+    """Restore saved JSON into a new session; return False if the JSON is invalid.
 
     saved: from a browser, unchecked. On failure the session is unchanged.
     """

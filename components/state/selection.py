@@ -12,7 +12,7 @@ Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
 
 
 def shading_named(name: object) -> Shading | None:
-    """Return the shading with this name; None for anything else."""
+    """Return the shading with this name, or None for anything else."""
     return next((each for each in get_args(Shading) if each == name), None)
 
 
@@ -20,7 +20,7 @@ def shading_named(name: object) -> Shading | None:
 class Selection:
     """The selection: a position, a layer, a head, and the quantity that shades the token strip.
 
-    The position NEWEST stands for the last token, the head None for the average of all heads.
+    The position NEWEST stands for the last token, and the head None for the average over all heads.
     """
 
     position: int = NEWEST
@@ -29,12 +29,12 @@ class Selection:
     shading: Shading = "probability"
 
     def clamped_to(self, config: GPTConfig, *, position: int) -> Selection:
-        """Return the selection at another position, with layer and head limited to those of the model."""
+        """Return the selection at another position, with layer and head limited to the model's."""
         layer = min(self.layer, config.n_layer - 1)
         head = None if self.head is None else min(self.head, config.n_head - 1)
         return replace(self, position=position, layer=layer, head=head)
 
     def at(self, document: Generation) -> int:
-        """Return the selected position, at most the last one that the model has read."""
+        """Return the selected position, but at most the last one that the model has read."""
         last = document.n_read - 1
         return last if self.position == NEWEST else min(self.position, last)

@@ -1,4 +1,4 @@
-"""The state of one browser tab. Handlers change a Session; views are drawn from a Snapshot of it."""
+"""One browser tab's state. Handlers change a Session; views are drawn from a Snapshot of it."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class ArchivedDocument:
 
 @dataclass(frozen=True)
 class PendingGeneration:
-    """A generation prepared by one event and run by the next.
+    """A generation run prepared by one event and carried out by the next.
 
-    length: maximum number of new tokens. began: start time, by time.perf_counter(). slides: whether each token beyond a
-    full context replaces the first one.
+    length: maximum number of new tokens. began: start time from time.perf_counter(). slides: whether each token beyond
+    a full context replaces the first one.
     """
 
     document: Generation
@@ -52,29 +52,29 @@ class PendingGeneration:
 
 
 class Session:
-    """The document, the selection and the settings of one visitor, and the state of each tab.
+    """One visitor's document, selection and settings, and the state of each tab.
 
-    prompt: the prompt of the document. typed: the last text from the box.
-    edited: time of the last key press in the box, in ms of the browser's clock. answered: time of the last key press
+    prompt: the document's prompt. typed: the last text from the box.
+    edited: time of the last key press in the box, in ms on the browser's clock. answered: time of the last key press
         before the current text.
     model: name of the chosen model; loaded: the model in use, which differs while the chosen one loads.
     chat: whether the next text in the box is a chat message.
     tab: id of the open tab; inner_tabs: id of the last open inner tab, by enclosing tab.
-    film: name of the open beat of the film; None if the film is closed.
-    link_opened: whether the link of the loaded page has been opened. navigated: time of the newest tab click, Back
-    or Forward, in ms of the browser's clock.
+    film: name of the film's open beat; None if the film is closed.
+    link_opened: whether the loaded page's link has been opened. navigated: time of the newest tab click, Back
+        or Forward, in ms on the browser's clock.
     query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
-    edits: the interventions of Change it.
+    edits: the interventions made in Change it.
     edits_on: token ids of the prompt for the edits; empty if the edits apply to the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     undo_stack, redo_stack: replaced documents, newest last.
     resources: closed with the session.
-    address: network address of the browser, "" if unknown.
+    address: the browser's network address, "" if unknown.
 
-    is_mirror: always False, see `components.render.Page`.
+    is_mirror: always False (see `components.render.Page`).
 
-    The state of each tab is a frozen dataclass, see `state` and `change`. The document changes only under `lock`; every
+    Each tab's state is a frozen dataclass (see `state` and `change`). The document changes only under `lock`; every
     other attribute is replaced as a whole and may be read at any time.
     """
 
@@ -117,28 +117,28 @@ class Session:
         self.undo_stack: list[ArchivedDocument] = []
         self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
-        self.sent: dict[Any, Any] = {}  # what the browser has received, see `components.render`
+        self.sent: dict[Any, Any] = {}  # what the browser has received (see `components.render`)
         self.frame_number = 0
-        self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue, see `cards`
-        self.seen_frame: int | None = None  # the last frame that the browser has, if it missed a later one
+        self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue (see `cards`)
+        self.seen_frame: int | None = None  # the last frame that the browser received, if it missed a later one
         self.render_lock, self.analysing = threading.Lock(), threading.Lock()
         self._states: dict[type, object] = {}
         self._states_lock = threading.Lock()
 
     def state(self, cls: type[S]) -> S:
-        """Return the current state of a tab or panel, given its dataclass. It starts with the defaults."""
+        """Return the current state of a tab or panel, given its dataclass. The initial state has the defaults."""
         with self._states_lock:
             return self._states.setdefault(cls, cls())  # type: ignore[return-value]
 
     def change(self, cls: type[S], **changes: Any) -> S:
-        """Replace fields of the state of a tab or panel and return the new state."""
+        """Replace fields in the state of a tab or panel and return the new state."""
         with self._states_lock:
             changed = replace(self._states.get(cls) or cls(), **changes)  # type: ignore[type-var]
             self._states[cls] = changed
             return changed  # type: ignore[return-value]
 
     def is_new(self, card: str, queue: str, number: int) -> bool:
-        """Return whether an action of a card is newer than all handled ones, and mark it as handled."""
+        """Return whether a card's action is newer than all handled ones, and mark it as handled."""
         with self._states_lock:
             if number <= self.handled.get((card, queue), 0):
                 return False
@@ -146,7 +146,7 @@ class Session:
             return True
 
     def take_step(self, document: Generation, step: Step) -> None:
-        """Show a step of the writing stream, and the document to which it was appended."""
+        """Show a step from the writing stream, and the document to which it was appended."""
         self.document, self.finish_reason = document, step.finish_reason
         self.token_statistics.add(document, step)
         if step.finish_reason is not None:
@@ -207,12 +207,12 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Return whether a stream or a task of a tab is running that must not be interrupted."""
+        """Return whether a stream or a tab's task is running that must not be interrupted."""
         return self.lock.streaming or any(getattr(state, "busy", False) for state in list(self._states.values()))
 
     @property
     def n_bytes(self) -> int:
-        """Return the memory of the document and of the states that report theirs, in bytes."""
+        """Return the memory used by the document and by the states that report theirs, in bytes."""
         held = [getattr(state, "n_bytes", 0) for state in list(self._states.values())]
         return sum(held) + (0 if self.document is None else getattr(self.document, "n_bytes", 0))
 
@@ -228,18 +228,18 @@ class Session:
 
     @property
     def is_chat(self) -> bool:
-        """Return whether the document is a chat, or without a document, whether the next one will be."""
+        """Return whether the document is a chat or, if there is none, whether the next one will be."""
         return self.chat if self.document is None else is_chat(self.document.tokenizer, self.document.prompt_ids)
 
     @property
     def next_prompt(self) -> str:
-        """Return the text in the box if it did not become the document; otherwise the prompt of the document."""
+        """Return the text in the box if it did not become the document, or else the document's prompt."""
         text = None if self.document is None else Text.of(self.document)
         typed = self.typed and self.typed.at(text)
         return self.prompt if typed is None or typed.is_current else typed.text
 
     def set_typed(self, text: str | None, *, is_current: bool = True, n_after: int = 0) -> None:
-        """Record a text in the box; None makes the box show the document, whatever was typed before.
+        """Record the text in the box; None makes the box show the document, whatever was typed before.
 
         is_current: whether the document has become the text. n_after: see `TypedText`.
         """
@@ -258,7 +258,7 @@ class Session:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Lock for an edit of the document, like `DocumentLock.changing`, and discard the pending generation."""
+        """Hold the lock for an edit to the document, as in `DocumentLock.changing`, and drop the pending generation."""
         self.drop_pending()
         with self.lock.changing():
             yield
@@ -274,7 +274,7 @@ class Session:
         return ArchivedDocument(self.prompt, document.loaded.name, document.to_json(), document.history)
 
     def close(self) -> None:
-        """Stop the stream and release all resources of the session."""
+        """Stop the stream and release the session's resources."""
         self.drop_pending()
         self.lock.take()
         self.resources.close()

@@ -15,9 +15,9 @@ from gpt.errors import GPTError, Verbatim
 
 @dataclass(frozen=True)
 class Limit:
-    """The range of one setting (both ends included), the step of its slider, and its default.
+    """One setting's range (both ends inclusive), its slider's step, and its default.
 
-    off: the value that disables it, None if it is always on; letter: its name in a link.
+    off: the value that disables the setting, or None if it is always on; letter: the setting's name in a link.
     """
 
     low: float
@@ -40,10 +40,10 @@ INTEGERS = ("top_k", "seed", "max_new_tokens", "k", "layer", "head", "position",
 
 
 def checked_number(name: str, value: object, low: float, high: float = math.inf) -> float | int:
-    """Return the value as a number in [low, high]; an int for the names in INTEGERS.
+    """Return the value as a number in [low, high], which is an int for the names in INTEGERS.
 
     Raises:
-        ValueError: For text, bool, NaN, or a number out of range.
+        ValueError: If the value is text, a bool or NaN, or is out of range.
     """
     whole = name in INTEGERS
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -61,7 +61,7 @@ def _out_of_range(name: str, value: object, low: float, high: float) -> GPTError
 
 
 def clamped(name: str, value: object) -> object:
-    """Limit a typed number to the range of the setting's slider; return anything else unchanged."""
+    """Clamp a typed number to the range of the setting's slider; return anything else unchanged."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, float) and not math.isfinite(value):
@@ -87,7 +87,7 @@ def sampling_params(*, seed: object = None, **values: object) -> SamplingParams:
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings beside the prompt.
+    """The settings next to the prompt.
 
     length: maximum number of new tokens; seed: as typed, "" for a random seed; pace: tokens per second, 0 for full
     speed. `with_value` keeps every value within its limits.
@@ -103,10 +103,10 @@ class Settings:
     pace: int = 8
 
     def with_value(self, name: str, value: object) -> Settings:
-        """Return the settings with another value for one field, limited to its range.
+        """Return the settings with another value for one field, clamped to its range.
 
         Raises:
-            ValueError: For an invalid value.
+            ValueError: If the value is invalid.
         """
         if name == "seed":
             return replace(self, seed=value.strip()[:18] if isinstance(value, str) else "")
@@ -124,7 +124,7 @@ class Settings:
         return sampling_params(**{name: getattr(self, name) for name in LIMITS})
 
     def typed_seed(self) -> int | None:
-        """Return the typed seed; None if the box is empty. Raises ValueError if it is not an integer."""
+        """Return the typed seed, or None if the box is empty. Raises ValueError if it is not an integer."""
         if self.seed and not (self.seed.isascii() and self.seed.isdecimal()):
             raise PageError("error.seed")
         return int(self.seed) if self.seed else None
@@ -135,6 +135,6 @@ class Settings:
 
 
 def sampling_values(params: SamplingParams) -> dict[str, Any]:
-    """Return the slider values of sampling parameters; disabled settings get the value that disables them."""
+    """Return the slider values for sampling parameters; disabled settings get the value that disables them."""
     given = {name: getattr(params, name) for name in LIMITS}
     return {name: LIMITS[name].off if value is None else value for name, value in given.items()}

@@ -20,13 +20,13 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Message:
-    """A sentence of the page: a catalogue key and its values."""
+    """A sentence on the page: a catalogue key and its values."""
 
     key: str
     values: dict[str, Any] = field(default_factory=dict)
 
 
-LastAction = Message  # the last edit of the text since the last generation
+LastAction = Message  # the last edit to the text since it was last generated
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,16 @@ class Snapshot:
 
     @property
     def unwritten(self) -> str | None:
-        """Return the text in the box if it did not become the document; otherwise None."""
+        """Return the text in the box if it did not become the document, or else None."""
         typed = self.typed and self.typed.at(self.text)
         return None if typed is None or typed.is_current else typed.text
 
     @property
     def next_prompt(self) -> str:
-        """Return the text in the box if it did not become the document; otherwise the prompt of the document."""
+        """Return the text in the box if it did not become the document, or else the document's prompt."""
         return self.prompt if self.unwritten is None else self.unwritten
 
     @property
     def position(self) -> int | None:
-        """Return the selected position; None without a text."""
+        """Return the selected position, or None if there is no text."""
         return None if self.text is None else self.text.at(self.selection)

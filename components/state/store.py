@@ -1,4 +1,4 @@
-"""Sessions by the random id of a browser tab, limited in idle time, number and memory."""
+"""Sessions by their browser tab's random id, with limits on idle time, number and memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from components.limits import IDLE_SECONDS, MAX_SESSION_BYTES, MAX_SESSIONS
 from components.state.session import Session
 
-SWEEP_SECONDS = 30.0  # between two sweeps, which `get` starts
+SWEEP_SECONDS = 30.0  # interval between sweeps, which `get` starts
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -23,7 +23,7 @@ def is_session_id(value: object) -> bool:
 class SessionStore:
     """Sessions in order of last use; the least recently used idle sessions are closed when a limit is reached.
 
-    A busy session, which is generating or training, is kept until it is idle.
+    A session that is busy generating or training is kept until it is idle.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class SessionStore:
 
     @property
     def n_bytes(self) -> int:
-        """Return the memory of all sessions, in bytes."""
+        """Return the memory used by all sessions, in bytes."""
         with self._lock:
             return sum(session.n_bytes for session in self._sessions.values())
 
     def get(self, session_id: str) -> Session | None:
-        """Return the session with this id and mark it as used; None if there is none."""
+        """Return the session with this id and mark it as used, or return None if there is none."""
         with self._lock:
             session = self._sessions.get(session_id)
             if session is not None:
@@ -62,7 +62,7 @@ class SessionStore:
         return session
 
     def put(self, session_id: str, session: Session) -> None:
-        """Store a session under an id, and close the session it replaces and those over a limit."""
+        """Store a session under an id, and close the session it replaces and any that exceed a limit."""
         with self._lock:
             replaced = self._sessions.pop(session_id, None)
             session.id = session_id
@@ -81,7 +81,7 @@ class SessionStore:
             session.close()
 
     def sweep(self) -> None:
-        """Close idle sessions, and the least recently used ones over the limits of number and memory."""
+        """Close idle sessions, and the least recently used ones beyond the limits on number and memory."""
         with self._lock:
             self._swept = self._clock()
             closing = self._over_limits()

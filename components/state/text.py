@@ -1,4 +1,4 @@
-"""An immutable view of the document of a session."""
+"""An immutable view of a session's document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class Text:
-    """The document of a session at one moment. Texts are equal if they have the same tokens and the same number read.
+    """A session's document at one moment. Texts are equal if they have the same tokens and the same n_read.
 
     Under `DocumentLock.reading` the document only grows, so values at positions below n_read do not change.
     """
@@ -40,7 +40,7 @@ class Text:
         return self.document.loaded.model.config
 
     def at(self, selection: Selection) -> int:
-        """Return the selected position, at most the last one that the model has read."""
+        """Return the selected position, but at most the last one that the model has read."""
         last = self.n_read - 1
         return last if selection.position == NEWEST else min(selection.position, last)
 
@@ -52,7 +52,7 @@ class Text:
 
 @dataclass(frozen=True, eq=False)
 class AtPosition:
-    """A result for one position of one version of a text."""
+    """A result for one position in one version of a text."""
 
     version: tuple[int, int]
     position: int

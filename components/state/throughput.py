@@ -1,4 +1,4 @@
-"""Throughput of a running generation, and how often it is reported to the page."""
+"""Throughput during generation, and how often it is reported to the page."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from components.monitoring import FIRST_TOKEN
 from gpt import LoadedModel
 
 T = TypeVar("T")
-UPDATE_COST_SECONDS = 0.005  # server time of one update, without the model's share
+UPDATE_COST_SECONDS = 0.005  # server time per update, excluding the model's share
 MAX_UPDATE_SHARE = 0.5  # largest fraction of the server's time that updates may take
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """Number of tokens, model time in seconds without waiting, and time to the first token."""
+    """Number of tokens, model time in seconds excluding waiting, and time to first token."""
 
     seed: int | None
     count: int = 0
@@ -36,11 +36,11 @@ def measured(
     report: Callable[[Throughput], None] = lambda throughput: None,
     model_seconds: Callable[[], float] | None = None,
 ) -> Iterator[T]:
-    """Pass on the steps of a generation, calling `report` with the current throughput before each one.
+    """Pass on the steps during generation, calling `report` with the current throughput before each one.
 
     Args:
-        steps: May contain None, which is not a step, see `gpt.documents.backends.polled`.
-        began: Start of the request, by time.perf_counter().
+        steps: May contain None, which is not a step (see `gpt.documents.backends.polled`).
+        began: Start of the request, from time.perf_counter().
         model_seconds: As in `gpt.documents.backends`; defaults to the time spent waiting for each step.
     """
     count, seconds, first = 0, 0.0, 0.0
@@ -62,5 +62,5 @@ def min_update_interval(loaded: LoadedModel) -> float:
 
     It is 0 for a single stream and grows with the number of streams.
     """
-    admission = loaded.engine.admission  # count waiting texts as well: they may have begun, because texts take turns
+    admission = loaded.engine.admission  # waiting texts count as well: they may have begun, because texts take turns
     return UPDATE_COST_SECONDS / MAX_UPDATE_SHARE * max(0, admission.n_admitted + admission.n_waiting - 1)

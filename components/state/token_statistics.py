@@ -1,4 +1,4 @@
-"""A cache of the statistics of each token of a document."""
+"""A cache of the statistics for each token in a document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpt.documents.token_tree import Token
 
 
 class TokenStatisticsCache:
-    """Statistics by node of a document's tree.
+    """Statistics by node in a document's tree.
 
     The text before a node is the same on every path, so the statistics stay valid while the document's edits stay the
     same. The token object distinguishes a removed node from a new one with the same number.
@@ -22,7 +22,7 @@ class TokenStatisticsCache:
         self._tokens: dict[int, tuple[Token, TokenStatistics]] = {}
 
     def of(self, document: Generation) -> list[TokenStatistics | None]:
-        """Return the statistics of each token of the current text; None for the first token and for unread ones."""
+        """Return the statistics for each token in the current text; None for the first token and for unread ones."""
         if document is not self._document or document.edits is not self._edits:
             self._document, self._edits, self._tokens = document, document.edits, {}
         path, tokens = document.path, document.tree.tokens
@@ -38,7 +38,7 @@ class TokenStatisticsCache:
         return found
 
     def add(self, document: Generation, step: Step) -> None:
-        """Add the statistics of a newly generated token without measuring it again."""
+        """Add the statistics for a newly generated token without measuring it again."""
         if document is self._document:
             surprisal = -math.log2(step.probability) if step.probability else math.inf
             node = document.path[-1]

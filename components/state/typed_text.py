@@ -1,4 +1,4 @@
-"""The text in the box of Write: the document's text, unless a person has typed another one."""
+"""The text in Write's box: the document's text, unless a person has typed another one."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Version = tuple[int, int]  # version of a `Text`
 class TypedText:
     """A text from the box.
 
-    version: version of the document to which it was compared, None without one; the text is outdated once the document
-    has another version. is_current: whether it became the text of that document. n_after: number of characters that a
-    chat template put after it.
+    version: version of the document to which it was compared, or None if there was none; the text is outdated once the
+    document has another version. is_current: whether it became that document's text. n_after: number of characters that
+    a chat template added after it.
     """
 
     text: str
@@ -39,7 +39,7 @@ def version_of(text: Text | None) -> Version | None:
 def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:
     """Return whether a token separates two texts.
 
-    In a chat, such a token is shown in the box by its name, like other control tokens.
+    In a chat, the box shows such a token's name, as for other control tokens.
     """
     return token_id in tokenizer.eot_ids and not tokenizer.is_chat
 
@@ -47,8 +47,8 @@ def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:
 def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
     """Return the characters that the box shows for each token.
 
-    An end-of-text token is a line break, any other control token its name. A part of a character is "", and so are the
-    control tokens at the start of a text that is not a chat.
+    An end-of-text token is shown as a line break, any other control token as its name. Part of a character is shown as
+    "", and so are the control tokens at the start of a text that is not a chat.
     """
     decoder, start = TextDecoder(tokenizer), start_ids(tokenizer)
     n_start = len(start) if list(ids[: len(start)]) == start and not is_chat(tokenizer, ids) else 0
@@ -64,7 +64,7 @@ def shown_tokens(tokenizer: Vocabulary, ids: Sequence[int]) -> list[str]:
 def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int) -> str:
     """Return the characters that a token would add to the box after those ids.
 
-    The result is "" if nobody can type it: for a part of a character, and for the end of the text.
+    The result is "" if these characters cannot be typed: for part of a character, and for end-of-text.
     """
     if ends_text(tokenizer, token_id):
         return ""
@@ -76,12 +76,12 @@ def offered_text(tokenizer: Vocabulary, ids: Sequence[int], token_id: int) -> st
 
 
 def kept_tokens(document: Generation, typed: str) -> tuple[int, str]:
-    """Return how many tokens of the document a typed text begins with, and the rest of the text.
+    """Return the number of leading document tokens that a typed text begins with, and the rest of the text.
 
     A token that would change if it were encoded together with the rest belongs to the rest.
 
     Raises:
-        ValueError: For characters that the vocabulary does not have.
+        ValueError: If a character is not in the vocabulary.
     """
     ids, tokenizer = document.ids, document.loaded.tokenizer
     shown = shown_tokens(tokenizer, ids)

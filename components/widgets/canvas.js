@@ -1,7 +1,7 @@
-// Canvases in device pixels, and images from numbers.
+// Canvases in device pixels, and images made from numbers.
 
 /**
- * Sizes and clears a canvas; returns a context that draws in CSS pixels.
+ * Sizes and clears a canvas, and returns a context that draws in CSS pixels.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
  */
 export function sizedContext(canvas, width, height) {
@@ -23,7 +23,7 @@ export function contextOf(canvas) {
 }
 
 /**
- * An image with one pixel per number. colourAt: returns the pixel at an index, row by row; 0 is transparent.
+ * Returns an image with one pixel per number. colourAt: returns the pixel at an index, row by row; 0 is transparent.
  * @param {number} width @param {number} height @param {(index: number) => number} colourAt
  */
 export function picture(width, height, colourAt) {

@@ -1,10 +1,10 @@
-// Colours of the theme, colour maps for numbers, and a colour for each head.
+// The theme's colours, colour maps for numbers, and a colour for each head.
 
-/** Returns a colour or typeface of the theme. @param {Element} root @param {string} name */
+/** Returns a colour or typeface from the theme. @param {Element} root @param {string} name */
 export const themed = (root, name) => getComputedStyle(root).getPropertyValue(`--gb-${name}`).trim();
 
 /**
- * Returns one hue per head, evenly spaced and avoiding the orange of the selection.
+ * Returns a head's hue; hues are evenly spaced and avoid the selection's orange.
  * @param {number} head @param {number} count number of heads @param {boolean} dark
  */
 export function headColour(head, count, dark) {
@@ -38,8 +38,8 @@ function rgb(colour) {
   return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)];
 }
 
-/** 256 pixels of the diverging map, from negative to positive. @param {Element} root */
+/** Returns the 256 pixels of the diverging map, from negative to positive. @param {Element} root */
 export const divergingMap = (root) => between(Array.from({ length: 9 }, (_, i) => rgb(themed(root, `div-${i}`))));
 
-/** 256 pixels from transparent to a colour. @param {Element} root @param {string} colour */
+/** Returns 256 pixels from the surface colour to a colour. @param {Element} root @param {string} colour */
 export const mapTo = (root, colour) => between([themed(root, "surface"), colour].map(rgb));

@@ -7,7 +7,7 @@
  * }} Find
  */
 
-/** Returns the first element that matches. Throws if there is none. */
+/** Returns the first matching element. Throws if there is none. */
 export const find = /** @type {Find} */ (
   (/** @type {ParentNode} */ root, /** @type {string} */ selector, /** @type {any} */ kind = HTMLElement) => {
     const found = root.querySelector(selector);
@@ -65,5 +65,5 @@ export function setCount(parent, count, create) {
   while (parent.children.length < count) parent.append(create());
 }
 
-/** Whether a modifier key is pressed. @param {KeyboardEvent | MouseEvent} event */
+/** Returns whether a modifier key is pressed. @param {KeyboardEvent | MouseEvent} event */
 export const modified = (event) => event.ctrlKey || event.metaKey || event.altKey;

@@ -1,4 +1,4 @@
-"""Encodes data for the browser."""
+"""Encoding of data for the browser."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def to_json(content: object) -> str:
     tag.
 
     Raises:
-        TypeError: For values that JSON cannot represent.
+        TypeError: If JSON cannot represent a value.
     """
     return json.dumps(content, cls=PlotlyJSONEncoder, separators=(",", ":")).replace("<", "\\u003c")
 

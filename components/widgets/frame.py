@@ -1,4 +1,4 @@
-"""The hidden gr.HTML whose value is the newest frame of `components.render`."""
+"""The hidden gr.HTML whose value is the newest frame from `components.render`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def frame_widget() -> gr.HTML:
     - `.tick` when the open tab lacks an analysis
     - `.controls` when a frame changes gradio's components
     - `.navigate` on Back and Forward
-    - `.classroom` for requests of a class
+    - `.classroom` for requests about a class
     """
     return gr.HTML(
         "",

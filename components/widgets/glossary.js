@@ -17,7 +17,10 @@ function wordsOf(language, isHeader) {
   return known.get(key) ?? null;
 }
 
-/** Builds the search for the forms of all terms; in a header it includes words too frequent in sentences. Alphabetic forms match whole words only. @param {Term[]} terms */
+/**
+ * Builds the search for all terms' forms; in a header it includes words that are too frequent in sentences. Alphabetic
+ * forms match whole words only. @param {Term[]} terms
+ */
 export function finder(terms, isHeader = false) {
   const formsOf = (/** @type {Term} */ { word, forms }) => (isHeader ? [word, ...forms] : forms);
   const byForm = new Map(terms.flatMap((term) => formsOf(term).map((form) => /** @type {[string, Term]} */ ([form.toLowerCase(), term]))));
@@ -26,7 +29,10 @@ export function finder(terms, isHeader = false) {
   return { pattern: forms.length ? pattern : /$^/g, terms: byForm };
 }
 
-/** Splits a sentence into text and terms; each term counts only at its first occurrence. @param {string} text @param {ReturnType<typeof finder>} words @returns {(string | [string, Term])[]} */
+/**
+ * Splits a sentence into text and terms; each term counts only at its first occurrence.
+ * @param {string} text @param {ReturnType<typeof finder>} words @returns {(string | [string, Term])[]}
+ */
 export function explained(text, { pattern, terms }) {
   /** @type {(string | [string, Term])[]} */ const parts = [];
   const seen = new Set();
@@ -41,7 +47,10 @@ export function explained(text, { pattern, terms }) {
   return [...parts, text.slice(end)].filter((part) => part !== "");
 }
 
-/** Sets a sentence or table header with its technical terms explained, only if it differs. @param {HTMLElement} node @param {string} text */
+/**
+ * Sets a sentence or table header with its technical terms explained, but only if it differs.
+ * @param {HTMLElement} node @param {string} text
+ */
 export function setWords(node, text, isHeader = false) {
   const language = document.documentElement.lang;
   if (node.textContent === text && node.dataset.words === language) return;
@@ -55,7 +64,7 @@ export function setWords(node, text, isHeader = false) {
   node.replaceChildren(...parts);
 }
 
-/** Shows the definition of the term under the pointer or focus. */
+/** Shows the definition of the term that is hovered or focused. */
 export function explainWords() {
   const tip = make("p", "gb-definition", "", { role: "tooltip" });
   tip.hidden = true;

@@ -21,7 +21,7 @@ import { themed } from "./colours.js";
  * @property {number} column  the selected column; -1 for none
  *
  * @typedef {{side: number, top: number, wide: number, cell: number, width: number, height: number, rows: number, columns: number}} Layout
- *   px: origin of the cells (side, top), size of a cell (wide, cell), and total size
+ *   px: the cells' origin (side, top), a cell's size (wide, cell), and the total size
  */
 
 const TOKEN_ROOM = 84; // px for the tokens on the left
@@ -35,7 +35,10 @@ export function numbersPicture({ rows, columns, at, scale, signed }, map) {
   });
 }
 
-/** The visible labels: every n-th, and the selected one, which displaces labels too close to it. @param {number} count @param {number} step px @param {number} selected -1 for none */
+/**
+ * Returns the visible labels: every n-th, and the selected one, which displaces labels too close to it.
+ * @param {number} count @param {number} step px @param {number} selected -1 for none
+ */
 export function shownLabels(count, step, selected) {
   const every = Math.ceil(LABEL / step);
   const all = Array.from({ length: count }, (_, i) => i);
@@ -52,7 +55,10 @@ export function matrixLayout(rows, columns, tokens, room, largest) {
   return { side, top, wide, cell, width: side + wide * columns + 2, height: top + cell * rows + 2, rows, columns };
 }
 
-/** Sizes the canvas and draws; returns the layout of the cells. @param {HTMLCanvasElement} canvas @param {Matrix} matrix @param {number} room px @param {number} largest px */
+/**
+ * Sizes the canvas, draws on it, and returns the layout of the cells.
+ * @param {HTMLCanvasElement} canvas @param {Matrix} matrix @param {number} room px @param {number} largest px
+ */
 export function drawMatrix(canvas, matrix, room, largest) {
   const { image, rows, columns, rowLabels, columnLabels, row, column } = matrix;
   const layout = matrixLayout(rows, columns, columnLabels !== null, room, largest);
@@ -88,7 +94,11 @@ export function drawMatrix(canvas, matrix, room, largest) {
   return layout;
 }
 
-/** The row and column under the pointer, with column -1 for the row labels; null elsewhere. @param {HTMLCanvasElement} canvas @param {Layout | null} layout @param {MouseEvent} event @returns {[number, number] | null} */
+/**
+ * Returns the row and column under the pointer, with column -1 for the row labels; null elsewhere.
+ * @param {HTMLCanvasElement} canvas @param {Layout | null} layout @param {MouseEvent} event
+ * @returns {[number, number] | null}
+ */
 export function cellAt(canvas, layout, event) {
   if (!layout) return null;
   const box = canvas.getBoundingClientRect();

@@ -1,4 +1,4 @@
-// Formats numbers like components/labels.py.
+// Formats numbers as in components/labels.py.
 
 /** The number format: whether to show all digits, and two sentences with {p}. */
 const voice = { exact: false, under: "under {p}", over: "over {p}" };
@@ -9,7 +9,7 @@ export const speak = (changes) => Object.assign(voice, changes);
 /** Whether numbers show all digits, and tokens their ids. */
 export const isExact = () => voice.exact;
 
-/** Formats 0.5 as "50%"; with all digits, shows more digits near 0 and 1. @param {number} probability */
+/** Formats 0.5 as "50%"; if all digits are shown, there are more of them near 0 and 1. @param {number} probability */
 export function percent(probability) {
   const value = 100 * probability;
   if (!voice.exact) {
@@ -21,7 +21,7 @@ export function percent(probability) {
   return `${value.toFixed(percentDigits(value))}%`;
 }
 
-/** Formats in whole percent, as "49%". @param {number} probability */
+/** Formats a probability in whole percent, such as "49%". @param {number} probability */
 export function wholePercent(probability) {
   if (probability > 0 && probability < 0.01) return "<1%";
   return probability > 0.99 && probability < 1 ? ">99%" : `${Math.round(100 * probability)}%`;
@@ -34,13 +34,13 @@ function percentDigits(value) {
   return value < 9.95 || value >= 99.5 ? 1 : 0;
 }
 
-/** Formats with this many digits and a real minus sign; zero has no sign. @param {number} value */
+/** Formats a number with this many digits and a real minus sign; zero has no sign. @param {number} value */
 export function decimal(value, digits = 2) {
   const text = value.toFixed(digits);
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
-/** Formats with this many digits, or as a power of ten if they would all be zeros. @param {number} value */
+/** Formats a number with this many digits, or as a power of ten if they would all be zeros. @param {number} value */
 export function small(value, digits = 2) {
   if (value === 0 || Math.abs(value) >= 0.5 * 10 ** -digits) return decimal(value, digits);
   const [lead, exponent] = value.toExponential(1).split("e");

@@ -14,7 +14,11 @@ export function pickButton(text, title, pressed, act) {
   return button;
 }
 
-/** Makes a button for each head, in the head's colour. @param {number} count @param {boolean} dark @param {string} word the word "head" in the page's language @param {(head: number) => boolean} pressed @param {(head: number) => void} act */
+/**
+ * Makes a button for each head, in the head's colour.
+ * @param {number} count @param {boolean} dark @param {string} word the word "head" in the page's language
+ * @param {(head: number) => boolean} pressed @param {(head: number) => void} act
+ */
 export function headButtons(count, dark, word, pressed, act) {
   return Array.from({ length: count }, (_, head) => {
     const button = pickButton(count > 16 ? "" : String(head), `${word} ${head}`, pressed(head), () => act(head));
@@ -23,7 +27,7 @@ export function headButtons(count, dark, word, pressed, act) {
   });
 }
 
-/** Replaces the buttons of a group, keeping the focus. @param {HTMLElement} group @param {Element[]} content */
+/** Replaces the buttons in a group, keeping the focus. @param {HTMLElement} group @param {Element[]} content */
 export function replaceButtons(group, content) {
   const index = [...group.children].findIndex((child) => child === document.activeElement);
   group.replaceChildren(...content);

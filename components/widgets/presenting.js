@@ -1,25 +1,25 @@
 // Presentation mode: full screen, large text, and a presenter's keys. A step moves an open film, or else the stops of a
-// class. Without either, it writes or undoes a word in Write, and selects the next token elsewhere.
+// class. If neither is open, it writes or undoes a word in Write, and selects the next token elsewhere.
 
 import { modified } from "./dom.js";
 
 /** @typedef {(by: number) => boolean} Stepper  moves by 1 or -1; returns whether that was possible */
 
 const STEPS = /** @type {Record<string, number>} */ ({ ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1 });
-export const CHANGED = "gb-presenting"; // event of the document when the mode begins or ends
-const TYPING = "input, textarea, select, [contenteditable], dialog"; // these handle most keys themselves
+export const CHANGED = "gb-presenting"; // document event when the mode begins or ends
+const TYPING = "input, textarea, select, [contenteditable], dialog"; // elements that handle most keys themselves
 
-/** Steppers of the open film and of the open stops. @type {{ film: Stepper | null, stops: Stepper | null }} */
+/** Steppers for the open film and the open stops. @type {{ film: Stepper | null, stops: Stepper | null }} */
 export const steppers = { film: null, stops: null };
 
 export const isPresenting = () => document.body.hasAttribute("data-presenting");
 
-/** Begins the mode. Browsers only allow full screen in response to a click or key. */
+/** Starts the mode. Browsers only allow full screen in response to a click or key press. */
 export function present() {
   document.body.setAttribute("data-presenting", "");
   document.dispatchEvent(new Event(CHANGED));
   if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-  document.documentElement.requestFullscreen?.().catch(() => {}); // without permission, it fills the window
+  document.documentElement.requestFullscreen?.().catch(() => {}); // if it is refused, the page fills the window
 }
 
 export function endPresentation() {

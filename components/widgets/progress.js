@@ -2,7 +2,7 @@
 
 /** @typedef {{done: Record<string, number>, best: Record<string, number>, last: string}} Progress  done: by item, 1 for seen, 2 for answered or solved; best: highest scores, by item; last: the last opened item */
 
-/** Manages the progress of one list. @param {string} list name of the list in the storage */
+/** Manages the progress in one list. @param {string} list the list's name in the storage */
 export function createProgress(list) {
   const key = `glassbox-${list}`;
   const changed = new EventTarget();
@@ -21,7 +21,7 @@ export function createProgress(list) {
 
     /** Records that an item was seen (1), or answered or solved (2). @param {string} item @param {number} level @param {number | null} [score] */
     keep(item, level, score) {
-      if (document.body.hasAttribute("data-following")) return; // the followed page did it, not this visitor
+      if (document.body.hasAttribute("data-following")) return; // done on the followed page, not by this visitor
       const progress = read();
       progress.done[item] = Math.max(progress.done[item] || 0, level);
       if (typeof score === "number") progress.best[item] = Math.max(progress.best[item] || 0, score);

@@ -1,10 +1,10 @@
-// Sends requests for clicks that may be faster than the responses: one at a time, then the newest.
+// Sends requests for clicks, which may come faster than the responses: one at a time, and then only the newest.
 
 const LOST = 3000; // ms after which a request counts as lost
 
 /** @param {(payload: object) => void} send */
 export function createRequests(send) {
-  /** @type {Record<string, number>} */ let wanted = {}; // the requested values that are not shown yet
+  /** @type {Record<string, number>} */ let wanted = {}; // requested values that are not shown yet
   let sent = ""; // the pending request
   /** @type {object | null} */ let last = null;
 
@@ -17,7 +17,7 @@ export function createRequests(send) {
   }
 
   return {
-    /** The selection that has been requested but is not shown yet. */
+    /** Returns the selection that has been requested but is not shown yet. */
     wanted: () => wanted,
 
     /** @param {Record<string, number>} change */
@@ -26,7 +26,10 @@ export function createRequests(send) {
       if (!sent) ask();
     },
 
-    /** Handles new data as a response and sends the next request if the selection has changed since. @param {object} data */
+    /**
+     * Handles new data as a response, and sends the next request if the selection has changed since then.
+     * @param {object} data
+     */
     answered(data) {
       if (data === last) return;
       last = data;

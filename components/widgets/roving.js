@@ -1,8 +1,8 @@
-// Lists with a roving tab index: Tab enters one item, and the arrow keys move to the others.
+// Lists with a roving tabindex: Tab enters one item, and the arrow keys move to the others.
 
 import { modified } from "./dom.js";
 
-/** Rows and columns by which an arrow key moves. @type {Record<string, [number, number]>} */
+/** Numbers of rows and columns by which an arrow key moves. @type {Record<string, [number, number]>} */
 export const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 /**

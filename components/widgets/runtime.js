@@ -1,5 +1,5 @@
-// Mounts the widgets, gives each the newest data of its view, and draws all changes in one animation frame. Only this
-// module knows gradio's interface for scripts, and when to draw: on new data or a change of width, theme or language.
+// Mounts the widgets, gives each the newest data for its view, and draws all changes in one animation frame. Only this
+// module knows gradio's interface for scripts, and when to draw: on new data or a change in width, theme or language.
 
 import { Store } from "./store.js";
 import { fill } from "./text.js";
@@ -11,21 +11,24 @@ import { fill } from "./text.js";
  * @property {string} id  the widget's id on the page
  * @property {Record<string, any>} options  set when the page was built; never change
  * @property {boolean} dark  whether the page is dark
- * @property {(payload: object, event?: "select" | "input" | "submit") => void} send  raises an event; the server reads the newest payload of its name in the value of the gr.HTML
+ * @property {(payload: object, event?: "select" | "input" | "submit") => void} send  raises an event; the server reads
+ *   the newest payload for it from the gr.HTML's value
  * @property {() => void} redraw  draws the same data again, with the next animation frame
- * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with this field of every frame that contains it
- * @property {(key: string, values?: Record<string, any>) => string} t  a text from the `labels` of the data or of the options; "" if there is none
+ * @property {(name: string, listener: (value: any) => void) => void} on  calls the listener with this field for every
+ *   frame that contains it
+ * @property {(key: string, values?: Record<string, any>) => string} t  returns a text from the `labels` in the data or
+ *   options; "" if there is none
  *
  * @typedef {object} Widget
  * @property {(data: Data) => void} draw  shows the data; called again with the same data when width, theme or language change
  * @property {() => void} [destroy]  called when the widget is removed from the page
- * @property {boolean} [always]  whether it also draws in a closed tab
+ * @property {boolean} [always]  whether it is also drawn in a closed tab
  *
  * @typedef {(root: HTMLElement, host: Host) => Widget} Mount  root: the element of the widget's template
  *
  * @typedef {object} Call  the declaration of a widget in Python
- * @property {string} widget  the name of its module: "tokens", or "lesson/head" for one of several in a folder
- * @property {string} view  the name of its view
+ * @property {string} widget  its module's name: "tokens", or "lesson/head" for one of several in a folder
+ * @property {string} view  its view's name
  * @property {string} id
  * @property {Record<string, any>} options
  *
@@ -34,14 +37,15 @@ import { fill } from "./text.js";
  * @property {Element} place  the container, which stays visible when the widget hides itself
  * @property {Widget} widget
  * @property {string} view
- * @property {number} width  width of the last drawing in px
- * @property {(() => void)[]} listening  functions that stop its listening to frames
+ * @property {number} width  the last drawing's width in px
+ * @property {(() => void)[]} listening  functions that remove its listeners for frames
  *
  * @typedef {(type: string, payload: object) => void} Trigger
  * @typedef {(names: string | string[], changed: () => void) => void} Watch
  */
 
-const OF_SESSION = ["session", "saved", "language", "voice", "restore"]; // signals that a page needs even while it follows another
+// Signals that a page needs even while it follows another page.
+const OF_SESSION = ["session", "saved", "language", "voice", "restore"];
 const LONGEST_REST = 100; // ms
 
 /** @type {Map<string, Mount>} */
@@ -55,17 +59,21 @@ const observed = new WeakMap();
 /** @type {ResizeObserver} */
 let sizes;
 /** @type {Map<string, Map<number, Record<string, any>>>} */
-const controlUpdates = new Map(); // pending properties of gradio's components, by tab and place
+const controlUpdates = new Map(); // pending properties for gradio's components, by tab and place
 /** @type {Map<string, number>} */
-const lastSet = new Map(); // the last frame that set a property of a component, by tab, place and name
+const lastSet = new Map(); // the last frame that set a component's property, by tab, place and name
 let navigated = 0; // time of the newest tab click
 let scheduled = false;
-/** Raises an event of the gr.HTML that receives the frames. @type {Trigger} */
+/** Raises an event on the gr.HTML that receives the frames. @type {Trigger} */
 let raise = () => {};
-/** "follows" while the page shows another page, "leaves" until its own session is back, otherwise "". @type {"" | "follows" | "leaves"} */
+/**
+ * "follows" while the page shows another page, "leaves" until its own session is back, or else "".
+ * @type {"" | "follows" | "leaves"}
+ */
 let mirrors = "";
 let epoch = /** @type {string | undefined} */ (undefined); // epoch of the last frame that set gradio's components
-let restsUntil = 0; // after a frame, the page rests for as long as drawing it took, which leaves time for events and for the text
+// After a frame, the page rests for as long as drawing took, which leaves time for events and for the text.
+let restsUntil = 0;
 
 export const store = new Store();
 store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(view)));
@@ -81,7 +89,7 @@ export function defineWidget(name, mount) {
 const answered = new Promise((resolve) => store.on("session", (known) => known && (window.requestIdleCallback ?? setTimeout)(resolve)));
 /** @type {Promise<void> | undefined} */ let more;
 
-/** Loads the scripts that the first view does not need. Waits until the page answers, so that they don't delay it. */
+/** Loads the scripts that the first view does not need, once the page has responded, so that they don't delay it. */
 const loadMore = () => (more ??= answered.then(() => import(new URL("more.js", import.meta.url).href)));
 
 /** @param {string} name */
@@ -100,7 +108,8 @@ export function mount(element, trigger, props, call) {
   const place = element.parentElement?.closest(".gb-widget")?.parentElement ?? element; // outside gradio's block
   return mountIn(element, place, call, (payload, event) => {
     if (mirrors) return;
-    props.value = { ...props.value, [event]: payload }; // gradio may repeat an earlier event with its data, so the payload is sent as an input
+    // Gradio may repeat an earlier event with that event's data, so the payload is sent as an input.
+    props.value = { ...props.value, [event]: payload };
     trigger(event, {});
   });
 }
@@ -154,7 +163,10 @@ function unmount(self) {
   self.widget.destroy?.();
 }
 
-/** The hidden gr.HTML whose value is a frame. @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props */
+/**
+ * Called by the hidden gr.HTML whose value is a frame.
+ * @param {Trigger} trigger @param {Watch} watch @param {Record<string, any>} props
+ */
 export function receive(trigger, watch, props) {
   const take = () => props.value && takeOwn(JSON.parse(props.value));
   store.onGap = () => trigger("retry", { seen: store.number });
@@ -177,7 +189,10 @@ export function receive(trigger, watch, props) {
   take();
 }
 
-/** Takes a frame of the page's own session. While the page follows another one, only the signals of the session are used. @param {import("./store.js").Frame} frame */
+/**
+ * Takes a frame from the page's own session. While the page follows another one, only the session's signals are used.
+ * @param {import("./store.js").Frame} frame
+ */
 function takeOwn(frame) {
   if (mirrors === "follows" || (mirrors && frame.base !== null)) return store.hear(frame, OF_SESSION);
   if (mirrors) document.body.removeAttribute("data-following");
@@ -191,16 +206,16 @@ export function follow() {
   document.body.setAttribute("data-following", "");
 }
 
-/** Shows the page's own session again, starting with its next complete frame. */
+/** Shows the page's own session again, starting with that session's next complete frame. */
 export const leave = () => void (mirrors &&= "leaves");
 
-/** Applies a frame of the followed page. @param {import("./store.js").Frame} frame */
+/** Applies a frame from the followed page. @param {import("./store.js").Frame} frame */
 export const mirror = (frame) => mirrors === "follows" && store.apply(frame);
 
 export const isFollowing = () => mirrors !== "";
 
 /**
- * Removes properties that were already set: a gap may be answered twice, and a person may have edited a
+ * Removes properties that have already been set: the server may answer a gap twice, and a person may have edited a
  * component after the first answer.
  * @param {string} component @param {Record<string, any>} properties @param {Record<string, number> | undefined} frames
  * the frames that first set them, if not this frame, number n @param {number} n
@@ -215,13 +230,13 @@ function notSetBefore(component, properties, frames, n) {
   return Object.fromEntries(fresh);
 }
 
-/** Raises the event that runs the analyses missing in the open tab; if none are missing, the server does nothing. */
+/** Raises the event that runs the open tab's missing analyses; if none are missing, the server does nothing. */
 export const tick = () => mirrors || raise("tick", {});
 
 /** Asks the server to show an address again. @param {{ query: string, at: number }} address */
 export const navigate = (address) => raise("navigate", address);
 
-/** Sends a request of a class to the server. @param {Record<string, any>} payload "do" names the request */
+/** Sends a class request to the server. @param {Record<string, any>} payload "do" names the request */
 export const askClass = (payload) => raise("classroom", payload);
 
 /** @param {string} tab */
@@ -231,20 +246,20 @@ function updatesOf(tab) {
   return found;
 }
 
-/** The time of the click that opened a tab, as text. */
+/** Returns the time of the click that opened a tab, as text. */
 export function clickOn() {
   navigated = Math.max(navigated, window.glassbox.clicked ?? 0);
   return String(window.glassbox.clicked ?? 0);
 }
 
-/** The updates that the event `controls` makes to the n controls of a tab. @param {string} tab @param {number} n */
+/** Returns the updates that the `controls` event makes to a tab's n controls. @param {string} tab @param {number} n */
 export function controls(tab, n) {
   const updates = controlUpdates.get(tab);
   if (!controlUpdates.delete(tab) || !updates) return;
   return Array.from({ length: n }, (_, place) => ({ __type__: "update", ...updates.get(place) }));
 }
 
-/** Whether all received frames have been drawn and set in gradio's components. */
+/** Returns whether all received frames have been drawn and set in gradio's components. */
 export const isSettled = () => !scheduled && !controlUpdates.size;
 
 /** Draws these widgets in the next animation frame. @param {Mounted[]} widgets */
@@ -274,7 +289,10 @@ function drawStale() {
   restsUntil = ended + Math.min(LONGEST_REST, ended - began);
 }
 
-/** Redraws widgets that were shown or changed their width; they determine their heights themselves. @param {ResizeObserverEntry[]} entries */
+/**
+ * Redraws widgets that were shown or changed their width; they determine their heights themselves.
+ * @param {ResizeObserverEntry[]} entries
+ */
 function onSizes(entries) {
   const touched = entries.flatMap(({ target }) => [...(observed.get(target) ?? [])]);
   for (const each of touched) if (!each.element.isConnected) unmount(each);
@@ -303,7 +321,10 @@ function watchPixelRatio() {
   matchMedia(`(resolution: ${window.devicePixelRatio}dppx)`).addEventListener("change", changed, { once: true });
 }
 
-/** Starts the page and catches up on calls made before this module loaded. @param {() => void} opened called once gradio has drawn the page */
+/**
+ * Starts the page and catches up on calls made before this module was loaded.
+ * @param {() => void} opened called once gradio has drawn the page
+ */
 export function start(opened, calls = {}) {
   sizes = new ResizeObserver(onSizes);
   watchPage();

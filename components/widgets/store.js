@@ -1,16 +1,16 @@
 // Keeps the newest data of each view, assembled from incremental frames. Independent of the page.
 
 /**
- * @typedef {Record<string, any>} Data  what one view shows
+ * @typedef {Record<string, any>} Data  one view's data
  * @typedef {object} Frame
- * @property {number} n  the number of this frame
+ * @property {number} n  this frame's number
  * @property {number | null} base  number of the frame that it builds on; null if it is complete and replaces everything
  * @property {string} [epoch]  identifies the numbering, which starts again when the server restarts
  * @property {Record<string, Data>} [views]  changed fields, by view; a list that only changed at its end is
  *   {"$lines": how many entries stay, "add": [the entries after them]}
  */
 
-const RETRY_MS = 300; // ms that a frame waits for its base frame
+const RETRY_MS = 300; // time that a frame waits for its base frame
 
 /** @param {any} before @param {any} change */
 function changedField(before, change) {
@@ -33,17 +33,20 @@ export class Store {
   /** Called with the names of the views whose data changed. @type {(names: Set<string>) => void} */
   onChange = () => {};
 
-  /** Number of the newest applied frame. */
+  /** The number of the newest applied frame. */
   get number() {
     return this.#number;
   }
 
-  /** The newest data of a view; empty before any has arrived. @param {string} name @returns {Data} */
+  /** Returns a view's newest data, empty until some have arrived. @param {string} name @returns {Data} */
   view(name) {
     return this.#views.get(name) ?? {};
   }
 
-  /** Calls `listener` with the field `name` of each frame that contains it, and the frame; returns a function that removes the listener. @param {string} name @param {(value: any, frame: Frame & Data) => void} listener */
+  /**
+   * Calls `listener` with the `name` field of each frame that contains it, and with the frame; returns a function that
+   * removes the listener. @param {string} name @param {(value: any, frame: Frame & Data) => void} listener
+   */
   on(name, listener) {
     this.#listeners.set(name, [...(this.#listeners.get(name) ?? []), listener]);
     return () => void this.#listeners.set(name, (this.#listeners.get(name) ?? []).filter((each) => each !== listener));
@@ -58,7 +61,10 @@ export class Store {
     else if (frame.n > this.#number || frame.epoch !== this.#epoch) this.#wait(frame);
   }
 
-  /** Passes these fields of a frame to their listeners without changing the displayed data. @param {Frame & Data} frame @param {string[]} names */
+  /**
+   * Passes these fields in a frame to their listeners without changing the displayed data.
+   * @param {Frame & Data} frame @param {string[]} names
+   */
   hear(frame, names) {
     for (const name of names) if (name in frame) for (const tell of this.#listeners.get(name) ?? []) tell(frame[name], frame);
   }

@@ -1,6 +1,6 @@
 // Formats tokens and sentences.
 
-// The same rule as in components/labels.py, which names the characters; tests/test_scripts.py checks that both agree.
+// The same rule as in components/labels.py, which names the characters; tests/test_scripts.py checks that they agree.
 const CONTROLS =
   "NUL SOH STX ETX EOT ENQ ACK BEL BS HT LF VT FF CR SO SI DLE DC1 DC2 DC3 DC4 NAK SYN ETB CAN EOM SUB ESC FS GS RS US";
 const SHORT_NAMES = /** @type {Record<number, string>} */ ({
@@ -27,8 +27,8 @@ function code(run, character) {
 }
 
 /**
- * Marks each invisible character of a text except the space. A combining character at the start is placed on a
- * dotted circle; right-to-left letters are isolated, so that their surroundings keep their order.
+ * Marks each invisible character in a text except the space. A combining character at the start is placed on a
+ * dotted circle; right-to-left letters are isolated so that the surrounding text keeps its order.
  * @param {string} text
  */
 export function marked(text) {
@@ -36,11 +36,14 @@ export function marked(text) {
   return RIGHT_TO_LEFT.test(shown) ? `\u2068${shown}\u2069` : shown;
 }
 
-/** Marks each invisible character of a text, including the space. @param {string} text */
+/** Marks each invisible character in a text, including the space. @param {string} text */
 export const visible = (text) => marked(text).replaceAll(" ", "·");
 
-/** Splits a text into alternating parts: characters visible as they are (including space, tab and newline), and characters that need a mark. @param {string} text */
+/**
+ * Splits a text into alternating parts: characters that are visible as they are (including space, tab and newline),
+ * and characters that need a mark. @param {string} text
+ */
 export const partsOf = (text) => text.split(UNSEEN);
 
-/** Replaces each {name} in a text by its value. @param {string} text @param {Record<string, any>} values */
+/** Replaces each {name} in a text with its value. @param {string} text @param {Record<string, any>} values */
 export const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");

@@ -7,7 +7,10 @@ let made = 0;
 /** Keeps a left edge within the width of `around`. @param {number} left @param {HTMLElement} tip @param {DOMRect} around */
 const within = (left, tip, around) => Math.max(0, Math.min(left, around.width - tip.offsetWidth));
 
-/** A tooltip above its anchor, or below it if it would cover content before the root. @param {HTMLElement} root the container @param {HTMLElement} tip */
+/**
+ * Creates a tooltip above its anchor, or below it if it would cover content before the root.
+ * @param {HTMLElement} root the container @param {HTMLElement} tip
+ */
 export function createTip(root, tip) {
   /** @type {HTMLElement | null} */ let anchor = null;
   tip.id = `gb-tip-${(made += 1)}`;
@@ -40,7 +43,10 @@ export function createTip(root, tip) {
   return { show, hide, place, anchor: () => anchor };
 }
 
-/** A tooltip beside the pointer, with a title and a number. @param {HTMLElement} root the container @param {HTMLElement} tip */
+/**
+ * Creates a tooltip beside the pointer, with a title and a number.
+ * @param {HTMLElement} root the container @param {HTMLElement} tip
+ */
 export function createPointerTip(root, tip) {
   return {
     hide: () => void (tip.hidden = true),

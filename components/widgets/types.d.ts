@@ -1,25 +1,25 @@
-// What the page holds besides the widgets' modules.
+// Globals on the page besides the widgets' modules.
 
 declare global {
   interface Window {
-    /** Of gradio; root: the address under which its server believes the page to be. */
+    /** Gradio's configuration; root: the address at which its server believes the page to be. */
     gradio_config: { root: string };
-    /** What the page's HTML calls; before the scripts have loaded, the calls wait. */
+    /** Functions that the page's HTML calls; calls wait until the scripts have loaded. */
     glassbox: {
-      /** By the script of a gr.HTML. */
+      /** Called by a gr.HTML's script. */
       mount: typeof import("./runtime.js").mount;
-      /** By the script of a card. */
+      /** Called by a card's script. */
       card?: typeof import("../cards/card.js").card;
-      /** By the script of the gr.HTML that takes the frames. */
+      /** Called by the script of the gr.HTML that receives the frames. */
       receive: typeof import("./runtime.js").receive;
-      /** Once gradio has drawn the page. */
+      /** Called once gradio has drawn the page. */
       opened: () => void;
-      /** By widget, the options of all of its kind. */
+      /** Options shared by all widgets of a kind, by widget. */
       options: Record<string, Record<string, any>>;
       waiting: (() => void)[];
-      /** Whether the page shows the session of a visitor who is back. */
+      /** Returns whether the page shows a returning visitor's session. */
       isBack?: () => boolean;
-      /** Times in ms of the browser's clock: of the newest click, and of the newest on each tab. */
+      /** Times in ms on the browser's clock: of the newest click, and of the newest on each tab. */
       clicked?: number; // time of the newest click, in ms
     };
     /** plotly.js as plotly.py ships it; undefined until it has loaded. */

@@ -27,11 +27,11 @@ def widget(
 ) -> Part:
     """Return a part that a widget draws.
 
-    kind: its module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. name: its id on the page, and
-    the name of the view whose data it shows, unless `view` names another. template: its HTML, one element. options:
-    passed to the module once, when the card is built. labels: its texts, until its data contain others. on, on_input:
-    handlers of the events "select" and "input"; they get the payload, an unchecked dict, in the given queues. latest:
-    if events follow in quick succession, only the newest counts.
+    kind: the widget's module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. name: the part's id on
+    the page, and the name of the view whose data it shows, unless `view` names another. template: HTML, one element.
+    options: passed to the module once, when the card is built. labels: texts to use until the data contain others. on,
+    on_input: handlers for the events "select" and "input"; they receive the payload, an unchecked dict, in the given
+    queues. latest: if events follow in quick succession, only the newest counts.
     """
     given = {**(options or {}), **({} if labels is None else {"labels": labels})}
     written = " ".join(("gb-widget", *classes))
@@ -46,7 +46,7 @@ def widget(
 def placed(part: Part) -> gr.HTML:
     """Return the gr.HTML of a picture placed among gradio's components.
 
-    It raises `.select` (or `.input`). Its value contains the newest payload, a dict, by the name of the event.
+    It raises `.select` (or `.input`). Its value contains the newest payload, a dict, by event name.
     """
     call = {name: part.fixed[name] for name in ("widget", "view", "options")} | {"id": part.name or None}
     return gr.HTML(

@@ -1,7 +1,7 @@
-"""The technical terms of the page: one file per language, a list of {"word", "forms", "says"}.
+"""The page's technical terms: one file per language, a list of {"word", "forms", "says"}.
 
-forms: spellings found in sentences, each of which then links to the definition; empty for a word that is too frequent.
-says: the definition, one line.
+forms: spellings that link to the definition wherever they occur in a sentence; empty for a word that is too frequent.
+says: the definition, in one line.
 """
 
 from __future__ import annotations

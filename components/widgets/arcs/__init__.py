@@ -12,7 +12,7 @@ _TEMPLATE = """<div class="gb-arcs"><svg aria-hidden="true"></svg><div class="gb
 
 
 def arcs(name: str, **wired: Any) -> Part:
-    """Return the text drawn from `arcs_data`; it is hidden if there are no tokens.
+    """Return the part that draws `arcs_data`; it is hidden if there are no tokens.
 
     A click on a token raises `.select` with a payload of {"index": position}.
     """
@@ -29,10 +29,10 @@ def arcs_data(
     selectable: bool = False,
     selected: int = -1,
 ) -> dict[str, Any]:
-    """Return the data of an arcs widget.
+    """Return the data for an arcs widget.
 
-    tokens: their texts. name: name of the text for screen readers. arcs: (from, to, weight in 0..1, head), drawn in the
-    head's colour. is_flat: leave no room for arcs. selected: the picked position, -1 for none.
+    tokens: texts of the tokens. name: the text's name for screen readers. arcs: (from, to, weight in 0..1, head), drawn
+    in the head's colour. is_flat: whether to leave no room for arcs. selected: the picked position, -1 for none.
     """
     return {
         "tokens": list(tokens),

@@ -2,7 +2,7 @@
  * A short text as tokens, with arcs above it.
  * @typedef {object} Arcs
  * @property {string[]} [tokens]  if empty, nothing is shown
- * @property {string} [name]  of the text, for screen readers
+ * @property {string} [name]  the text's name for screen readers
  * @property {[number, number, number, number][]} [arcs]  from, to, weight in 0..1, head
  * @property {number} [n_head]  number of heads in a layer
  * @property {boolean} [is_flat]  whether to leave no room for arcs
@@ -19,11 +19,11 @@ const [LOWEST, HIGHEST] = [16, 44]; // px by which an arc rises above the tokens
 
 /**
  * @typedef {{x: number, y: number}} Point
- * @typedef {{x: number, top: number, bottom: number}} Place  place of a token; x is its middle
+ * @typedef {{x: number, top: number, bottom: number}} Place  a token's position; x is its middle
  */
 
 /**
- * An arc above a line of text, higher if wider; between two lines, a curve that crosses neither token.
+ * Returns an arc above a line of text, higher if wider; between two lines, a curve that crosses neither token.
  * @param {Place} from @param {Place} to @returns {{d: string, end: Point}}
  */
 export function arcBetween(from, to) {

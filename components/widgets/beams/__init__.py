@@ -1,7 +1,7 @@
-"""The tree of a beam search as it grows: one column per step, with its candidates in descending probability.
+"""The tree of a beam search as it grows: one column per step, with candidates in descending order of probability.
 
-Its lines only grow, so only new lines are sent: one per candidate, and after each step one that names the best text so
-far.
+Lines are only ever added, so only new ones are sent: one per candidate, and after each step one that names the best
+text so far.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Outcome = Literal["kept", "pruned", "finished"]
 
 
 def beams(name: str, **wired: Any) -> Part:
-    """Return the tree. A click, Enter or Space on a candidate raises `.select` with a payload of {"candidate": number}.
+    """Return the tree. A click, Enter or Space on a candidate raises `.select` with the payload {"candidate": number}.
 
     View data: search (a different one replaces the tree), root (the end of the text that the search continues),
-    lines (of `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished, best, token,
+    lines (from `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished, best, token,
     total, score.
     """
     return widget("beams", name, template=_TEMPLATE, **wired)
@@ -37,9 +37,9 @@ def beams(name: str, **wired: Any) -> Part:
 def candidate_line(
     parent: int | None, text: str, depth: int, log_probability: float, total: float, score: float, outcome: Outcome
 ) -> str:
-    """Return the line of the next candidate, whose number is the count of earlier candidates.
+    """Return the line for the next candidate, whose number is the count of earlier candidates.
 
-    Logarithms are in nats; depth counts from 1.
+    Logarithms are in nats; depth is 1-based.
     """
     numbers = [float(f"{value:.6g}") for value in (log_probability, total, score)]
     return _line([-1 if parent is None else parent, text, depth, *numbers, outcome])

@@ -1,9 +1,10 @@
 /**
- * The tree of a beam search: one column per step, with candidates in descending probability, linked to their parents.
+ * The tree of a beam search: one column per step, with candidates in descending order of probability, linked to their
+ * parents.
  * @typedef {object} Beams
  * @property {string} [search]  identifies the search; a different one clears the tree
  * @property {string} [root]  the end of the prompt
- * @property {string[]} [lines]  of `candidate_line` and `step_line`, in order
+ * @property {string[]} [lines]  built by `candidate_line` and `step_line`, in order
  * @property {Record<string, string>} [labels]
  */
 
@@ -17,7 +18,7 @@ import { Search } from "./search.js";
 /** @typedef {import("./search.js").Candidate} Candidate */
 
 const [COLUMN, ROW, WIDTH, HEIGHT, EDGE] = [106, 30, 84, 24, 6]; // px
-const NAMES = ["best", "kept", "pruned", "finished"]; // in the order of the legend
+const NAMES = ["best", "kept", "pruned", "finished"]; // in legend order
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -64,7 +65,7 @@ function mount(root, host) {
     paths.push(path);
   }
 
-  /** Reads the data; returns whether the search has grown or is a different one. @param {Beams} data */
+  /** Reads the data and returns whether the search has grown or is a different one. @param {Beams} data */
   function read({ search: given, root: end = "", lines: fresh = [] }) {
     if (given !== name || lines.some((line, i) => line !== fresh[i])) clear();
     else if (fresh.length === lines.length) return false;

@@ -1,4 +1,4 @@
-// Parses a beam search from lines: its candidates, its best text so far, and the active candidates.
+// Parses a beam search from lines: its candidates, the best text so far, and the active candidates.
 
 /**
  * @typedef {"kept" | "pruned" | "finished"} Outcome
@@ -6,12 +6,12 @@
  * @typedef {object} Candidate
  * @property {number} parent  index of its parent; -1 for the prompt
  * @property {string} text  text of its token
- * @property {number} depth  its step, from 1
+ * @property {number} depth  its step, 1-based
  * @property {number} logProbability  nats
- * @property {number} total  sum over all tokens of the search up to this one
+ * @property {number} total  sum of log-probabilities over all tokens in the search up to this one
  * @property {number} score
  * @property {Outcome} outcome
- * @property {number} row  its place among the candidates of its step
+ * @property {number} row  its position among its step's candidates
  */
 
 export class Search {
@@ -20,7 +20,10 @@ export class Search {
   best = -1; // last candidate of the best text so far
   done = false;
 
-  /** Parses a line of `candidate_line` or `step_line`; returns the candidate, or null for the end of a step. @param {string} line */
+  /**
+   * Parses a line built by `candidate_line` or `step_line`; returns the candidate, or null for the end of a step.
+   * @param {string} line
+   */
   read(line) {
     const content = JSON.parse(line);
     if (!Array.isArray(content)) {
@@ -35,24 +38,24 @@ export class Search {
     return candidate;
   }
 
-  /** Number of the newest step. */
+  /** The number of the newest step. */
   get depth() {
     return Math.max(0, this.rows.length - 1);
   }
 
-  /** Number of candidates in the largest step. */
+  /** The number of candidates in the largest step. */
   get height() {
     return Math.max(1, ...this.rows.filter(Boolean));
   }
 
-  /** The numbers of the candidates on the path from the first step to this one. @param {number} number */
+  /** Returns the numbers of the candidates on the path from the first step to this one. @param {number} number */
   path(number) {
     const found = [];
     for (let i = number; this.candidates[i]; i = this.candidates[i].parent) found.unshift(i);
     return found;
   }
 
-  /** Active and finished candidates, with their ancestors. */
+  /** Returns active and finished candidates, with their ancestors. */
   alive() {
     const alive = new Set();
     this.candidates.forEach(({ outcome, depth }, i) => {
@@ -62,7 +65,7 @@ export class Search {
     return alive;
   }
 
-  /** The target of an arrow key from a candidate: an index, or -1. @param {string} key @param {number} from */
+  /** Returns where an arrow key leads from a candidate: an index, or -1. @param {string} key @param {number} from */
   next(key, from) {
     const { depth, row, parent } = this.candidates[from];
     const beside = (/** @type {number} */ step) => this.candidates.findIndex((each) => each.depth === depth && each.row === row + step);

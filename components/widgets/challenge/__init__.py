@@ -28,13 +28,13 @@ _FOOT_TEMPLATE = """<div class="gb-challenge-foot" hidden>
 
 
 def challenge_head(name: str, **wired: Any) -> Part:
-    """Return the path through the challenges, title and goal.
+    """Return the path through the challenges, and the open challenge's title and goal.
 
-    Raises `.select` with a payload of {"challenge": key} when a challenge is chosen. If none is open when the widget
-    appears, it raises the event for the last one opened in this browser, or for the first.
+    Raises `.select` with the payload {"challenge": key} when a challenge is chosen. If none is open when the widget
+    appears, it raises the event for the last one opened in this browser, or else for the first.
 
-    View data: open (the key; None if no challenge is open), title, goal, groups (a list of {"name", "items"}, each
-    item {"key", "title"}), labels ("name", "seen", "solved", "progress" with {n} and {total}).
+    View data: open (the key; None if no challenge is open), title, goal, groups (a list of {"name", "items"}, where
+    each item is {"key", "title"}), labels ("name", "seen", "solved", "progress" with {n} and {total}).
     """
     return widget("challenge/head", name, template=_HEAD_TEMPLATE, **wired)
 
@@ -42,7 +42,7 @@ def challenge_head(name: str, **wired: Any) -> Part:
 def challenge_foot(name: str, **wired: Any) -> Part:
     """Return the verdict, the hint, the explanation and the link to the next challenge.
 
-    Raises `.select` with a payload of {"challenge": key} or {"again": True}. The browser also stores the best score.
+    Raises `.select` with the payload {"challenge": key} or {"again": True}. The browser also stores the best score.
 
     View data: open (as above), verdict, solved, score (None if the goal has none), attempts (a sentence), learned,
     hint, next (the key; None after the last), labels ("hint", "again", "link", "copied", "next", "record" with {n}).

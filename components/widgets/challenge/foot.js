@@ -1,7 +1,7 @@
 /**
  * The verdict on an answer, a hint, the explanation, and the link to the next challenge.
  * @typedef {object} ChallengeFoot
- * @property {string | null} [open]  the key of the challenge; without one, nothing is shown
+ * @property {string | null} [open]  the challenge's key; if there is none, nothing is shown
  * @property {string} [verdict]
  * @property {boolean} [solved]
  * @property {number | null} [score]  for goals that can be exceeded
@@ -53,7 +53,7 @@ function mount(root, host) {
       setText(link, host.t("copied"));
       setTimeout(host.redraw, COPIED_MS);
     } catch {
-      prompt(host.t("link"), address); // fallback without permission to use the clipboard
+      prompt(host.t("link"), address); // fallback if the clipboard may not be used
     }
   }
 

@@ -1,7 +1,7 @@
 /**
- * The path through the challenges, with title and goal of the open one.
+ * The path through the challenges, with the open one's title and goal.
  * @typedef {object} ChallengeHead
- * @property {string | null} [open]  the key; null if none is open, undefined if not known yet
+ * @property {string | null} [open]  the key; null if none is open, undefined until known
  * @property {string} [title]
  * @property {string} [goal]
  * @property {{name: string, items: {key: string, title: string}[]}[]} [groups]

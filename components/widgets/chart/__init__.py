@@ -1,6 +1,6 @@
 """A plotly chart that draws only the newest figure, with a sentence that describes it.
 
-gr.Plot draws every update; this chart keeps the newest one and draws it in the next animation frame.
+gr.Plot draws every update; this chart draws only the newest one, in the next animation frame.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TEMPLATE = """<figure class="gb-chart">
 ><button type="button">HTML</button></span>
 <figcaption><p class="gb-says"></p><p class="gb-note"></p></figcaption>
 </figure>"""
-# Options of every chart of the page.
+# Options for every chart on the page.
 PAGE_OPTIONS = {
     "dark": DARK_PARTNERS,
     "save": {language: t("chart.save", language, kind="{kind}") for language in LANGUAGES},
@@ -32,8 +32,8 @@ PAGE_OPTIONS = {
 class Rows(NamedTuple):
     """Horizontal bars as buttons, from the top.
 
-    name: name of the whole chart. names: the bars' texts for screen readers and tooltips. sent: what each bar sends to
-    the server, in addition to `common`.
+    name: the whole chart's name. names: the bars' texts for screen readers and tooltips. sent: the payload that each
+    bar sends to the server, in addition to `common`.
     """
 
     name: str
@@ -43,27 +43,28 @@ class Rows(NamedTuple):
 
 
 def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
-    """Return a chart; without data, its place is empty.
+    """Return a chart; its space is empty if there are no data.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
-    changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with what that row
-    sends.
+    changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with that row's
+    payload.
 
-    View data: figure (None: only the sentences), text, note, rows; `chart_data` makes them.
+    View data: figure (None: only the sentences), text, note, rows; built by `chart_data`.
     """
     return widget("chart", name, template=_TEMPLATE, options={"clickable": clickable}, **wired)
 
 
 def chart_data(figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None) -> dict[str, Any]:
-    """Return the data of a chart: the figure, a sentence that describes it, and a quieter second sentence.
+    """Return the data for a chart: the figure, a sentence that describes it, and a secondary sentence.
 
-    With nothing to draw, it consists of the sentences. float32 arrays are sent as base64, which keeps the data small.
+    If there is nothing to draw, there are only the sentences. float32 arrays are sent as base64, which keeps the data
+    small.
     """
     return {"figure": _packed(figure), "text": text, "note": note, "rows": None if rows is None else rows._asdict()}
 
 
 def _packed(node: object) -> Any:
-    """Return float32 arrays as plotly.js reads them, like `Figure.to_plotly_json`."""
+    """Return float32 arrays in the form that plotly.js reads, like `Figure.to_plotly_json`."""
     if isinstance(node, dict):
         return {key: _packed(value) for key, value in node.items()}
     if isinstance(node, list):

@@ -1,13 +1,13 @@
 /**
- * A plotly chart of the newest figure, with a caption.
+ * A plotly chart that shows the newest figure, with a caption.
  * @typedef {object} Chart
  * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null shows only the caption
  * @property {string} [text]  the same content as a sentence
  * @property {string} [note]  a secondary sentence
  * @property {import("./rows.js").Rows | null} [rows]  for bars that are buttons
  *
- * options: clickable: whether the pointer indicates it; dark: the dark theme's colour for each light one;
- * save: by language, the labels of the buttons that save the picture.
+ * options: clickable: whether the pointer indicates that points can be clicked; dark: the dark theme's colour for each
+ * light one; save: by language, the labels of the buttons that save the picture.
  */
 
 import { find, make } from "../dom.js";
@@ -22,7 +22,7 @@ const NARROWEST = 160; // px; a smaller width means that the layout is incomplet
 
 /** @type {Promise<unknown> | undefined} */ let plotly;
 
-/** Loads plotly.js. It is large, so it is loaded with the first chart. @param {string} src */
+/** Loads plotly.js. It is large, so it is only loaded with the first chart. @param {string} src */
 function load(src) {
   plotly ??= new Promise((loaded) => {
     const script = make("script", "", "", { src, "data-glassbox": "plotly" });

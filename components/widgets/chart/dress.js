@@ -1,6 +1,6 @@
 // Adapts a figure to the page: width, fonts, theme.
 
-/** @typedef {Record<string, string>} Partners  colours of the dark theme by those of the light one */
+/** @typedef {Record<string, string>} Partners  the dark theme's colours by the light theme's */
 
 /**
  * Returns a copy with replaced colours, leaving labels unchanged.
@@ -14,11 +14,11 @@ export function recoloured(node, partners, colour = false) {
   return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, recoloured(value, partners, /color/.test(key))]));
 }
 
-const CELL_TEXT = 52; // width in px of a cell with room for a token
+const CELL_TEXT = 52; // width in px from which a cell has room for a token
 
 /**
- * Omits labels of narrow columns, which need 11 px each, and texts of narrow cells. If `meta.column` is set to the
- * selected column, it omits texts far from that column instead.
+ * Omits labels on narrow columns, which need 11 px each, and texts in narrow cells. If `meta.column` is set to the
+ * selected column, texts far from that column are omitted instead.
  * @param {{data: Record<string, any>[], layout: Record<string, any>}} figure @param {number} width
  */
 export function thinLabels({ data, layout }, width) {
@@ -37,7 +37,7 @@ export function thinLabels({ data, layout }, width) {
 }
 
 /**
- * Returns a copy of the figure for drawing, because plotly modifies it.
+ * Returns a copy of the figure for drawing, because plotly modifies the figure it draws.
  * @param {{data: object[], layout: Record<string, any>}} figure @param {HTMLElement} root @param {number} width @param {Partners} partners
  */
 export function dressed(figure, root, width, partners) {

@@ -1,4 +1,4 @@
-// Puts a button over each row of a bar chart, so that the whole row reacts to clicks, arrow keys, Enter and Space. A
+// Places a button over each row in a bar chart, so that the whole row reacts to clicks, arrow keys, Enter and Space. A
 // click survives a redraw between pointer down and up.
 
 import { make, makeButton, setCount } from "../dom.js";
@@ -8,10 +8,10 @@ import { roving } from "../roving.js";
  * @typedef {HTMLElement & {layout: any, data: any, _fullLayout: any, on: (event: string, listener: (event: any) => void) => void}} Plot
  *
  * @typedef {object} Rows
- * @property {string} name  of the chart, for screen readers
- * @property {string[]} names  of the rows from top to bottom, for screen readers and as tooltips
- * @property {object[]} sent  payload of each row
- * @property {object} common  payload of all rows
+ * @property {string} name  the chart's name for screen readers
+ * @property {string[]} names  the rows' names from top to bottom, for screen readers and as tooltips
+ * @property {object[]} sent  each row's payload
+ * @property {object} common  payload common to all rows
  */
 
 /** @param {Plot} plot @param {(payload: object) => void} send */

@@ -5,8 +5,8 @@ import { find } from "../dom.js";
 /** @typedef {"png" | "svg" | "html"} Format */
 
 /**
- * @param {import("./rows.js").Plot} plot @param {HTMLElement} root  of the widget
- * @param {string} name  of the file @param {Format} format
+ * @param {import("./rows.js").Plot} plot @param {HTMLElement} root  the widget's root
+ * @param {string} name  the file's name @param {Format} format
  */
 export async function saveChart(plot, root, name, format) {
   const ground = getComputedStyle(root).getPropertyValue("--gb-card").trim();
@@ -23,7 +23,7 @@ export async function saveChart(plot, root, name, format) {
 }
 
 /**
- * A page with the chart, its sentences and plotly.js, so it needs no network.
+ * Returns a page with the chart, its sentences and plotly.js, so that it needs no network.
  * @param {import("./rows.js").Plot} plot @param {Record<string, any>} layout @param {HTMLElement} root @param {string} name
  */
 async function htmlFile(plot, layout, root, name) {

@@ -12,14 +12,14 @@ _TEMPLATE = """<div class="gb-choices" role="group" hidden></div>"""
 
 
 class Choice(NamedTuple):
-    """One line: its cells, and what it sends to the server when chosen. A single cell takes the whole line."""
+    """One line: its cells, and the payload sent to the server when it is chosen. A single cell fills the whole line."""
 
     cells: tuple[str, ...]
     sent: dict[str, object]
 
 
 def choices(name: str, **wired: Any) -> Part:
-    """Return the list drawn from `choices_data`; it is hidden if there are no lines.
+    """Return the part that draws `choices_data`; it is hidden if there are no lines.
 
     A click or Enter raises `.select` with the line's payload; the arrow keys move between lines.
     """
@@ -27,5 +27,5 @@ def choices(name: str, **wired: Any) -> Part:
 
 
 def choices_data(name: str, head: tuple[str, ...], lines: Sequence[Choice]) -> dict[str, Any]:
-    """Return the data of a list. name: for screen readers; head: names of the columns."""
+    """Return the data for a list. name: the list's name for screen readers; head: the columns' names."""
     return {"name": name, "head": head, "lines": [line._asdict() for line in lines]}

@@ -1,9 +1,9 @@
 /**
  * A short list of choices as stacked buttons with a few cells each.
  * @typedef {object} Choices
- * @property {string} [name]  of the list, for screen readers
- * @property {string[]} [head]  the names of the columns
- * @property {{cells: string[], sent: object}[]} [lines]  a single cell takes the whole line; sent: the payload;
+ * @property {string} [name]  the list's name for screen readers
+ * @property {string[]} [head]  the columns' names
+ * @property {{cells: string[], sent: object}[]} [lines]  a single cell fills the whole line; sent: the payload;
  *   the widget is hidden if there are none
  */
 

@@ -1,6 +1,6 @@
-"""The box for writing a text: a textarea over a token-by-token copy of its text.
+"""The box for writing: a textarea over a token-by-token copy of its text.
 
-The copy shows what comes next and the words that it depends on.
+The copy shows what may come next and the words that this depends on.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TEMPLATE = """<div class="gb-composer"><div class="gb-sheet">
 
 
 def typed_js(name: str) -> str:
-    """Return a JavaScript function that returns the box's text and the time of the last key in ms, as JSON."""
+    """Return a JavaScript function that returns, as JSON, the box's text and the time of the last key press in ms."""
     return f"""() => {{
       const {{ value, dataset }} = document.querySelector("#{name} textarea");
       return JSON.stringify({{ text: value, edited: dataset.edited ?? 0 }});
@@ -29,10 +29,10 @@ def typed_js(name: str) -> str:
 
 
 def composer(name: str, **wired: Any) -> Part:
-    """Return the box drawn from `composer_data`. It raises three events:
+    """Return the box that draws `composer_data`. It raises three events:
 
-    - `.input`, shortly after a person has typed, with "text", "edited" (the time of the last key in ms) and "document"
-      (as in the data)
+    - `.input`, shortly after a person has typed, with "text", "edited" (the time of the last key press in ms) and
+      "document" (as in the data)
     - `.select`, when the caret moves to another token, with {"index": position}
     - `.submit`, when a word is clicked, with {"hidden": [positions]}, the first position of each word to hide
     """
@@ -40,9 +40,9 @@ def composer(name: str, **wired: Any) -> Part:
 
 
 def box_line(text: str, written: float | None, *, control: bool = False) -> str:
-    """Return the line of one token.
+    """Return the line for one token.
 
-    written: the probability of the token, if the model wrote it. control: whether it is a control token.
+    written: the token's probability, if the model wrote it. control: whether it is a control token.
     """
     line = [text, None if written is None else round(written, 3)]
     return to_json([*line, 1] if control else line)
@@ -64,21 +64,22 @@ def composer_data(
     n_after: int = 0,
     edited: float = 0.0,
 ) -> dict[str, Any]:
-    """Return the data of the box.
+    """Return the data for the box.
 
     Args:
-        lines: Made by `box_line`.
-        labels: "name" and "placeholder"; for hiding words "words", "hide" and "show", both with {word}, and "invite".
+        lines: Built by `box_line`.
+        labels: "name" and "placeholder"; for hiding words "words", "hide" and "show" (both with {word}), and "invite".
         words: The position at which each word begins.
-        hidden: Positions.
+        hidden: Positions of the hidden words.
         unwritten: The text in the box, if the tokens belong to an older one.
         selected: The position before the prediction.
         ghost: The text that may come after the last token.
-        arcs: (position, weight in 0..1) of the words that the prediction depends on.
+        arcs: (position, weight in 0..1) for each word that the prediction depends on.
         generating: Whether the text is being generated.
-        document: Identifies the text; a different one replaces what was typed but not answered yet.
-        typed: The typed text that became this text, if it differs; its last n_after characters were added after it.
-        edited: The time of the last key that this answers, see `composer`; later input stays.
+        document: Identifies the text; a different one replaces typed text that has not been answered yet.
+        typed: The typed text that became this text, if it differs.
+        n_after: Number of characters in this text that were added after the typed text.
+        edited: The time of the last key press that this answers (see `composer`); later input stays.
     """
     return {
         "lines": lines,

@@ -5,14 +5,17 @@ import { makeShape } from "../dom.js";
 const RISE = 30; // px by which the control points rise above the line
 const HOOD = 12; // px by which the control point rises above a word in another line
 
-/** @typedef {{x: number, y: number, width: number}} Place  the middle of a token's top, and its width */
+/** @typedef {{x: number, y: number, width: number}} Place  the top centre of a token, and its width */
 
-/** An arc within a line. @param {Place} from @param {Place} to */
+/** Returns an arc within a line. @param {Place} from @param {Place} to */
 export function arcPath(from, to) {
   return `M${from.x} ${from.y}C${from.x} ${from.y - RISE} ${to.x} ${to.y - RISE} ${to.x} ${to.y}`;
 }
 
-/** A small arc over a word in another line; an arc between the lines would strike through the text. @param {Place} word */
+/**
+ * Returns a small arc over a word in another line; an arc between the lines would strike through the text.
+ * @param {Place} word
+ */
 export function hoodPath({ x, y, width }) {
   return `M${x - width / 2} ${y}Q${x} ${y - HOOD} ${x + width / 2} ${y}`;
 }
@@ -24,7 +27,7 @@ export function hoodPath({ x, y, width }) {
 export function drawArcs(svg, copy, arcs, selected) {
   svg.replaceChildren();
   const around = svg.getBoundingClientRect();
-  /** The place of a token, in the line that contains most of it. @param {number} i @returns {Place | null} */
+  /** Returns a token's place, in the line that contains most of it. @param {number} i @returns {Place | null} */
   const placeOf = (i) => {
     const [box] = [...(copy.node(i)?.getClientRects() ?? [])].sort((a, b) => b.width - a.width);
     return box ? { x: round(box.left + box.width / 2 - around.left), y: round(box.top - around.top), width: round(box.width) } : null;

@@ -1,18 +1,18 @@
 /**
- * The box for writing a text. Under a textarea lies a copy of its text with an element for each token, followed
- * by the token that may come next.
+ * The box for writing. Under the textarea lies a copy of its text with an element for each token, followed by the
+ * token that may come next.
  * @typedef {object} Composer
- * @property {string[]} [lines]  JSON of [text, probability if the model wrote the token, else null, 1 for a control token]
+ * @property {string[]} [lines]  JSON: [text, probability if written by the model or else null, 1 for a control token]
  * @property {string | null} [unwritten]  the text in the box, if the tokens belong to an older one
  * @property {number} [selected]  the position before the prediction
  * @property {string} [ghost]  the text that may come after the last token
  * @property {number[]} [words]  the position at which each word begins
- * @property {number[]} [hidden]  positions
- * @property {[number, number][]} [arcs]  [position, weight in 0..1] of the words that the prediction depends on
+ * @property {number[]} [hidden]  positions of the hidden words
+ * @property {[number, number][]} [arcs]  [position, weight in 0..1] for each word that the prediction depends on
  * @property {boolean} [generating]  whether the text is being generated
  * @property {string | null} [typed]  the typed text that became this text, if it differs
  * @property {number} [n_after]  number of characters added after it
- * @property {number} [edited]  time of the last key that the data answers, in ms
+ * @property {number} [edited]  time of the last key press that the data answer, in ms
  * @property {string} [document]  identifies the text; a different one replaces what was typed
  */
 
@@ -22,8 +22,8 @@ import { drawArcs } from "./arcs.js";
 import { createCopy, tokenAt } from "./copy.js";
 import { toggled, wordAt } from "./words.js";
 
-const TYPING_MS = 150; // delay from the last key to the request for a prediction
-const CARET_MS = 80; // delay from the last move of the caret to the selection
+const TYPING_MS = 150; // delay from the last key press to the request for a prediction
+const CARET_MS = 80; // delay from the last caret move to the selection
 const MOVES = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End", "PageUp", "PageDown"];
 
 /** @type {import("../runtime.js").Mount} */
@@ -37,7 +37,7 @@ function mount(root, host) {
   let text = ""; // text from the server
   let isTyped = false; // whether typed text has not reached the server yet
   let isComposing = false; // whether an input method is composing
-  let edited = 0; // time of the last key
+  let edited = 0; // time of the last key press
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let typing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let moving;
   let hidden = /** @type {Set<number>} */ (new Set());
@@ -46,7 +46,7 @@ function mount(root, host) {
 
   const isAtEnd = () => area.selectionStart === area.value.length;
 
-  /** The text that may come next; "" if none can be accepted. */
+  /** Returns the text that may come next, or "" if none can be accepted. */
   function ghost() {
     const { ghost: next = "", generating, selected = -1 } = shown;
     const isLast = selected === copy.count() - 1;
@@ -79,21 +79,21 @@ function mount(root, host) {
     if (wasAtEnd) root.scrollTop = root.scrollHeight;
   }
 
-  /** Puts the server's text into the box unless a person is typing. Setting a text would end an input method's composition. */
+  /** Puts the server's text into the box unless a person is typing: that would end an input method's composition. */
   function settle() {
     if (isTyped || isComposing || area.value === text) return;
     if (area.value === shown.typed) rewrite(shown.n_after ?? 0);
     else write();
   }
 
-  /** Puts the server's text into the box. An addition leaves the caret in place, unless it was at the end. */
+  /** Puts the server's text into the box. If text was only added, the caret stays in place unless it was at the end. */
   function write() {
     const end = area.value.length;
     if (!isAtEnd() && text.startsWith(area.value)) area.setRangeText(text.slice(end), end, end, "preserve");
     else area.value = text;
   }
 
-  /** Replaces the typed text by what it became, keeping the caret's distance from the end. @param {number} after */
+  /** Replaces the typed text with what it became, keeping the caret's distance from the end. @param {number} after */
   function rewrite(after) {
     const fromEnd = area.value.length - area.selectionStart;
     area.value = text;
@@ -117,7 +117,7 @@ function mount(root, host) {
     host.send({ text: area.value, edited, document: shown.document ?? "" }, "input");
   }
 
-  /** The token under the pointer; -1 for none. @param {MouseEvent} event */
+  /** Returns the token under the pointer, or -1 for none. @param {MouseEvent} event */
   function tokenUnder({ clientX, clientY }) {
     const node = document.elementsFromPoint(clientX, clientY).find((each) => each.parentElement === box);
     return node ? copy.tokenOf(node) : -1;
@@ -140,7 +140,10 @@ function mount(root, host) {
     invitation.hidden = !("invite" in document.body.dataset) || !shown.arcs?.length;
   }
 
-  /** Makes each word a button for the keyboard: a single Tab stop, with arrow keys to move between words. @param {boolean} isOld */
+  /**
+   * Makes each word a button for the keyboard: a single Tab stop, with arrow keys to move between words.
+   * @param {boolean} isOld
+   */
   function nameWords(isOld) {
     const { words = [] } = shown;
     box.setAttribute("aria-label", host.t("words"));

@@ -1,5 +1,5 @@
-// The copy of a text under its textarea: an element for each token, the characters that belong to no token yet, and the
-// text that may come next.
+// The copy of a text under its textarea: an element for each token, the characters that do not belong to a token yet,
+// and the text that may come next.
 
 import { make, setText } from "../dom.js";
 import { marked } from "../text.js";
@@ -9,7 +9,10 @@ import { marked } from "../text.js";
  * model wrote the token
  */
 
-/** The token before the caret: the first whose characters end at or after it; -1 without tokens. @param {string[]} pieces @param {number} caret */
+/**
+ * Returns the token before the caret: the first whose characters end at or after it; -1 if there are no tokens.
+ * @param {string[]} pieces @param {number} caret
+ */
 export function tokenAt(pieces, caret) {
   let end = 0;
   for (let i = 0; i < pieces.length; i += 1) {
@@ -19,7 +22,7 @@ export function tokenAt(pieces, caret) {
   return pieces.length - 1;
 }
 
-/** Number of leading pieces that a text contains at its beginning. @param {string[]} pieces @param {string} text */
+/** Returns the number of leading pieces that a text starts with. @param {string[]} pieces @param {string} text */
 export function piecesIn(pieces, text) {
   let end = 0;
   const other = pieces.findIndex((piece) => !text.startsWith(piece, (end += piece.length) - piece.length));
@@ -51,10 +54,16 @@ export function createCopy(box) {
     text: () => pieces().join(""),
     count: () => tokens.length,
 
-    /** The element of a token, or the element after the last one; null if it is not in the text. @param {number} i @returns {HTMLElement | null} */
+    /**
+     * Returns a token's element, or the element after the last one; null if it is not in the text.
+     * @param {number} i @returns {HTMLElement | null}
+     */
     node: (i) => (i < 0 || i > drawn.length ? null : i < drawn.length ? nodes[i] : next.textContent ? next : end),
 
-    /** The token of an element; the number of tokens for the text that may come next, -1 for anything else. @param {Element} node */
+    /**
+     * Returns an element's token: the number of tokens for the text that may come next, and -1 for anything else.
+     * @param {Element} node
+     */
     tokenOf: (node) => (node === next ? drawn.length : drawn.findIndex((_, i) => nodes[i] === node)),
 
     /** @param {string[]} fresh */
@@ -65,7 +74,10 @@ export function createCopy(box) {
       lines = [...fresh];
     },
 
-    /** @param {string} text of the box @param {string} ghost @param {number} selected marked unless it is the last; -1 for none @param {Set<number>} [hidden] positions */
+    /**
+     * @param {string} text the box's text @param {string} ghost
+     * @param {number} selected marked unless it is the last; -1 for none @param {Set<number>} [hidden] positions
+     */
     draw(text, ghost, selected, hidden = new Set()) {
       const count = piecesIn(pieces(), text);
       let kept = 0;
@@ -81,7 +93,7 @@ export function createCopy(box) {
       const length = tokens.slice(0, count).reduce((sum, token) => sum + token.text.length, 0);
       setText(rest, text.slice(length));
       setText(next, marked(ghost));
-      end.textContent = "\u200b"; // makes a line break at the end begin a line; a new node has not moved yet
+      end.textContent = "\u200b"; // makes a final line break start a new line; a new node has not moved yet
       for (const node of box.querySelectorAll(".gb-at")) node.classList.remove("gb-at");
       if (selected >= 0 && selected < drawn.length - 1) nodes[selected].classList.add("gb-at");
       for (let i = 0; i < drawn.length; i += 1) nodes[i].classList.toggle("gb-hidden", hidden.has(i));

@@ -18,9 +18,9 @@ _TEMPLATE = """<figure class="gb-draw">
 
 
 class Piece(NamedTuple):
-    """A piece of the strip, for one token or several.
+    """A piece of the strip, for one or several tokens.
 
-    It reaches from the end of the previous piece to `end`, in 0..1, and has a description.
+    It extends from the end of the previous piece to `end`, in 0..1, and has a description.
     """
 
     end: float
@@ -29,9 +29,9 @@ class Piece(NamedTuple):
 
 
 def draw(name: str, **wired: Any) -> Part:
-    """Return the strip drawn from `draw_data`; it is hidden if there is no text.
+    """Return the part that draws `draw_data`; it is hidden if there is no text.
 
-    Pointer and arrow keys show the description of each piece.
+    The pointer and arrow keys show each piece's description.
     """
     return widget("draw", name, template=_TEMPLATE, **wired)
 
@@ -39,8 +39,8 @@ def draw(name: str, **wired: Any) -> Part:
 def draw_data(
     text: str, pieces: Sequence[Piece] = (), *, number: float = 0.0, place: int = 0, mark: str = ""
 ) -> dict[str, Any]:
-    """Return the data of a strip: a sentence and, if there are pieces, the random number.
+    """Return the data for a strip: a sentence and, if there are pieces, the random number.
 
-    number: falls on piece number `place`; mark: label of the number.
+    number: the random number, which falls on piece `place`; mark: the number's label.
     """
     return {"text": text, "pieces": list(pieces), "number": number, "place": place, "mark": mark}

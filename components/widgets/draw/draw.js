@@ -1,11 +1,12 @@
 /**
  * The draw of one token: its cumulative distribution from 0 to 1, and the random number.
  * @typedef {object} Draw
- * @property {string} [text]  the sentence above it; without one, the widget is hidden
- * @property {[number, string, boolean][]} [pieces]  end of each piece in 0..1, its description, and whether it contains several tokens
+ * @property {string} [text]  the sentence above it; if there is none, the widget is hidden
+ * @property {[number, string, boolean][]} [pieces]  each piece's end in 0..1, its description, and whether it contains
+ *   several tokens
  * @property {number} [number]  the random number, in 0..1
- * @property {number} [place]  the index of its piece
- * @property {string} [mark]  the label of the number
+ * @property {number} [place]  the index of the piece on which it falls
+ * @property {string} [mark]  the number's label
  */
 
 import { find, make, setCount, setText } from "../dom.js";

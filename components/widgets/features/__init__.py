@@ -19,9 +19,9 @@ def features(name: str, **wired: Any) -> Part:
     A click on a word raises `.select` with {"index": position}, a click on a feature with {"place": [layer, feature]}.
 
     View data:
-        tokens: tokens of the text; selected: a position.
-        features: a list of {"place", "name", "value", "says"}, with value in 0..1. chosen: the place of one feature.
-        tints: by "layer.feature", one byte per token from position `first` on, in base64.
+        tokens: the text's tokens; selected: a position.
+        features: a list of {"place", "name", "value", "says"}, with value in 0..1. chosen: one feature's place.
+        tints: by "layer.feature", one byte per token starting at position `first`, in base64.
         labels: "text" and "list", for screen readers.
     """
     return widget("features", name, template=_TEMPLATE, **wired)

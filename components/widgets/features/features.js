@@ -6,7 +6,7 @@
  * @property {number} [selected]  a position
  * @property {{place: Place, name: string, value: number, says: string}[]} [features]
  * @property {Place | null} [chosen]
- * @property {Record<string, string>} [tints]  by "layer.feature", one byte per token from `first` on
+ * @property {Record<string, string>} [tints]  by "layer.feature", one byte per token starting at `first`
  * @property {number} [first]
  */
 
@@ -22,9 +22,9 @@ function mount(root, host) {
   const rows = /** @type {HTMLCollectionOf<HTMLElement>} */ (list.children);
   /** @type {Features} */ let shown = {};
   /** @type {Place | null} */ let pointed = null;
-  let inSight = ""; // the selected word to which the text was scrolled
+  let inSight = ""; // the selected word to which the text was last scrolled
 
-  /** Tints the text by the feature under the pointer, or else by the chosen one. */
+  /** Tints the text by the feature under the pointer, or else by the chosen feature. */
   function tint() {
     const place = pointed ?? shown.chosen ?? shown.features?.[0]?.place;
     const data = place && shown.tints?.[place.join(".")];
@@ -71,7 +71,7 @@ function mount(root, host) {
     tint();
   }
 
-  /** Scrolls a text that is longer than its box to the selected word. @param {number} selected */
+  /** Scrolls the text to the selected word if it is longer than its box. @param {number} selected */
   function scroll(selected) {
     const word = words[selected];
     const place = `${selected} of ${words.length}`;

@@ -1,24 +1,33 @@
-// The film's camera: boxes of the picture, and how they fill an area of the stage.
+// The film's camera: boxes in the picture, and how they fill an area on the stage.
 
 import { HEAD } from "../flow/layout.js";
 import { bottom } from "../flow/scene.js";
 
 /** @typedef {import("../flow/scene.js").Scene} Scene */
 /** @typedef {{x: number, y: number, w: number, h: number}} Box */
-/** @typedef {{x: number, y: number, scale: number}} View  x and y of the picture at the upper left of the stage; scale: stage px per picture px */
+/**
+ * @typedef {{x: number, y: number, scale: number}} View  the picture's x and y at the stage's upper left corner; scale:
+ *   stage px per picture px
+ */
 
 const MARGIN = 20; // picture px around the displayed parts
-const [LEAST, MOST] = [0.1, 3]; // limits of the scale
+const [LEAST, MOST] = [0.1, 3]; // limits on the scale
 const LINE = { w: 420, h: 190 };
-const GUESSES = 110; // stage px for the predictions of the layers
+const GUESSES = 110; // stage px for the layers' predictions
 
-/** The box left of the picture where texts are written. It is as large as the area, so its scale is 1. @param {Box} area @returns {Box} */
+/**
+ * Returns the box to the left of the picture where texts are written. It is as large as the area, so its scale is 1.
+ * @param {Box} area @returns {Box}
+ */
 export const frontOf = (area) => ({ x: -area.w - 80, y: 0, w: area.w, h: area.h });
 
-/** The box right of the picture with the line of the draw. @param {Scene} scene @returns {Box} */
+/** Returns the box to the right of the picture with the line of the draw. @param {Scene} scene @returns {Box} */
 export const lineOf = (scene) => ({ x: scene.width + 70, y: scene.barsTop, ...LINE });
 
-/** The box of some parts of the picture. @param {Scene} scene @param {string[]} parts @param {Box} area stage px @returns {Box} */
+/**
+ * Returns the box around some parts of the picture.
+ * @param {Scene} scene @param {string[]} parts @param {Box} area stage px @returns {Box}
+ */
 export function boxOf(scene, parts, area) {
   const { place } = scene;
   const boxes = parts.flatMap((part) => {
@@ -34,7 +43,10 @@ export function boxOf(scene, parts, area) {
 }
 
 
-/** The view in which a box fills an area of the stage. @param {Box} box @param {Box} area stage px @param {number} [margin] @returns {View} */
+/**
+ * Returns the view in which a box fills an area on the stage.
+ * @param {Box} box @param {Box} area stage px @param {number} [margin] @returns {View}
+ */
 export function fitted(box, area, margin = MARGIN) {
   const wanted = Math.min(area.w / (box.w + 2 * margin), area.h / (box.h + 2 * margin));
   const scale = Math.max(LEAST, Math.min(MOST, wanted));

@@ -1,4 +1,4 @@
-// The player of the film: time, text and controls. The film plays in the picture of the machine, see `flow/flow.js`.
+// The film's player: time, text and controls. The film plays in the picture of the machine (see `flow/flow.js`).
 
 import { find, make, modified, setText } from "../dom.js";
 import { endPresentation, isPresenting, present, steppers } from "../presenting.js";
@@ -29,7 +29,7 @@ export function createFilm(root, host, onClose) {
   let starts = [0, 0];
   let time = 0;
   let isPlaying = false;
-  let isClosed = false; // closed here, but the server does not know yet
+  let isClosed = false; // whether it is closed here but the server does not know yet
   let before = 0; // time of the last frame
   let told = ""; // the last displayed beat
   let known = ""; // the server's beat
@@ -40,7 +40,7 @@ export function createFilm(root, host, onClose) {
   const total = () => starts[starts.length - 1];
   const at = () => beatAt(starts, time);
 
-  /** The moment to paint now. @returns {import("./paint.js").Moment} */
+  /** Returns the moment to paint now. @returns {import("./paint.js").Moment} */
   function moment() {
     const { beat, share } = at();
     const [width, height] = [stage.clientWidth, stage.clientHeight];
@@ -117,11 +117,11 @@ export function createFilm(root, host, onClose) {
     render();
   }
 
-  /** Shows the next or the previous beat; returns whether there is one. @param {number} by */
+  /** Shows the next or previous beat and returns whether there is one. @param {number} by */
   function step(by) {
     const beat = at().beat + by;
     if (!film || !film.beats[beat]) {
-      clearTimeout(telling); // another stop may already be on its way
+      clearTimeout(telling); // another stop may already have been requested
       return false;
     }
     go(beat);
@@ -131,7 +131,7 @@ export function createFilm(root, host, onClose) {
 
   /** @param {number} beat */
   function go(beat) {
-    time = isPlaying ? starts[beat] : starts[beat + 1] - 0.01; // while paused, show everything in its final place
+    time = isPlaying ? starts[beat] : starts[beat + 1] - 0.01; // while paused, show everything in its final position
   }
 
   /** Plays the beat that another link or the followed page has opened. @param {string} name @param {string} played */
@@ -185,7 +185,7 @@ export function createFilm(root, host, onClose) {
     stage.tabIndex = 0;
     stage.scrollLeft = 0;
     told = beat;
-    isPlaying = !still.matches && film.plays && !isFollowing(); // a link opens it paused
+    isPlaying = !still.matches && film.plays && !isFollowing(); // links open it paused
     go(film.beats.findIndex(({ name }) => name === beat));
     play(isPlaying);
     root.scrollIntoView({ block: "nearest" });

@@ -1,4 +1,4 @@
-// Paints a moment of the film: the camera's view of the machine, a veil over everything that the computation has not
+// Paints a moment in the film: the camera's view of the machine, a veil over everything that the computation has not
 // reached, and the moving parts.
 
 import { clipped } from "../canvas.js";
@@ -22,7 +22,7 @@ import { between, visits, within } from "./time.js";
  * @property {Record<string, string>} controls
  * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: next tokens after each start and
  *   the ending, and after the ending alone; empty if the model cannot read them
- * @property {number[]} asked  positions of the tokens that the query visits in the second act
+ * @property {number[]} asked  positions of the tokens that the query visits in act 2
  * @property {{layer: number, token: string, p: string}[]} guesses
  * @property {{pieces: [token: string, start: number, p: number][], chosen: number, number: number | null, written: string, writes: boolean}} draw
  * @property {string} text  the end of the text, up to the followed token
@@ -30,9 +30,9 @@ import { between, visits, within } from "./time.js";
  * @typedef {object} Moment
  * @property {Film} film
  * @property {number} beat
- * @property {number} share  elapsed share of the beat
+ * @property {number} share  the beat's elapsed share
  * @property {Box} area  the object's area in stage px
- * @property {number} width  px of the stage
+ * @property {number} width  the stage's width in px
  * @property {number} height
  * @property {boolean} isNarrow
  */
@@ -40,7 +40,7 @@ import { between, visits, within } from "./time.js";
 const CAMERA = 0.18; // share of a beat during which the camera moves
 const SLOW = { rows: 0.5, written: 0.5, layers: 0.25, draw: 0.35 };
 const NAMES = 96; // stage px for token names, where the camera does not show them
-const TALL = 44; // px of a row that the query visits
+const TALL = 44; // height in px of a row that the query visits
 const LOW = 8;
 const PINNED = ["answer", "mix", "add", "neurons"]; // beats with the names pinned to the left edge
 const UNSEEN = -1e5; // left of the first column
@@ -48,7 +48,7 @@ const UNSEEN = -1e5; // left of the first column
 /** Enlarges a size in stage px on a projector. @param {{width: number}} moment @param {number} size */
 const large = ({ width }, size) => size * Math.max(1, Math.min(1.5, width / 1280));
 
-/** The row heights during the film: the rows that the query visits are tall. @param {Scene} scene @param {Film} film */
+/** Returns the row heights in the film: rows that the query visits are tall. @param {Scene} scene @param {Film} film */
 export function filmHeights({ data }, film) {
   return data.tokens.map((_, row) => (film.asked.includes(data.start + row) ? TALL : LOW));
 }
@@ -72,7 +72,10 @@ export function paintFilm(ctx, scene, moment) {
   if (PINNED.includes(name)) pinNames(ctx, scene, moment, view);
 }
 
-/** The area in which the camera places the parts that a beat shows. @param {Moment} moment @param {number} beat @returns {Box} */
+/**
+ * Returns the area in which the camera places the parts that a beat shows.
+ * @param {Moment} moment @param {number} beat @returns {Box}
+ */
 function areaOf(moment, beat) {
   const { film, area } = moment;
   if (!PINNED.includes(film.beats[beat].name)) return area;
@@ -100,7 +103,7 @@ function viewAt(scene, moment) {
   return { x: mid("x", width), y: mid("y", height), scale };
 }
 
-/** How far the computation has come, as x in the picture. @param {Scene} scene @param {Moment} moment */
+/** Returns how far the computation has progressed, as x in the picture. @param {Scene} scene @param {Moment} moment */
 function frontier({ place, width }, { film, beat, share }) {
   const end = right(place.mid ?? place.att);
   const reached = [
@@ -129,18 +132,24 @@ function veil(ctx, { colours, width, height }, x) {
   ctx.globalAlpha = 1;
 }
 
-/** A font with its size in stage px. @param {Scene} scene @param {"token" | "note"} kind @param {number} size @param {number} px */
+/**
+ * Returns a font whose size is in stage px.
+ * @param {Scene} scene @param {"token" | "note"} kind @param {number} size @param {number} px
+ */
 const fontOf = ({ fonts }, kind, size, px, weight = 400) => `${weight} ${size * px}px ${fonts[kind].replace(/^\S+ /, "")}`;
 
-/** A word with its leading space, as in the text. @param {string} token */
+/** Returns a word with its leading space, as in the text. @param {string} token */
 const spoken = (token) => token.replace(/^·/, " ");
 
-/** The rows of the picture that the query visits. @param {Scene} scene @param {Film} film */
+/** Returns the picture's rows that the query visits. @param {Scene} scene @param {Film} film */
 const askedRows = ({ data }, { asked }) => asked.map((position) => position - data.start).filter((row) => row >= 0 && row < data.tokens.length);
 
 // Act 1
 
-/** Paints two sentences with the same ending, and the predictions after each and after the ending alone. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+/**
+ * Paints two sentences with the same ending, and the predictions after each and after the ending alone.
+ * @param {Context} ctx @param {Scene} scene @param {Moment} moment
+ */
 function paintStories(ctx, scene, moment) {
   const { film, beat, share, area, isNarrow } = moment;
   const { name } = film.beats[beat];
@@ -186,7 +195,7 @@ function storyLine(ctx, scene, { film, beat, share }, { start, end, y, size, wri
   write(ctx, whole.slice(0, shown), left, y, { font, colour: colours.text });
   if (name !== "blind" || i === 2) return;
   const at = left + wide(start.slice(0, start.indexOf(apart[i])));
-  const back = within(share, 0.55, 0.85); // moves from the end of the sentence back to the word that differs
+  const back = within(share, 0.55, 0.85); // moves from the sentence's end back to the word that differs
   if (!back) return;
   const [from, to] = [end - wide(whole.slice(-1)), at + wide(apart[i]) / 2];
   ctx.strokeStyle = colours.accent;
@@ -205,7 +214,12 @@ function storyLine(ctx, scene, { film, beat, share }, { start, end, y, size, wri
   write(ctx, apart[i], at, y, { font: fontOf(scene, "token", size, 1, 700), colour: colours.accent });
 }
 
-/** Paints the bar of a next token. @param {Context} ctx @param {Scene} scene @param {{token: string, p: number, x: number, y: number, w: number, high: number, grown: number, isBest: boolean}} bar */
+/**
+ * Paints the bar for a next token. @param {Context} ctx @param {Scene} scene
+ * @param {{
+ *   token: string, p: number, x: number, y: number, w: number, high: number, grown: number, isBest: boolean,
+ * }} bar
+ */
 function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
   const { colours } = scene;
   ctx.fillStyle = colours.before;
@@ -219,7 +233,7 @@ function bar(ctx, scene, { token, p, x, y, w, high, grown, isBest }) {
 
 // Act 2
 
-/** Paints the text turning into the rows of the picture. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+/** Paints the text turning into the picture's rows. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
 function paintEntry(ctx, scene, moment) {
   const { film, share, area, isNarrow } = moment;
   const { data, place, colours, chosen } = scene;
@@ -243,7 +257,10 @@ function paintEntry(ctx, scene, moment) {
   });
 }
 
-/** Paints the query visiting each key. A score leaves only after the visit; at the end the scores become shares. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
+/**
+ * Paints the query visiting each key. A score leaves only after the visit; at the end, the scores become shares.
+ * @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px
+ */
 function paintAnswers(ctx, scene, moment, px) {
   const { film, share, isNarrow } = moment;
   const { data, place, images, colours, chosen } = scene;
@@ -301,7 +318,10 @@ function paintMixing(ctx, scene, { film, share }) {
   }
 }
 
-/** Paints the results of all heads flowing into one vector. @param {Context} ctx @param {Scene} scene @param {Moment} moment */
+/**
+ * Paints the results from all heads flowing into one vector.
+ * @param {Context} ctx @param {Scene} scene @param {Moment} moment
+ */
 function paintHeads(ctx, scene, { share }) {
   const { place, headColours, chosen } = scene;
   const moved = within(share, 0.15, 0.5);
@@ -379,7 +399,7 @@ function paintGuesses(ctx, scene, moment, px) {
   });
 }
 
-/** The bar of a token, from which its piece of the line comes. @param {Scene} scene @param {string} token */
+/** Returns a token's bar, from which its piece of the line comes. @param {Scene} scene @param {string} token */
 function barOf({ data, place, barsTop }, token) {
   const n = data.next.findIndex(([each]) => each === token);
   return { x: place.next.x, y: barsTop + (n < 0 ? data.next.length : n) * 26 + 13 };

@@ -1,6 +1,9 @@
 // Time in the film.
 
-/** The beat at a time, and its elapsed share. @param {number[]} starts start times of the beats, then the end @param {number} time */
+/**
+ * Returns the beat at a time, and its elapsed share.
+ * @param {number[]} starts the beats' start times, then the end @param {number} time
+ */
 export function beatAt(starts, time) {
   const last = starts.length - 2;
   let beat = 0;
@@ -12,7 +15,10 @@ export function beatAt(starts, time) {
 /** Eases in and out: slow, fast, slow. @param {number} share */
 export const eased = (share) => (share <= 0 ? 0 : share >= 1 ? 1 : share * share * (3 - 2 * share));
 
-/** The elapsed share of a part of a beat, eased. @param {number} share of the beat @param {number} from @param {number} to */
+/**
+ * Returns the elapsed share of part of a beat, eased.
+ * @param {number} share the beat's elapsed share @param {number} from @param {number} to
+ */
 export const within = (share, from, to) => eased((share - from) / (to - from));
 
 /** @param {number} a @param {number} b @param {number} share */
@@ -21,8 +27,8 @@ export const between = (a, b, share) => a + (b - a) * share;
 const [FIRST_VISIT, LAST_SCORE] = [0.06, 0.72]; // as shares of the beat
 
 /**
- * The times at which the query of the followed token visits each of n keys, as shares of the beat. The query leaves and
- * arrives; only then does a score leave, which lands beside the others.
+ * Returns the times at which the followed token's query visits each of n keys, as shares of the beat. The query leaves
+ * and arrives; only then does a score leave, which lands beside the others.
  * @param {number} n
  */
 export function visits(n) {

@@ -1,6 +1,6 @@
 """The whole model in one picture: one row per token, from its embedding to the next token.
 
-Strips and weights are sent as uint8 in base64. The texts for the selected row's numbers are sent with them, so hovering
+Strips and weights are sent as uint8 in base64, together with the texts for the selected row's numbers, so hovering
 needs no request.
 """
 
@@ -43,25 +43,25 @@ aria-hidden="true"><path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4"/></svg></but
 PARTS = (
     *("tokens", "tok", "pos", "stack", "pre", "norm1", "q", "k", "weights", "v", "mix", "z", "after1", "att", "plus1"),
     *("mid", "norm2", "gate", "up", "ff", "after2", "out", "plus2", "post", "fin", "next"),
-)  # from left to right; `stack` stands for the closed layers. Each model has only some of these
+)  # from left to right; `stack` stands for the closed layers. Each model has only some of these parts
 
 
 def flow(name: str, **wired: Any) -> Part:
     """Return the picture.
 
     A click or an arrow key raises `.select` with one of {"position"}, {"layer"}, {"head"}. The button sends {"rows"};
-    the film sends {"beat"}: the name of the new beat, or None when it is closed. The film raises `.input` when the
-    token that it draws should be written. Space plays and pauses, the arrow keys, PageUp and PageDown move between
-    beats, and Escape closes the film.
+    the film sends {"beat"}: the new beat's name, or None when the film is closed. The film raises `.input` when the
+    token that it draws should be written. Space plays and pauses; the arrow keys, PageUp and PageDown move between
+    beats; Escape closes the film.
 
-    View data: labels, and the fields listed in `flow/scene.js`; `film/paint.js` describes the film. Without
-    tokens it shows nothing.
+    View data: labels, and the fields listed in `flow/scene.js`; `film/paint.js` describes the film. If there are no
+    tokens, nothing is shown.
     """
     return widget("flow", name, template=_TEMPLATE, **wired)
 
 
 def packed(values: np.ndarray, scale: float, *, signed: bool = True) -> str:
-    """Return values as uint8 in base64, clipped to the scale.
+    """Encode values as uint8 in base64, clipped to the scale.
 
     -scale..scale is mapped to 0..255 with zero at 127.5; for unsigned values, 0..scale is mapped to 0..255.
     """

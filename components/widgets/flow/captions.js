@@ -1,4 +1,4 @@
-// Texts of the flow: input tokens on the left, next tokens on the right, column names above.
+// Texts in the flow: input tokens on the left, next tokens on the right, column names above.
 
 import { clipped } from "../canvas.js";
 import { percent } from "../numbers.js";
@@ -70,7 +70,7 @@ export function paintNext(ctx, scene) {
   });
 }
 
-/** Paints the names of the columns and the sizes of their vectors. @param {Context} ctx @param {Scene} scene */
+/** Paints the columns' names and their vectors' sizes. @param {Context} ctx @param {Scene} scene */
 export function paintNames(ctx, scene) {
   const { data, place, colours, fonts, t } = scene;
   const names = NAMED.filter((name) => place[name]);

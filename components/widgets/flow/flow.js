@@ -19,8 +19,8 @@ import { bottom, centre, firstSeen, fitScene, heightOf, makeScene, right, shapeO
 /** @typedef {import("./scene.js").Scene} Scene */
 /** @typedef {{part: string, row?: number, layer?: number, x?: number, y?: number}} Spot  a part, a row in it, or a closed layer; x and y of the pointer in px */
 
-const GLIDE = 150; // duration of the animation of rows, in ms
-const PLAIN = ["tokens", "weights"]; // their formulas contain no ids and no lengths
+const GLIDE = 150; // duration of the row animation, in ms
+const PLAIN = ["tokens", "weights"]; // parts whose formulas contain no ids or lengths
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -36,8 +36,8 @@ function mount(root, host) {
   /** @type {Partial<Flow> | null} */ let shown = null;
   let dark = false;
   /** @type {Scene | null} */ let scene = null;
-  /** @type {import("./scene.js").Rows | null} */ let from = null; // previous places of the rows while they move
-  let moving = 0; // start of the animation in ms; 0 if there is none
+  /** @type {import("./scene.js").Rows | null} */ let from = null; // the rows' previous positions while they move
+  let moving = 0; // the animation's start in ms; 0 if there is none
   /** @type {string | undefined} */ let leftAt; // the part at which the film was closed
   /** @type {Spot | null} */ let hot = null; // the spot under the pointer or focus
   /** @type {CanvasRenderingContext2D} */ let context;
@@ -75,7 +75,7 @@ function mount(root, host) {
     else if (hot) point(hot.x === undefined || hot.y === undefined ? hot : spotAt(hot.x, hot.y), true);
   }
 
-  /** Paints the film: the same picture, seen through its camera. @param {Scene} of */
+  /** Paints the film: the same picture, seen through the film's camera. @param {Scene} of */
   function paintMoment(of) {
     const moment = film.moment();
     const { width, height } = moment;
@@ -92,7 +92,7 @@ function mount(root, host) {
     paintFilm(context, of, moment);
   }
 
-  /** Returns to the whole picture, with the focus on the part that the film showed last. @param {string} [part] */
+  /** Returns to the whole picture, with the focus on the part that the film last showed. @param {string} [part] */
   function leaveFilm(part) {
     if (!scene) return;
     build(scene.data);
@@ -109,7 +109,10 @@ function mount(root, host) {
     drawHeadPicks(headPicks, data, host.dark, t("head"), requests.want);
   }
 
-  /** Starts an animation in which the remaining rows move from their previous places. @param {Scene | null} before @param {Scene} after */
+  /**
+   * Starts an animation in which the remaining rows move from their previous positions.
+   * @param {Scene | null} before @param {Scene} after
+   */
   function glide(before, after) {
     [moving, from] = [0, null];
     if (!before || before.data.doc !== after.data.doc || still.matches) return;
@@ -137,7 +140,10 @@ function mount(root, host) {
     placeParts(of);
   }
 
-  /** The column of a part: a strip, an operation between strips, or the closed layers. @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./layout.js").Column | undefined} */
+  /**
+   * Returns a part's column: a strip, an operation between strips, or the closed layers.
+   * @param {Scene} of @param {{part: string, layer?: number}} spot @returns {import("./layout.js").Column | undefined}
+   */
   function columnOf({ place, data }, { part, layer }) {
     if (part !== "stack") return place[part];
     const closed = Object.keys(place).filter((name) => name.startsWith("layer")).map((name) => place[name]);
@@ -177,7 +183,10 @@ function mount(root, host) {
     return spotAt(event.clientX - at.left, event.clientY - at.top);
   }
 
-  /** The tooltip of a spot: title, sentence, formula, the numbers of the pair, shape and scale; lengths only with Numbers. @param {Scene} of @param {Spot} spot */
+  /**
+   * Returns a spot's tooltip: title, sentence, formula, the pair's numbers, shape and scale; lengths only with Numbers.
+   * @param {Scene} of @param {Spot} spot
+   */
   function words({ data, chosen }, { part, row, layer }) {
     const open = layer ?? (data.layer ? 0 : data.n_layer - 1);
     const lines = (data.words[part] ?? t("stack", { n: open, norm: data.norms[open] })).split("\n");
@@ -214,7 +223,7 @@ function mount(root, host) {
     tip.style.transform = `translate(${Math.max(0, Math.min(left, around.width - tip.offsetWidth))}px, ${top}px)`;
   }
 
-  /** @param {Spot | null} spot @param {boolean} [always] also if the spot has not changed */
+  /** @param {Spot | null} spot @param {boolean} [always] whether to act even if the spot has not changed */
   function point(spot, always = false) {
     const same = !always && hot && spot && hot.part === spot.part && hot.row === spot.row && hot.layer === spot.layer;
     hot = scene ? spot : null;

@@ -15,19 +15,23 @@ export const BARS = 8;
 export const NARROWEST = 1180; // minimum width, in px
 export const TARGET = 24; // minimum size of a click target, in px
 const BUDGET = 540; // total px for all rows
-const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04]; // choice of readable rows: number of neighbours, number of attended rows, and their minimum weight
+// Readable rows: number of neighbours, number of attended rows, and their minimum weight.
+const [NEIGHBOURS, STRONGEST, STRONG] = [7, 8, 0.04];
 export const ATTENTION = ["q", "k", "weights", "v", "mix", "z"]; // in these parts, the arrow keys change the head
 
-/** Height below the rows for the residual stream and, if both branches are added at once, the output of attention. @param {Flow} data @returns {number} px */
+/**
+ * Returns the height below the rows for the residual stream and, if both branches are added at once, for attention's
+ * output. @param {Flow} data @returns {number} px
+ */
 export const foot = ({ is_parallel, bare }) => (is_parallel && !bare ? 66 : 44);
 
-/** The columns from the stream to the output of attention. @param {Flow} data @returns {Sequence} */
+/** Returns the columns from the stream to attention's output. @param {Flow} data @returns {Sequence} */
 const attention = ({ has_post_norm, is_parallel }) => [
   ["norm1", 46], ["q", 34], ["", 15], ["k", 34], ["", 10], ["weights", 132], ["", 10], ["v", 34], ["mix", 100], ["z", 34],
   has_post_norm ? ["after1", 34] : ["", 22], ["att", 42], ...(is_parallel ? [] : /** @type {Sequence} */ ([["plus1", 36]])),
 ];
 
-/** The columns from the stream to the output of the feed-forward part. @param {Flow} data @returns {Sequence} */
+/** Returns the columns from the stream to the feed-forward part's output. @param {Flow} data @returns {Sequence} */
 const feedForward = ({ strips, has_post_norm, is_parallel }) => [
   ["norm2", is_parallel ? 58 : 34],
   .../** @type {Sequence} */ (strips.gate ? [["gate", 62], ["", 22], ["up", 62], ["", 22], ["ff", 74]] : [["ff", 116]]),
@@ -42,10 +46,13 @@ function sequence(data) {
   const { bare, n_layer, layer, strips } = data;
   const thin = Math.max(3, Math.min(15, 132 / n_layer));
 
-  /** An empty passage. @param {string} name @param {Sequence} parts @returns {Sequence} */
+  /**
+   * Returns an empty passage in a skeleton, or else the parts.
+   * @param {string} name @param {Sequence} parts @returns {Sequence}
+   */
   const passage = (name, parts) => (bare ? [[name, widthOf(parts)]] : parts);
 
-  /** Closed layers. @param {number} from @param {number} to @returns {Sequence} */
+  /** Returns the columns for closed layers. @param {number} from @param {number} to @returns {Sequence} */
   const stack = (from, to) =>
     Array.from({ length: to - from }, (_, i) => /** @type {Sequence} */ ([[`layer${from + i}`, thin * 0.66], ["", thin * 0.34]])).flat();
 
@@ -60,7 +67,10 @@ function sequence(data) {
   ];
 }
 
-/** The columns by name, spread over a width in px. @param {Flow} data @param {number} width @returns {Record<string, Column>} */
+/**
+ * Returns the columns by name, spread over a width in px.
+ * @param {Flow} data @param {number} width @returns {Record<string, Column>}
+ */
 export function columns(data, width) {
   const parts = sequence(data);
   const unit = width / widthOf(parts);
@@ -74,7 +84,10 @@ export function columns(data, width) {
   return placed;
 }
 
-/** Row heights: the selected row, its neighbours and the most attended rows are readable; the others are collapsed. @param {Flow} data @returns {number[]} px */
+/**
+ * Returns the row heights: the selected row, its neighbours and the most attended rows are readable; the others are
+ * collapsed. @param {Flow} data @returns {number[]} px
+ */
 export function rowHeights({ tokens, selected: position, start, row: weights }) {
   const selected = position - start;
   if (tokens.length <= FEW) return tokens.map((_, i) => (i === selected ? CHOSEN : TALL));
@@ -92,7 +105,7 @@ export function rowHeights({ tokens, selected: position, start, row: weights }) 
   return heights;
 }
 
-/** The upper edges of rows with these heights. @param {number[]} heights @returns {number[]} px */
+/** Returns the upper edges of rows with these heights. @param {number[]} heights @returns {number[]} px */
 export function rowTops(heights) {
   let y = HEAD;
   return heights.map((height) => (y += height) - height);

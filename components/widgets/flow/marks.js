@@ -1,4 +1,4 @@
-// Marks between the strips of the flow: norms, the residual stream around the branches, and operator signs.
+// Marks between the flow's strips: norms, the residual stream around the branches, and operator signs.
 
 import { HEAD } from "./layout.js";
 import { bottom, centre, middle, right } from "./scene.js";
@@ -7,11 +7,11 @@ import { box, write } from "./shapes.js";
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */
 
-const NORM_LABEL = 48; // px of rows beside which the name fits
+const NORM_LABEL = 48; // total height of rows in px beside which the name fits
 const PRE_NORMS = ["norm1", "norm2"];
 const POST_NORMS = ["after1", "after2"];
 
-/** The x of a norm within its gap. @param {Scene} scene @param {string} name */
+/** Returns a norm's x within its gap. @param {Scene} scene @param {string} name */
 export function normX({ place, data }, name) {
   const shift = { norm1: data.is_rotary ? -8 : 0, norm2: data.is_parallel ? 10 : 0 }[name] ?? 0; // leaves room for other signs
   return centre(place[name]) + shift;
@@ -37,7 +37,10 @@ export function paintNorms(ctx, scene) {
   }
 }
 
-/** Paints the residual stream of the selected row, around attention and around the feed-forward part. @param {Context} ctx @param {Scene} scene */
+/**
+ * Paints the selected row's residual stream, around attention and around the feed-forward part.
+ * @param {Context} ctx @param {Scene} scene
+ */
 export function paintRail(ctx, scene) {
   const { place, data, t } = scene;
   const low = bottom(scene) + 20;
@@ -105,7 +108,10 @@ export function paintMarks(ctx, scene) {
   if (data.is_rotary) for (const part of ["q", "k"]) turn(ctx, scene, place[part].x - 8, 6.5);
 }
 
-/** Paints a disc for a sign; returns its centre. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+/**
+ * Paints a disc for a sign and returns its centre.
+ * @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius
+ */
 function disc(ctx, scene, x, radius) {
   const { colours, chosen } = scene;
   const y = middle(scene, chosen);
@@ -142,7 +148,10 @@ function equals(ctx, scene, x, radius) {
   ctx.stroke();
 }
 
-/** Paints a turning arrow for the rotation by position. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+/**
+ * Paints a circular arrow for the rotation by position.
+ * @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius
+ */
 function turn(ctx, scene, x, radius) {
   const y = disc(ctx, scene, x, radius);
   const r = radius * 0.55;

@@ -1,4 +1,4 @@
-// Paints a scene of the flow onto a canvas.
+// Paints the flow's scene onto a canvas.
 
 import { HEAD } from "./layout.js";
 import { paintNames, paintNext, paintTokens } from "./captions.js";
@@ -32,7 +32,10 @@ function paintBlock(ctx, scene) {
   }
 }
 
-/** Paints the path of each row, emphasised for the selected row and those it attends to. @param {Context} ctx @param {Scene} scene */
+/**
+ * Paints each row's path, emphasised for the selected row and those it attends to.
+ * @param {Context} ctx @param {Scene} scene
+ */
 function paintLanes(ctx, scene) {
   const { data, place, colours, chosen } = scene;
   data.tokens.forEach((_, row) => {
@@ -56,7 +59,7 @@ function paintLanes(ctx, scene) {
     if (place.mid) lane(right(place.att), place.mid.x, colours.muted, plain);
     for (const [from, to] of [["out", "post"], ["post", "fin"]]) lane(right(place[from]), place[to].x, colours.muted, plain);
     const wide = own ? h + 8 : h;
-    const input = place.mid ? right(place.mid) : normX(scene, "norm2"); // with parallel branches, the input comes along the rail
+    const input = place.mid ? right(place.mid) : normX(scene, "norm2"); // parallel branches: input from the rail
     if (place.gate) {
       lane(input, place.gate.x, colours.muted, plain, -0.75);
       lane(input, place.up.x, colours.muted, plain, 0.75);
@@ -66,7 +69,10 @@ function paintLanes(ctx, scene) {
   });
 }
 
-/** Paints the weights of the head, row by row beside the tokens; keys collapse like rows. @param {Context} ctx @param {Scene} scene */
+/**
+ * Paints the head's weights, row by row beside the tokens; keys collapse like rows.
+ * @param {Context} ctx @param {Scene} scene
+ */
 function paintWeights(ctx, scene) {
   const { data, place, tops, heights, colours, chosen, weights } = scene;
   const scale = place.weights.w / (bottom(scene) - HEAD);

@@ -1,4 +1,4 @@
-// The scene of the flow: its data with images, colours, fonts and layout.
+// The flow's scene: its data with images, colours, fonts and layout.
 
 import { bytes } from "../bytes.js";
 import { picture } from "../canvas.js";
@@ -7,12 +7,12 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
 
 /**
  * @typedef {{bins: number, width: number, scale: string, data: string}} Strip  one vector per row. data: base64 of uint8;
- *   bins: pixels; width: numbers; scale: the number with the full colour
+ *   bins: number of pixels; width: number of values; scale: the value drawn in full colour
  *
  * @typedef {object} Flow  all fields or none
  * @property {string} doc  identifies the text
  * @property {string[]} tokens  tokens of the displayed rows
- * @property {number} start  the position of the first row
+ * @property {number} start  the first row's position
  * @property {number} total  number of tokens in the text
  * @property {number} selected  the selected position
  * @property {number} layer
@@ -28,24 +28,24 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number | null} window  number of tokens that the layer sees; null for all
  * @property {Record<string, Strip>} strips
  * @property {Strip[]} stack  the residual stream after each layer
- * @property {string[]} norms  norm of the selected row after each layer
+ * @property {string[]} norms  the selected row's norm after each layer
  * @property {string} [weights]  base64 of uint8, rows x rows: the head's attention
- * @property {number[]} row  the weights of the selected row
+ * @property {number[]} row  the selected row's weights
  * @property {number[]} scores
- * @property {Record<string, string>} words  text of each part: title, sentence and formula, one per line
+ * @property {Record<string, string>} words  each part's text: title, sentence and formula, one per line
  * @property {[string, number][]} next  the most probable next tokens and their probabilities
  * @property {number | null} [offered_rows]  an alternative number of tokens to show
  * @property {number} chosen  index of the token that follows in the text; -1 for none
  * @property {string} text  the same content as a sentence
  * @property {boolean} [bare]  whether it is a skeleton, whose attention and feed-forward part are identities, called `identity`
  * @property {string} [identity]
- * @property {string} [title]  title of a skeleton
- * @property {string} [name]  name of the parts, for screen readers
+ * @property {string} [title]  a skeleton's title
+ * @property {string} [name]  the parts' name for screen readers
  * @property {string} [hint]  help for the mouse
  * @property {string} [keys]  help for the keyboard
  * @property {import("../film/paint.js").Film | null} [film]  the film that plays in the picture
- * @property {string | null} [beat]  the open beat of the film
- * @property {string} [played]  the last beat that this page reached by playing, as known to the server
+ * @property {string | null} [beat]  the film's open beat
+ * @property {string} [played]  the last beat that this page has reached by playing, as known to the server
  *
  * @typedef {{heights: number[], tops: number[]}} Rows  px
  *
@@ -58,7 +58,7 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {Record<string, string>} fonts
  * @property {(key: string, values?: Record<string, any>) => string} t
  * @property {number} chosen  the selected row
- * @property {Rows} goal  final places of the rows
+ * @property {Rows} goal  the rows' final positions
  * @property {number} height  px
  * @property {number} width  px
  * @property {Record<string, import("./layout.js").Column>} place
@@ -122,7 +122,7 @@ export function makeScene(data, root, host) {
   };
 }
 
-/** Height of the picture in px. @param {Flow} data @param {number[]} heights of the rows */
+/** Returns the picture's height in px. @param {Flow} data @param {number[]} heights the rows' heights */
 export const heightOf = (data, heights) => HEAD + Math.max(heights.reduce((sum, height) => sum + height, 0), BARS * BAR) + foot(data);
 
 /** Spreads the columns over a width in px. @param {Scene} scene @param {number} room */
@@ -133,10 +133,10 @@ export function fitScene(scene, room) {
   scene.barsTop = Math.max(HEAD, Math.min(middle - (BARS * BAR) / 2, scene.height - foot(scene.data) - BARS * BAR));
 }
 
-/** Vertical middle of a row. @param {Scene} scene @param {number} row */
+/** Returns a row's vertical middle. @param {Scene} scene @param {number} row */
 export const middle = ({ tops, heights }, row) => tops[row] + heights[row] / 2;
 
-/** The thickness of a row's strips. @param {Scene} scene @param {number} row */
+/** Returns the thickness of a row's strips. @param {Scene} scene @param {number} row */
 export const thickness = ({ heights }, row) => (heights[row] > 9 ? heights[row] - 5 : Math.max(1, heights[row] - 1));
 
 /** @param {import("./layout.js").Column} column */
@@ -145,10 +145,10 @@ export const right = ({ x, w }) => x + w;
 /** @param {import("./layout.js").Column} column */
 export const centre = ({ x, w }) => x + w / 2;
 
-/** The lower edge of the last row. @param {Scene} scene */
+/** Returns the last row's lower edge. @param {Scene} scene */
 export const bottom = ({ tops, heights }) => tops[tops.length - 1] + heights[heights.length - 1];
 
-/** The shape of the tensor that a part shows; "" if it shows none. @param {Flow} data @param {string} part */
+/** Returns the shape of the tensor shown by a part, or "" if there is none. @param {Flow} data @param {string} part */
 export function shapeOf({ strips, n_head, kv_heads, total }, part) {
   if (part === "weights") return `1 × ${n_head} × ${total} × ${total}`;
   if (!strips[part]) return "";
@@ -157,10 +157,10 @@ export function shapeOf({ strips, n_head, kv_heads, total }, part) {
   return `1 ×${"qkvz".includes(part) ? ` ${heads} ×` : ""} ${total} × ${strips[part].width}`;
 }
 
-/** The first key that a row sees. @param {Flow} data @param {number} row */
+/** Returns the first key that a row sees. @param {Flow} data @param {number} row */
 export const firstSeen = ({ window }, row) => (window === null ? 0 : Math.max(0, row + 1 - window));
 
-/** The query heads that share the keys and values of the selected one. @param {Flow} data @returns {number[]} */
+/** Returns the query heads that share the selected head's keys and values. @param {Flow} data @returns {number[]} */
 export function group({ head, n_head, kv_heads }) {
   const size = n_head / kv_heads;
   const first = Math.floor(head / size) * size;

@@ -1,8 +1,12 @@
-// Shapes of the flow on a canvas: ribbons, texts and boxes.
+// The flow's shapes on a canvas: ribbons, texts and boxes.
 
 /** @typedef {CanvasRenderingContext2D} Context */
 
-/** Paints a filled band that bends from one place to another. @param {Context} ctx @param {[x: number, y: number, height: number]} from @param {[x: number, y: number, height: number]} to @param {string} colour @param {number} alpha */
+/**
+ * Paints a filled band that bends from one place to another.
+ * @param {Context} ctx @param {[x: number, y: number, height: number]} from
+ * @param {[x: number, y: number, height: number]} to @param {string} colour @param {number} alpha
+ */
 export function ribbon(ctx, [x0, y0, h0], [x1, y1, h1], colour, alpha) {
   const bend = (x0 + x1) / 2;
   ctx.globalAlpha = alpha;

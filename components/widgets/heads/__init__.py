@@ -1,6 +1,6 @@
 """All heads at a glance: a grid of layers x heads with small attention pictures on one canvas, from base64 bytes.
 
-While a text grows, only new rows of pixels are sent; the browser keeps the finished ones.
+While a text grows, only new pixel rows are sent; the browser keeps the finished ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from components.parts import Part
 from components.widgets.encoding import to_base64
 from components.widgets.widget import widget
 
-LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # pixels of a thumbnail's side; total bytes of all thumbnails
+LARGEST, SMALLEST, BUDGET = 64, 16, 164_000  # limits on a thumbnail's side in pixels; total bytes for all thumbnails
 FULL = 65535  # represents 1
 NEAR = 128  # side of the enlarged picture in pixels
 
@@ -32,20 +32,20 @@ _TEMPLATE = """<figure class="gb-heads">
 
 
 def heads(name: str, **wired: Any) -> Part:
-    """Return the overview drawn from `heads_data`, with `closer` (a `closer_data`, or None) and labels.
+    """Return the part that draws `heads_data`, with `closer` (from `closer_data`, or None) and labels.
 
-    It is hidden if there is no n_layer. A click, Enter or Space raises `.select` with a payload of {"layer", "head"}.
-    When the pointer rests on a head with more tokens than pixels, it raises `.input` with {"layer", "head"}, which the
+    It is hidden if there is no n_layer. A click, Enter or Space raises `.select` with the payload {"layer", "head"}.
+    When the pointer rests on a head with more tokens than pixels, it raises `.input` with {"layer", "head"}, and the
     server answers with `closer`.
     """
     return widget("heads", name, template=_TEMPLATE, labels={}, **wired)
 
 
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
-    """Return the data of all heads.
+    """Return the data for all heads.
 
-    rows: rows of pixels, each (n_layer, n_head, row + 1) of uint8, with 255 for 1; finished rows stay the same as the
-    text grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the token
+    rows: pixel rows, each (n_layer, n_head, row + 1) uint8, with 255 for 1; finished rows stay the same as the text
+    grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the token
     itself. content: the selected "layer" and "head", the number of "tokens", and "text", a sentence with the same
     content.
     """
@@ -63,20 +63,20 @@ def closer_data(weights: np.ndarray, layer: int, head: int) -> dict[str, Any]:
 
 
 def largest_side(n_layer: int, n_head: int) -> int:
-    """Return the maximum side of a picture in pixels, which is smaller if there are many heads.
+    """Return a picture's maximum side in pixels, which is smaller if there are many heads.
 
-    Pixels of later tokens are not sent.
+    Pixels for later tokens are not sent.
     """
     fitting = int(((1 + 8 * BUDGET / (n_layer * n_head)) ** 0.5 - 1) / 2)  # side (side + 1) / 2 pixels each
     return max(SMALLEST, min(LARGEST, fitting))
 
 
 def thumbnail_side(n_layer: int, n_head: int, length: int) -> int:
-    """Return the side, in pixels, of a picture of `length` tokens."""
+    """Return the side, in pixels, of a picture for `length` tokens."""
     return min(length, largest_side(n_layer, n_head))
 
 
 def max_pooled(weights: np.ndarray, side: int) -> np.ndarray:
-    """Reduce (..., T, T) to (..., side, side) by the largest weight of each group, so that thin lines never vanish."""
+    """Reduce (..., T, T) to (..., side, side) by taking each group's maximum, so that thin lines never vanish."""
     starts = np.arange(side) * weights.shape[-1] // side
     return np.maximum.reduceat(np.maximum.reduceat(weights, starts, axis=-2), starts, axis=-1)

@@ -5,10 +5,11 @@
  * @property {number} [n_head]
  * @property {number} [layer]  the selected head; -1 for none
  * @property {number} [head]
- * @property {number} [side]  side of a thumbnail in pixels
+ * @property {number} [side]  a thumbnail's side in pixels
  * @property {number} [tokens]
- * @property {string[]} [rows]  base64; concatenated, they are rows of pixels, each with row + 1 levels per head
- * @property {string} [shares]  base64 of uint16, 65535 for 1: mean weight of each head on the first token, the previous token and the token itself
+ * @property {string[]} [rows]  base64; concatenated, they are pixel rows, each with row + 1 levels per head
+ * @property {string} [shares]  base64 of uint16, 65535 for 1: each head's mean weight on the first token, the previous
+ *   token and the token itself
  * @property {string} [text]  the same content as a sentence
  * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head at a higher resolution
  * @property {Record<string, string>} [labels]
@@ -40,12 +41,15 @@ function mount(root, host) {
   /** @type {HTMLCanvasElement[]} */ let images = [];
   /** @type {{layer: number, head: number, image: HTMLCanvasElement} | null} */ let closer = null;
   let layout = gridLayout(0, 1, 1);
-  /** @type {number[] | null} */ let spot = null; // under the pointer or chosen by keys; null for the selected head
+  /** @type {number[] | null} */ let spot = null; // under the pointer or chosen with keys; null for the selected head
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let resting;
 
   const map = (/** @type {number} */ head) => mapTo(root, headColour(head, size.n_head, host.dark));
 
-  /** A thumbnail in which faint weights stay visible. @param {Uint8Array} levels @param {number} side @param {Uint32Array} colours */
+  /**
+   * Returns a thumbnail in which faint weights stay visible.
+   * @param {Uint8Array} levels @param {number} side @param {Uint32Array} colours
+   */
   const thumbnail = (levels, side, colours) => picture(side, side, (i) => colours[Math.round(Math.sqrt(255 * levels[i]))]);
 
   /** @param {Heads} data */
@@ -69,7 +73,10 @@ function mount(root, host) {
     closer = { layer: sent.layer, head: sent.head, image: thumbnail(levels, sent.side, map(sent.head)) };
   }
 
-  /** The image of a head; requests a higher resolution if several tokens share a pixel. @param {number} layer @param {number} head */
+  /**
+   * Returns a head's image, and requests a higher resolution if several tokens share a pixel.
+   * @param {number} layer @param {number} head
+   */
   function imageOf(layer, head) {
     clearTimeout(resting);
     if (closer?.layer === layer && closer.head === head) return closer.image;

@@ -1,10 +1,10 @@
-// Builds the images of all heads from the received rows of pixels.
+// Builds the images for all heads from the received pixel rows.
 
 /**
- * Converts rows of pixels, each with row + 1 levels per head, to one image per head.
+ * Converts pixel rows, each with row + 1 levels per head, to one image per head.
  * @param {Uint8Array} data the rows in order
  * @param {number} count number of heads
- * @param {number} side of a picture
+ * @param {number} side a picture's side
  * @returns {Uint8Array[]} side x side levels for each head; 0 above the diagonal
  */
 export function headPictures(data, count, side) {
@@ -32,7 +32,10 @@ export function joined(parts) {
 
 const [GAP, EDGE, BESIDE, TALLEST] = [4, 26, 360, 560]; // px: gap between cells, margin for the numbers, room for the enlarged head, maximum total height
 
-/** Computes the places of the cells in a grid of layers x heads, in px. @param {number} room width in px @param {number} layers @param {number} heads */
+/**
+ * Computes the positions of the cells in a grid of layers x heads, in px.
+ * @param {number} room width in px @param {number} layers @param {number} heads
+ */
 export function gridLayout(room, layers, heads) {
   const across = (room - (room > 700 ? BESIDE : 0) - EDGE) / heads;
   let cell = Math.max(14, Math.min(84, Math.floor(Math.min(across, Math.max(14, TALLEST / layers)))));

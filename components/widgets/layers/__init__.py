@@ -1,4 +1,4 @@
-"""The selected layer as a row of buttons, like in the flow: previous layer, its number, next layer."""
+"""The selected layer as a row of buttons, as in the flow: previous layer, layer number, next layer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TEMPLATE = """<div class="gb-picks gb-picks-layer" role="group" hidden></div>""
 
 
 def layers(name: str, **wired: Any) -> Part:
-    """Return the buttons. They raise `.select` with a payload of {"layer"}.
+    """Return the buttons. They raise `.select` with the payload {"layer"}.
 
     View data: layer, n_layer (if missing, the widget is hidden), labels ({"layer"}).
     """

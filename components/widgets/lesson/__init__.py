@@ -28,15 +28,15 @@ _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 
 
 def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wired: Any) -> Part:
-    """Return the path through the course, title and sentence. keys, topics: of the lessons, in order.
+    """Return the path through the course, title and sentence. keys, topics: the lessons' keys and topics, in order.
 
-    Raises `.select` with a payload of {"lesson": index} when a lesson is chosen. If none is open when the widget
-    appears, it raises the event for the last one opened in this browser, or for the first. The button that opens the
-    film raises `.input`.
+    Raises `.select` with the payload {"lesson": index} when a lesson is chosen. If none is open when the widget
+    appears, it raises the event for the last one opened in this browser, or else for the first. The button that opens
+    the film raises `.input`.
 
-    View data: index (from 0; None if no lesson is open), lessons (a list of {"title", "says", "part", "words"},
-    with "words" for synonyms in all languages), has_film, labels ("name", "list", with {seen}, {answered} and {total},
-    "find", "topic", "none", "place", with {part}, {n} and {total}, "previous", "next", "film", "seen", "answered").
+    View data: index (0-based; None if no lesson is open), lessons (a list of {"title", "says", "part", "words"},
+    with "words" for synonyms in all languages), has_film, labels ("name", "list" with {seen}, {answered} and {total},
+    "find", "topic", "none", "place" with {part}, {n} and {total}, "previous", "next", "film", "seen", "answered").
     """
     options = {"keys": list(keys), "topics": list(topics)}
     return widget("lesson/head", name, template=_HEAD_TEMPLATE, options=options, **wired)
@@ -45,12 +45,12 @@ def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wire
 def lesson_body(name: str, *, keys: Sequence[str], **wired: Any) -> Part:
     """Return code, questions and answers.
 
-    Raises `.input` with a payload of {"question": its number from 1, "answer": a typed text, or the number of a choice
-    from 1}, and `.select` for the button that goes to the place in the app.
+    Raises `.input` with the payload {"question": 1-based number, "answer": typed text, or a choice's 1-based number},
+    and `.select` for the button that goes to the corresponding place in the app.
 
-    View data: index (from 0; None shows nothing), idea and code (lists of {"caption", "lines"}, each line made of
+    View data: index (0-based; None shows nothing), idea and code (lists of {"caption", "lines"}, each line made of
     (kind, text) pieces), questions (a list of {"question", "kind", "choices", "verdict", "feedback", "answer"}; kind is
-    "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (labels of the buttons),
+    "number", "choice" or "goal", verdict "", "right", "wrong" or "unreadable"), show and open (the buttons' labels),
     labels ("code", "runs", "try", "check", "number", "copy", "copied").
     """
     return widget("lesson/body", name, template=_BODY_TEMPLATE, options={"keys": list(keys)}, **wired)

@@ -1,21 +1,21 @@
 /**
- * The code of a lesson, its questions, and feedback on the answers.
+ * A lesson's code, its questions, and feedback on the answers.
  * @typedef {{caption: string, lines: [string, string][][]}} Listing  lines of tokens; each token is a kind and a text
  * @typedef {object} Question
  * @property {string} question
  * @property {"number" | "choice" | "goal"} kind  a goal is checked without an answer
  * @property {string[]} choices
  * @property {"" | "right" | "wrong" | "unreadable"} verdict
- * @property {string} feedback  the verdict in a sentence
+ * @property {string} feedback  the verdict as a sentence
  * @property {string} answer
  *
  * @typedef {object} LessonBody
- * @property {number | null} [index]  index of the lesson, from 0; without one, nothing is shown
+ * @property {number | null} [index]  the lesson's 0-based index; if there is none, nothing is shown
  * @property {Listing[]} [idea]  the shortest complete code
  * @property {Listing[]} [code]  the code that the app runs
  * @property {Question[]} [questions]
- * @property {string} [show]  the label of the button that shows an answer
- * @property {string} [open]  the label of the button that opens the place in the app
+ * @property {string} [show]  label for the button that shows an answer
+ * @property {string} [open]  label for the button that opens the corresponding place in the app
  * @property {Record<string, string>} [labels]
  *
  * options: keys: keys of all lessons
@@ -62,7 +62,7 @@ function mount(root, host) {
         setText(copy, host.t("copied"));
         setTimeout(() => setText(copy, host.t("copy")), COPIED_MS);
       } catch {
-        getSelection()?.selectAllChildren(find(figure, "pre")); // fallback without permission to use the clipboard
+        getSelection()?.selectAllChildren(find(figure, "pre")); // fallback if the clipboard may not be used
       }
     });
     return figure;

@@ -5,8 +5,8 @@ import { find, make, modified } from "../dom.js";
 /** @typedef {{title: string, says: string, part: string, words: string}} Lesson  words: synonyms in all languages */
 
 /**
- * Whether a lesson matches a search: by its number, by its topic's number after "#", or by containing all words.
- * @param {string} query @param {Lesson} lesson @param {number} n number of the lesson @param {number} topic
+ * Returns whether a lesson matches a search: by its number, its topic's number after "#", or by containing all words.
+ * @param {string} query @param {Lesson} lesson @param {number} n the lesson's number @param {number} topic
  */
 export function fits(query, lesson, n, topic) {
   const number = /^\s*(#?)\s*(\d+)\s*$/.exec(query);

@@ -1,8 +1,8 @@
 /**
- * The navigation of the course, with title and sentence of the lesson.
+ * The course's navigation, with the lesson's title and sentence.
  * @typedef {object} LessonHead
- * @property {number | null} [index]  index of the lesson, from 0; null if none is open, undefined if not known yet
- * @property {import("./contents.js").Lesson[]} [lessons]  lessons of the same part are adjacent
+ * @property {number | null} [index]  the lesson's 0-based index; null if none is open, undefined until known
+ * @property {import("./contents.js").Lesson[]} [lessons]  lessons in the same part are adjacent
  * @property {boolean} [has_film]  whether the film shows this lesson
  * @property {Record<string, string>} [labels]
  *
@@ -14,7 +14,8 @@ import { defineWidget } from "../runtime.js";
 import { contents } from "./contents.js";
 import { lessons as progress } from "../progress.js";
 
-const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]"; // these handle the arrow keys themselves
+// Elements that handle the arrow keys themselves.
+const TYPING = "input, textarea, select, pre, [contenteditable], [role=listbox], [role=slider]";
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -34,7 +35,7 @@ function mount(root, host) {
     host.send({ lesson: to });
   }
 
-  /** Builds the numbers of all lessons, by part. */
+  /** Builds the numbers for all lessons, by part. */
   function makeParts() {
     const lessons = (numbered = shown.lessons) ?? [];
     parts.replaceChildren();

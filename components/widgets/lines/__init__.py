@@ -1,4 +1,4 @@
-"""Attention as lines: the text twice, lines from each token to those it attends to, and the same weights as cells.
+"""Attention as lines: two copies of the text, lines from each token to those it attends to, and the weights as cells.
 
 Weights that can be non-zero are sent as uint16 in base64, so changing the head or the threshold and hovering need no
 request.
@@ -32,18 +32,18 @@ _TEMPLATE = """<figure class="gb-lines">
 
 
 def attention_lines(name: str, **wired: Any) -> Part:
-    """Return the picture. It raises `.select` with a payload of {"position"} or {"position", "key"}.
+    """Return the picture. It raises `.select` with the payload {"position"} or {"position", "key"}.
 
-    View data: `lines_data`, and labels; without n_head it is hidden.
+    View data: `lines_data` and labels; the picture is hidden if there is no n_head.
     """
     return widget("lines", name, template=_TEMPLATE, **wired)
 
 
 def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
-    """Return the data of the widget. weights: (pictures, queries, keys) in 0..1.
+    """Return the widget's data. weights: (pictures, queries, keys) in 0..1.
 
     content: n_head, the selected layer and head, pictures (n_head or 1), queries and keys ({"start", "tokens"}), the
-    selected positions query and key (-1 for no key), and text, a sentence with the same content.
+    selected positions of query and key (-1 for no key), and text, a sentence with the same content.
     """
     seen = seen_cells(content["queries"]["start"], content["keys"]["start"], *weights.shape[1:])
     shares = np.clip(weights[:, seen], 0, 1)
@@ -52,5 +52,5 @@ def lines_data(weights: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def seen_cells(query_start: int, key_start: int, n_query: int, n_key: int) -> np.ndarray:
-    """Return which keys do not come after the query, (n_query, n_key); only these cells are sent."""
+    """Return a mask of the keys that do not come after the query, (n_query, n_key); only these cells are sent."""
     return key_start + np.arange(n_key) <= query_start + np.arange(n_query)[:, None]

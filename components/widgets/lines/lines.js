@@ -1,7 +1,7 @@
 /**
  * Attention as lines from queries on the left to keys on the right; a line is as wide as its weight.
  * @typedef {object} Lines
- * @property {number} [n_head]  without it, nothing is shown
+ * @property {number} [n_head]  if missing, nothing is shown
  * @property {number} [layer]  the selected head
  * @property {number} [head]
  * @property {number} [pictures]  number of pictures: one per head, or 1 for all together
@@ -9,11 +9,11 @@
  * @property {Side} [keys]
  * @property {number} [query]  the selected position
  * @property {number} [key]  the selected key; -1 for none
- * @property {string} [data]  base64 of uint16, 65535 for 1: the weights of each picture that can be non-zero
+ * @property {string} [data]  base64 of uint16, 65535 for 1: each picture's weights that can be non-zero
  * @property {string} [text]  the same content as a sentence
  * @property {Record<string, string>} [labels]
  *
- * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens from there on
+ * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens starting there
  */
 
 import { bytes } from "../bytes.js";
@@ -154,7 +154,10 @@ function mount(root, host) {
     ctx.globalAlpha = 1;
   }
 
-  /** Fades all tokens that are not connected to the one under the pointer. @param {SideName} side @param {number} index */
+  /**
+   * Returns a token's opacity: low if it is not connected to the one under the pointer.
+   * @param {SideName} side @param {number} index
+   */
   function strength(side, index) {
     if (!hot) return 1;
     if (hot.side === side) return hot.index === index ? 1 : 0.35;

@@ -1,11 +1,11 @@
-// Decodes attention weights, and computes the threshold of visible lines.
+// Decodes attention weights, and computes the threshold for visible lines.
 
 export const THINNEST = 0.005; // minimum weight of a line
-const [USUAL, PER_TOKEN] = [30, 3]; // default of the slider, 0..100; visible lines per token
+const [USUAL, PER_TOKEN] = [30, 3]; // the slider's default, 0..100; visible lines per token
 const FULL = 65535; // represents 1
 
 /**
- * Returns queries x keys weights in 0..1 for each picture, with NaN for masked keys, which are not sent.
+ * Returns the weights in 0..1 for each picture, queries x keys, with NaN for masked keys, which are not sent.
  * @param {Uint8Array} data uint16, little-endian
  * @param {{pictures: number, queries: {start: number, tokens: any[]}, keys: {start: number, tokens: any[]}}} of
  */

@@ -1,5 +1,5 @@
 /**
- * Buttons whose answers stay in the browser, copied to the clipboard or saved as a file made here.
+ * Buttons whose answers stay in the browser, which copies them to the clipboard or saves them as a file.
  * @typedef {object} Item
  * @property {string} label
  * @property {string} [what]  sent to the server on a click
@@ -21,7 +21,7 @@
  * @property {{ name: string, close: string, items: Item[] }} labels
  * @property {Answer | null} answer  answer to the last pressed button
  *
- * options: largest: maximum size of a file to open, in bytes
+ * options: largest: maximum size of an opened file, in bytes
  */
 
 import { openClass } from "../../class_loader.js";
@@ -78,7 +78,7 @@ function mount(root, host) {
       await navigator.clipboard.writeText(text);
       return true;
     } catch {
-      field.select(); // fallback without a clipboard API, as on plain HTTP
+      field.select(); // fallback if there is no clipboard API, as on plain HTTP
       return document.execCommand("copy");
     }
   }

@@ -1,4 +1,4 @@
-"""A flow from words through concepts of two layers to one predicted token. Its parts can be switched off."""
+"""A flow from words through concepts in two layers to one predicted token. Its parts can be switched off."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _TEMPLATE = """<figure class="gb-ribbons gb-paths" hidden>
 
 
 def paths(name: str, **wired: Any) -> Part:
-    """Return the flow; without columns it is hidden.
+    """Return the flow; it is hidden if there are no columns.
 
     It is a single Tab stop with arrow keys; Enter and Space act as clicks.
 
-    `.select` has the payload {"node": key} of the part to switch, or {"all": true} to switch everything on.
+    `.select` has the payload {"node": key} for the part to switch, or {"all": true} to switch everything on.
 
     View data:
-        columns: of {"title", "nodes"}; a node is {"key", "name", "adds", "off", "says"}; nodes with a null key can't be
-            switched.
-        edges: [column, node, node of the next column, size].
+        columns: a list of {"title", "nodes"}; a node is {"key", "name", "adds", "off", "says"}; nodes with a null key
+            can't be switched.
+        edges: a list of [column, node, node in the next column, size].
         target: the token; before, after: its probability; after is None while nothing is off.
         says: a sentence. labels: "name" and "all".
     """

@@ -1,12 +1,12 @@
-// Layout of the nodes and ribbons in the flow of concepts.
+// Layout of the nodes and ribbons in the concept flow.
 
 const ROW = 30; // height of the smallest node in px
 const GAP = 10; // px between two nodes
-const WIDTH_ALL = 150; // total px of all ribbons into the target
+const WIDTH_ALL = 150; // total width in px of all ribbons into the target
 
 /**
- * @typedef {{y: number, height: number}} Place  middle and height of a node
- * @typedef {{column: number, from: number, to: number, width: number}} Band  middles of its ends and its width, in px
+ * @typedef {{y: number, height: number}} Place  a node's middle and height
+ * @typedef {{column: number, from: number, to: number, width: number}} Band  its ends' middles and its width, in px
  */
 
 /**
@@ -31,7 +31,11 @@ export function arrange(adds, edges) {
   });
   const widths = edges.map(([, , , size]) => Math.max(0, size) * unit);
 
-  /** The middle of each edge at one end, where edges lie side by side at their node. @param {(edge: [number, number, number, number]) => string} at @param {(edge: [number, number, number, number]) => Place} place */
+  /**
+   * Returns each edge's middle at one end, where edges lie side by side at their node.
+   * @param {(edge: [number, number, number, number]) => string} at
+   * @param {(edge: [number, number, number, number]) => Place} place
+   */
   function shared(at, place) {
     /** @type {Map<string, number>} */ const sums = new Map();
     edges.forEach((edge, e) => sums.set(at(edge), (sums.get(at(edge)) ?? 0) + widths[e]));

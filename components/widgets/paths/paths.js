@@ -23,7 +23,10 @@ function mount(root, host) {
   const button = find(root, "button", HTMLButtonElement);
   const parts = switches(svg, (payload) => host.send(payload));
 
-  /** Cuts a text to a width in px; Chinese characters count twice. @param {string} text @param {number} width @param {number} [unit] */
+  /**
+   * Truncates a text to a width in px; Chinese characters count double.
+   * @param {string} text @param {number} width @param {number} [unit]
+   */
   const cut = (text, width, unit = 7.2) => {
     let room = Math.max(3, (width - 12) / unit);
     const kept = [...text].findIndex((character) => (room -= character > "\u2e7f" ? 1.9 : 1) < 0);

@@ -1,4 +1,4 @@
-"""A player of moments with play, back, forward and a scrubber. It waits until each moment is shown."""
+"""A player for a series of moments, with play, back, forward and a scrubber. It waits until each moment is shown."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TEMPLATE = """<div class="gb-film gb-player" role="group" hidden><div class="gb
 
 
 def player(name: str, **wired: Any) -> Part:
-    """Return the player; it is hidden with fewer than two moments.
+    """Return the player; it is hidden if there are fewer than two moments.
 
-    `.input` requests another moment with the payload {"moment"}, from 0.
+    `.input` requests another moment with the payload {"moment"}, a 0-based index.
 
-    View data: moments (their number), moment (the displayed one), text (its name), labels (name, play, pause,
+    View data: moments (their number), moment (the displayed one), text (that moment's name), labels (name, play, pause,
     back, forward).
     """
     return widget("player", name, template=_TEMPLATE, latest=True, **wired)

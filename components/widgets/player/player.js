@@ -1,7 +1,7 @@
 /**
- * A player of moments drawn from the server's data. It requests the next moment once the current one is shown.
+ * A player for moments drawn from the server's data. It requests the next moment once the current one is shown.
  * @typedef {object} Moments
- * @property {number} [moments]  number of moments @property {number} [moment]  the displayed one, from 0
+ * @property {number} [moments]  number of moments @property {number} [moment]  the displayed one, 0-based
  * @property {string} [text]  its name
  */
 

@@ -1,4 +1,4 @@
-"""The most probable next tokens as bars on a fixed axis from 0 to 100 %. Each bar is an option of a list."""
+"""The most probable next tokens as bars on a fixed axis from 0 to 100 %. Each bar is an option in a list."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _TEMPLATE = """<figure class="gb-predictions">
 
 
 class Bar(NamedTuple):
-    """The bar of one token.
+    """The bar for one token.
 
-    before, after: its probability according to the model and after the sampling settings, in 0..1. name: its text for
-    screen readers and its tooltip. sent: sent to the server when it is chosen.
+    before, after: the token's probability according to the model and after the sampling settings, in 0..1. name: text
+    for screen readers and the tooltip. sent: payload sent to the server when the bar is chosen.
     """
 
     token: str
@@ -30,9 +30,9 @@ class Bar(NamedTuple):
 
 
 def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
-    """Return the bars drawn from `predictions_data`; without bars, their space stays reserved.
+    """Return the part that draws `predictions_data`; if there are no bars, their space stays reserved.
 
-    If they are selectable, a click, Enter or Space on a bar raises `.select` with its payload.
+    If the bars are selectable, a click, Enter or Space on one raises `.select` with its payload.
     """
     options = {"selectable": selectable}
     return widget("predictions", name, template=_TEMPLATE, options=options, **wired)
@@ -41,9 +41,9 @@ def predictions(name: str, *, selectable: bool = True, **wired: Any) -> Part:
 def predictions_data(
     title: str, text: str, bars: Sequence[Bar], common: dict[str, object] | None = None, *, chosen: int = -1
 ) -> dict[str, Any]:
-    """Return the data of the bars.
+    """Return the data for the bars.
 
-    title: also the name of the list; text: the sentence beside it; common: sent with every bar; chosen: index of the
+    title: also the list's name; text: the sentence beside it; common: payload common to all bars; chosen: index of the
     token that follows in the text, -1 for none.
     """
     listed = [[bar.token, float(f"{bar.before:.4g}"), float(f"{bar.after:.4g}"), bar.name, bar.sent] for bar in bars]

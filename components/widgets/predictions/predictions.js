@@ -1,7 +1,7 @@
 /**
  * Next tokens as bars on a fixed axis.
  * @typedef {object} Predictions
- * @property {string} [title]  also the name of the list
+ * @property {string} [title]  also the list's name
  * @property {string} [text]  the sentence beside it
  * @property {[string, number, number, string, object][]} [bars]  token, probability before and after the settings in
  *   0..1, name, payload
@@ -31,7 +31,7 @@ function mount(root, host) {
     return row;
   }
 
-  /** Slides a row from its previous place. @param {HTMLElement} row @param {number | undefined} top */
+  /** Slides a row from its previous position. @param {HTMLElement} row @param {number | undefined} top */
   function glide(row, top) {
     const by = top === undefined ? 0 : top - row.offsetTop;
     if (!by || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
@@ -58,7 +58,7 @@ function mount(root, host) {
     });
     if (placed.length !== rows.length || placed.some((row, i) => row !== rows[i])) {
       list.replaceChildren(...placed);
-      // The keyboard focus stays on its token, or at that token's former place.
+      // The keyboard focus stays on its token, or at that token's former position.
       (focused?.isConnected ? focused : rows[Math.min(entered, rows.length - 1)])?.focus({ preventScroll: true });
     }
     bars.forEach(([token, before, after, name], i) => {

@@ -14,11 +14,11 @@ _TEMPLATE = """<figure class="gb-ribbons" hidden>
 
 
 def ribbons(name: str, **wired: Any) -> Part:
-    """Return the flow; without heads it is hidden.
+    """Return the flow; it is hidden if there are no heads.
 
     It is a single Tab stop with arrow keys; Enter and Space act as clicks.
 
-    `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} of the part to switch, with the
+    `.select` has the payload {"part": "tokens", "heads" or "reads", "place": [...]} for the part to switch, with the
     place [position], [layer, head] or [layer, head, position]; or {"all": true} to switch everything on.
 
     View data: labels, and the fields listed in `ribbons.js`.

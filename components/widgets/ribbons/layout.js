@@ -2,12 +2,12 @@
 
 const ROW = 30; // height of the smallest node in px
 const GAP = 8; // px between two nodes
-const WIDTH_ALL = 150; // total px of all the heads' ribbons
-const WIDEST = 64; // maximum px of one head's ribbon
+const WIDTH_ALL = 150; // total width in px of all heads' ribbons
+const WIDEST = 64; // maximum width in px of one head's ribbon
 
 /**
- * @typedef {{y: number, height: number}} Node  middle and height of a node
- * @typedef {{from: number, to: number, width: number}} Ribbon  middles of its ends and its width, in px
+ * @typedef {{y: number, height: number}} Node  a node's middle and height
+ * @typedef {{from: number, to: number, width: number}} Ribbon  its ends' middles and its width, in px
  * @typedef {object} Layout
  * @property {Node[]} tokens  the last node stands for all unlisted tokens
  * @property {Node[]} heads @property {number} height
@@ -25,15 +25,18 @@ function stack(sizes, height) {
   });
 }
 
-/** Places ribbons side by side at a node. @param {Node} node @param {number[]} widths @returns {number[]} the middles of the ribbons */
+/**
+ * Places ribbons side by side at a node.
+ * @param {Node} node @param {number[]} widths @returns {number[]} the ribbons' middles
+ */
 function shared(node, widths) {
   let y = node.y - widths.reduce((sum, width) => sum + width, 0) / 2;
   return widths.map((width) => (y += width) - width / 2);
 }
 
 /**
- * @param {number[]} falls drop in probability caused by each head, in 0..1 @param {number[][]} weights [head][token]; the remainder to 1 goes to
- * the unlisted tokens
+ * @param {number[]} falls each head's drop in probability when switched off, in 0..1
+ * @param {number[][]} weights [head][token]; the remainder to 1 goes to the unlisted tokens
  * @returns {Layout}
  */
 export function layout(falls, weights) {
@@ -59,7 +62,7 @@ export function layout(falls, weights) {
   };
 }
 
-/** The outline of a ribbon from x0 to x1. @param {Ribbon} ribbon @param {number} x0 @param {number} x1 */
+/** Returns a ribbon's outline from x0 to x1. @param {Ribbon} ribbon @param {number} x0 @param {number} x1 */
 export function outline({ from, to, width }, x0, x1) {
   const [half, bend] = [width / 2, (x0 + x1) / 2];
   const f = (/** @type {number} */ value) => value.toFixed(1);

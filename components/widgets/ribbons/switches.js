@@ -20,7 +20,11 @@ export function explain(node, text) {
   node.append(title);
 }
 
-/** Makes the predicted token with bars for its probability before and after. @param {string} token @param {number} before @param {number | null} after @param {number} x @param {number} width @param {number} y */
+/**
+ * Makes the predicted token with bars for its probability before and after.
+ * @param {string} token @param {number} before @param {number | null} after
+ * @param {number} x @param {number} width @param {number} y
+ */
 export function answer(token, before, after, x, width, y) {
   const track = { x, y: y - BAR / 2, height: BAR, rx: 3 };
   const bars = [
@@ -33,7 +37,8 @@ export function answer(token, before, after, x, width, y) {
 }
 
 /**
- * The parts of a drawing that a click switches. They form a single Tab stop with arrow keys; Enter and Space act as clicks.
+ * Manages a drawing's parts that a click switches. They form a single Tab stop with arrow keys; Enter and Space act as
+ * clicks.
  * @param {SVGSVGElement} svg @param {(payload: object) => void} send
  */
 export function switches(svg, send) {
@@ -69,7 +74,7 @@ export function switches(svg, send) {
   });
 
   return {
-    /** Empties the drawing. Call it before drawing. */
+    /** Clears the drawing. Call it before drawing. */
     clear() {
       focused = svg.contains(document.activeElement);
       svg.replaceChildren();

@@ -1,4 +1,4 @@
-"""A line of text. It may contain what a person typed, which is sent to the page as text, never as HTML."""
+"""A line of text. It may contain what a person has typed, which is sent to the page as text, never as HTML."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wire
 
 
 def sentence_data(said: Message | Exception | None, language: Language) -> dict[str, Any]:
-    """Return the view data of a message or an error; an empty line for None."""
+    """Return the view data for a message or error; an empty line for None."""
     if isinstance(said, Message):
         return {"text": t(said.key, language, **said.values)}
     return {"text": "" if said is None else localize_error(said, language)}

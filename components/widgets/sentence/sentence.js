@@ -1,6 +1,7 @@
 /**
  * A line of text; an empty one is hidden.
- * @typedef {Record<string, any>} Sentence  text, or whatever the option `field` names; hidden: hides the line even if it has text
+ * @typedef {Record<string, any>} Sentence  text, or the field that the option `field` names; hidden: hides the line
+ *   even if it has text
  */
 
 import { setWords } from "../glossary.js";
@@ -9,7 +10,7 @@ import { defineWidget } from "../runtime.js";
 defineWidget(
   "sentence",
   (root, { options }) => ({
-    always: true, // a newly opened tab shows its sentences at once, and styles depend on whether there are any
+    always: true, // a newly opened tab shows its sentences right away, and styles depend on whether there are any
     draw: (/** @type {Sentence} */ { hidden = false, ...data }) => {
       const text = data[options.field ?? "text"] ?? "";
       setWords(root, text);

@@ -1,4 +1,4 @@
-"""Snippets of texts with tinted words."""
+"""Text snippets with tinted words."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def snippets(name: str, **wired: Any) -> Part:
     """Return a list of snippets.
 
     View data:
-        name: the title. snippets: lists of (word, level), a level from 0 to 1.
+        name: the title. snippets: lists of (word, level), with levels from 0 to 1.
     """
     return widget("snippets", name, template=_TEMPLATE, **wired)

@@ -1,5 +1,5 @@
 /**
- * Snippets of texts with tinted words.
+ * Text snippets with tinted words.
  * @typedef {object} Snippets
  * @property {string} [name]
  * @property {[word: string, level: number][][]} [snippets]

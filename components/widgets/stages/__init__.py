@@ -1,7 +1,7 @@
-"""One head in stages: eight pictures in a row, one of them enlarged, and the computation of one of its cells.
+"""One head in stages: eight pictures in a row, one of them enlarged, and the computation of one cell in it.
 
-Vectors are sent as int16 in base64 with their scale, scores and weights as float32, so changing the stage or the cell
-needs no request.
+Vectors are sent as int16 in base64 with their scale, and scores and weights as float32, so changing the stage or the
+cell needs no request.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _TEMPLATE = """<figure class="gb-stages">
 def stages(name: str, **wired: Any) -> Part:
     """Return the pictures.
 
-    They raise `.select` with a payload of one of {"layer"}, {"head"}, {"position"}, {"position", "key"}.
+    They raise `.select` with one of the payloads {"layer"}, {"head"}, {"position"}, {"position", "key"}.
 
-    View data: labels, and the fields listed in `stages/stages.js`; without n_head it is hidden.
+    View data: labels, and the fields listed in `stages/stages.js`; the pictures are hidden if there is no n_head.
     """
     return widget("stages", name, template=_TEMPLATE, **wired)
 
@@ -54,7 +54,7 @@ def floats(values: np.ndarray) -> str:
 def shorts(vectors: np.ndarray) -> dict[str, Any]:
     """Encode vectors as int16 in base64, with the number that 32767 stands for.
 
-    The rounding error is at most 3 / 100,000 of the largest value.
+    The rounding error is at most 0.003 % of the largest value.
     """
     scale = float(np.abs(vectors).max(initial=0)) or 1.0
     levels = np.round(vectors / scale * 32767).astype("<i2")

@@ -1,4 +1,4 @@
-// Decodes the stages of a head, and computes one cell step by step.
+// Decodes a head's stages, and computes one cell step by step.
 
 import { bytes } from "../bytes.js";
 import { decimal, small } from "../numbers.js";
@@ -6,12 +6,12 @@ import { decimal, small } from "../numbers.js";
 /**
  * @typedef {"q" | "k" | "raw" | "scaled" | "masked" | "weights" | "v" | "z"} StageName
  * @typedef {{scale: number, data: string}} Vectors  data: base64 of int16; scale: the number that 32767 stands for
- * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens from there on
+ * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens starting there
  *
  * @typedef {object} Packed
  * @property {number} head_size
  * @property {number} scale  factor applied to the product of query and key
- * @property {number | null} cap  limit of a score, reached by cap * tanh(score / cap); null for none
+ * @property {number | null} cap  limit on a score, applied as cap * tanh(score / cap); null for none
  * @property {number | null} window  number of tokens that the layer sees; null for all
  * @property {boolean} ahead  whether a query sees later keys
  * @property {Side} queries
@@ -33,18 +33,18 @@ import { decimal, small } from "../numbers.js";
 /** @type {StageName[]} */
 export const STAGES = ["q", "k", "raw", "scaled", "masked", "weights", "v", "z"];
 
-/** Whether a stage has one row per key; the others have one per query. @param {StageName} stage */
+/** Returns whether a stage has one row per key; the others have one per query. @param {StageName} stage */
 export const isOfKeys = (stage) => stage === "k" || stage === "v";
 
-/** Whether a column of a stage is a component of a vector; otherwise it is a key. @param {StageName} stage */
+/** Returns whether a stage's columns are vector components; otherwise they are keys. @param {StageName} stage */
 export const isVector = (stage) => ["q", "k", "v", "z"].includes(stage);
 
 /** @param {string} text */
 const floats = (text) => new Float32Array(bytes(text).buffer);
 
 /**
- * The number with the full colour. It is limited so that outliers and the first rows, which have few keys and large
- * weights, do not make the rest pale.
+ * Returns the number drawn in full colour. It is limited so that outliers and the first rows, which have few keys and
+ * large weights, do not make the rest pale.
  * @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} weights
  */
 export function fullScale(rows, columns, at, weights) {
@@ -92,14 +92,14 @@ export function unpack(packed) {
   return { stages, hidden, sums };
 }
 
-/** A row of a stage. @param {Numbers} stage @param {number} row */
+/** Returns a row of a stage. @param {Numbers} stage @param {number} row */
 const vector = ({ columns, at }, row) => Array.from({ length: columns }, (_, column) => at(row, column));
 
 /** @param {number[]} numbers */
 const norm = (numbers) => Math.sqrt(numbers.reduce((sum, x) => sum + x * x, 0));
 
 /**
- * The computation for query i and key j: a sentence per stage, and q, k and their products.
+ * Returns the computation for query i and key j: a sentence per stage, and q, k and their products.
  * @param {Packed} packed @param {Unpacked} unpacked @param {[number, number]} cell @param {Texts} t
  * @returns {{lines: [StageName, string][], strips: number[][]}}
  */

@@ -1,6 +1,6 @@
 /**
- * The stages of one head: thumbnails, one of them enlarged, and the computation of one cell. Only another layer, head,
- * or window of a long text needs a request to the server.
+ * The stages of one head: thumbnails, one of them enlarged, and the computation of one cell. Only changing the layer,
+ * the head or the window of a long text needs a request to the server.
  * @typedef {object} Selection
  * @property {number} layer
  * @property {number} head
@@ -52,7 +52,8 @@ function mount(root, host) {
   /** @type {import("../matrix.js").Layout | null} */ let layout = null;
   /** @type {StageName} */ let stage = "weights";
   /** @type {[number, number]} */ let cell = [0, 0]; // query and key within the displayed part
-  /** @type {[number, number] | null} */ let chosen = null; // a pair whose key comes later: shown here, but not selected elsewhere
+  // A pair whose key comes later; shown here but not selected elsewhere.
+  /** @type {[number, number] | null} */ let chosen = null;
 
   const colour = () => (data ? headColour(data.head, data.n_head, host.dark) : "");
   const token = (/** @type {"queries" | "keys"} */ side, /** @type {number} */ i) => `“${data?.[side].tokens[i]}”`;
@@ -84,7 +85,7 @@ function mount(root, host) {
     return button;
   }
 
-  /** Values for the names and sentences of the stages. @param {Stages} of */
+  /** Returns values for the stages' names and sentences. @param {Stages} of */
   const formulaOf = ({ head_size: hs, scale, cap, window }) => ({ hs, scale: small(scale, 4), cap, window });
 
   /** @param {Stages} of */

@@ -21,18 +21,18 @@ _TEMPLATE = """<section class="gb-steer" hidden>
 
 
 def steer(name: str, **wired: Any) -> Part:
-    """Return the concept controls; without chips it is hidden.
+    """Return the concept controls; they are hidden if there are no chips.
 
-    Raises `.select` with {"place": [layer, feature]} for a chip, with "strength" for the slider, and with
-    {"more": true} and {"reset": true} for its buttons.
+    Raises `.select` with {"place": [layer, feature]} for a chip, also with "strength" for the slider, and with
+    {"more": true} or {"reset": true} for the buttons.
 
     View data:
-        chips: of {"place", "name", "on"}.
-        more: label of the button after the chips; without it there is no button.
-        slider: {"place", "name", "value", "min", "max", "step"} of the chosen concept, if one is chosen.
-        note: about that concept, if there is anything to say.
+        chips: a list of {"place", "name", "on"}.
+        more: label of the button after the chips; if missing, there is no button.
+        slider: {"place", "name", "value", "min", "max", "step"} for the chosen concept, if one is chosen.
+        note: a remark about that concept, if there is one.
         texts: (label, text) pairs; the last one is the changed text.
-        labels: "question", "weaker", "stronger", "reset", and for the slider above and below 0 "strength" and
-            "weakened", where {n} stands for a number and a percentage.
+        labels: "question", "weaker", "stronger", "reset"; for the slider above and below 0, "strength" and
+            "weakened", where {n} stands for a number and a percentage, respectively.
     """
     return widget("steer", name, template=_TEMPLATE, latest=True, **wired)

@@ -3,9 +3,9 @@
  * @typedef {[layer: number, feature: number]} Place
  * @typedef {object} Steer
  * @property {{place: Place, name: string, on: boolean}[]} [chips]  if missing, the widget is hidden
- * @property {string} [more]  label of the button after the chips; without it there is no button
+ * @property {string} [more]  label of the button after the chips; if missing, there is no button
  * @property {{place: Place, name: string, value: number, min: number, max: number, step: number} | null} [slider]
- * @property {string} [note]  about the concept of the slider
+ * @property {string} [note]  a remark about the slider's concept
  * @property {[label: string, text: string][]} [texts]  the last one is the changed text
  */
 
@@ -22,14 +22,14 @@ function mount(root, host) {
   const range = find(control, "input", HTMLInputElement);
   const reset = find(control, "button", HTMLButtonElement);
   /** @type {Steer} */ let shown = {};
-  let moved = -Infinity; // time when a person last moved the slider
+  let moved = -Infinity; // time at which a person last moved the slider
   range.id = `${host.id}-strength`;
   label.setAttribute("for", range.id);
 
   /** Formats a strength; below 0, as a share of the activity. @param {number} value */
   const written = (value) => (value < 0 ? `−${-100 * value}%` : value ? `+${value}` : "0");
 
-  /** Sets where the filled part of the slider begins and ends. */
+  /** Sets where the slider's filled part begins and ends. */
   function fill() {
     const [value, min, max] = [range.value, range.min, range.max].map(Number);
     const [at, zero] = [value, 0].map((each) => (100 * (each - min)) / (max - min || 1));

@@ -1,4 +1,4 @@
-"""A grid of small switches that turn each head, attention and feed-forward part on and off, or scale it."""
+"""A grid of small switches that turn each head, attention and feed-forward part on and off, or scale them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _TEMPLATE = """<div class="gb-switches">
 
 
 def switches(name: str, **wired: Any) -> Part:
-    """Return the switches drawn from `switches_data`; without layers it is hidden.
+    """Return the part that draws `switches_data`; it is hidden if there are no layers.
 
-    A click, Enter or Space turns a switch off and on; + and − and the slider below scale it. A click on the number of a
-    layer switches both its branches, a click on a column's name all layers. Every change raises `.select` with a
-    payload of {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
+    A click, Enter or Space turns a switch off and on; + and − and the slider below scale it. A click on a layer's
+    number switches both of its branches, a click on a column's name all layers. Every change raises `.select` with the
+    payload {"edits": text, "n": number of the change}: all factors other than 1, in the notation of
     `gpt.documents.edit_text`. For a head, the payload also contains "layer" and "head".
     """
     return widget("switches", name, template=_TEMPLATE, **wired)
@@ -58,12 +58,12 @@ def switches_data(
     measured: int = 0,
     selected: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
-    """Return the data of the switches.
+    """Return the data for the switches.
 
     edits: the factors to show, as text. labels: a text for each of LABELS. answered: number of the last change that the
-    edits contain; later changes stay as the person made them. costs: (n_layer, n_head), how much removing each head
-    changes the predictions, in bits. measured: number of tokens measured for the costs. selected: layer and head that
-    keys and slider affect, None for the last one used.
+    edits contain; later changes stay as the person made them. costs: how much removing each head changes the
+    predictions, (n_layer, n_head), in bits. measured: number of tokens on which the costs were measured. selected: the
+    layer and head that keys and slider affect, or None for the last one used.
     """
     return {
         "n_layer": n_layer,

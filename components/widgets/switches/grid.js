@@ -1,16 +1,16 @@
-// Maps the places of the switches in the grid to parts of a model. A part is a key such as "h3.2", "a3" or "f3". Row 0
-// stands for whole columns and column 0 for whole layers; then come attention, each head, the feed-forward part.
+// Maps the switches' places in the grid to parts of a model. A part is a key such as "h3.2", "a3" or "f3". Row 0 stands
+// for whole columns and column 0 for whole layers; then come attention, each head, and the feed-forward part.
 
 /** @typedef {{n_layer: number, n_head: number}} Size */
 /** @typedef {[number, number]} Place row and column */
 
-/** The last column. @param {Size} size */
+/** Returns the last column. @param {Size} size */
 export const lastColumn = ({ n_head }) => n_head + 2;
 
-/** Whether a place has a switch; head numbers have none. @param {Size} size @param {Place} place */
+/** Returns whether a place has a switch; head numbers have none. @param {Size} size @param {Place} place */
 export const hasSwitch = (size, [row, column]) => row > 0 || column === 1 || column === lastColumn(size);
 
-/** Whether the switch affects a single head. @param {Size} size @param {Place} place */
+/** Returns whether the switch affects a single head. @param {Size} size @param {Place} place */
 export const isHead = (size, [row, column]) => row > 0 && column > 1 && column < lastColumn(size);
 
 /** @param {Size} size @param {Place} place @returns {string[]} */
@@ -21,7 +21,10 @@ export function partsOf(size, [row, column]) {
   return isHead(size, [row, column]) ? [`h${row - 1}.${column - 2}`] : [kind + (row - 1)];
 }
 
-/** The place after an arrow key, skipping places without a switch. @param {Size} size @param {Place} from @param {number} rows @param {number} columns @returns {Place} */
+/**
+ * Returns the place after an arrow key, skipping places without a switch.
+ * @param {Size} size @param {Place} from @param {number} rows @param {number} columns @returns {Place}
+ */
 export function moved(size, from, rows, columns) {
   const last = lastColumn(size);
   const row = Math.max(0, Math.min(size.n_layer, from[0] + rows));
@@ -30,7 +33,7 @@ export function moved(size, from, rows, columns) {
   return hasSwitch(size, [row, column]) ? [row, column] : from;
 }
 
-/** Factors by part, from "h3.2=0,a1=0.5". @param {string} edits */
+/** Parses factors by part from text such as "h3.2=0,a1=0.5". @param {string} edits */
 export const readFactors = (edits) =>
   new Map(edits.split(",").filter(Boolean).map((edit) => /** @type {[string, number]} */ ([edit.split("=")[0], Number(edit.split("=")[1])])));
 

@@ -4,9 +4,9 @@
  * @property {number} [n_layer]  if missing, nothing is shown
  * @property {number} [n_head]
  * @property {string} [edits]  the factors other than 1, as `gpt.documents.edit_text` writes them
- * @property {number[] | null} [costs]  bits, for each head of each layer: the divergence caused by its removal
- * @property {number} [measured]  number of tokens measured for the costs
- * @property {number} [answered]  the number of the last change that `edits` contains
+ * @property {number[] | null} [costs]  for each head in each layer, the divergence caused by removing it, in bits
+ * @property {number} [measured]  number of tokens on which the costs were measured
+ * @property {number} [answered]  number of the last change that `edits` contains
  * @property {[layer: number, head: number] | null} [selected]
  * @property {Record<string, string>} [labels]
  */
@@ -18,7 +18,7 @@ import { hasSwitch, isHead, lastColumn, moved, partsOf, readFactors, writeFactor
 
 /** @typedef {import("./grid.js").Place} Place */
 
-const STEP = 0.25; // step of the keys + and −
+const STEP = 0.25; // step for the keys + and −
 const WIDEST = 13; // maximum number of head numbers
 let grids = 0;
 
@@ -66,7 +66,7 @@ function mount(root, host) {
     return bits === null ? words : `${words} · ${t("cost", { bits: bits.toPrecision(2) })}`;
   }
 
-  /** The text of a cell: layer and head numbers, and short names above the other two columns. @param {Place} place */
+  /** Returns a cell's text: layer or head numbers, or short names above the other two columns. @param {Place} place */
   function text([row, column]) {
     const last = lastColumn(size);
     if (row > 0) return column === 0 ? String(row - 1) : "";
@@ -149,7 +149,7 @@ function mount(root, host) {
     shown = data;
     size = { n_layer, n_head };
     root.classList.toggle("gb-nothing", !n_layer || !n_head);
-    if (!sameSize || answered >= changes) factors = readFactors(edits); // otherwise the last change is still being sent
+    if (!sameSize || answered >= changes) factors = readFactors(edits); // else the last change is still being sent
     if (!same) {
       grid.setAttribute("aria-label", t("name"));
       if (n_layer && n_head) build();

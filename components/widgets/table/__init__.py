@@ -11,7 +11,7 @@ _TEMPLATE = '<table class="gb-table"></table>'
 
 
 def table(name: str, *, words_from: int | None = None, **wired: Any) -> Part:
-    """Return a table of the view's "rows". Each cell is text, never HTML.
+    """Return a table that shows the view's "rows". Each cell is text, never HTML.
 
     words_from: the first column with words instead of numbers.
     """

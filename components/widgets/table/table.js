@@ -1,5 +1,5 @@
 /**
- * A small table: the first row has the column names, the first cell of each other row the row's name.
+ * A small table: the first row contains the column names, the first cell in each other row the row's name.
  * @typedef {object} Table
  * @property {string[][]} [rows]  texts
  *

@@ -12,9 +12,9 @@ _TEMPLATE = """<div class="gb-toggle-grid" role="group"></div>"""
 
 
 def toggle_grid(name: str, **wired: Any) -> Part:
-    """Return the switches drawn from `toggle_grid_data`; without columns it is hidden.
+    """Return the part that draws `toggle_grid_data`; it is hidden if there are no columns.
 
-    A click raises `.select` with a payload of {"row", "column", "on": the new state}.
+    A click raises `.select` with the payload {"row", "column", "on": the new state}.
     """
     return widget("toggle_grid", name, template=_TEMPLATE, **wired)
 
@@ -28,11 +28,11 @@ def toggle_grid_data(
     marked: Collection[tuple[int, int]] = (),
     cell: str = "",
 ) -> dict[str, Any]:
-    """Return the data of the switches.
+    """Return the data for the switches.
 
-    name: name of the whole grid for screen readers. rows, columns: labels beside and above the switches; a single row
-    has no label. on, marked: (row, column) of the switches that are on, and of those with a frame. cell: name of a
-    switch, with {row} and {column} for its labels.
+    name: the whole grid's name for screen readers. rows, columns: labels beside and above the switches; a single row
+    has no label. on, marked: (row, column) of each switch that is on, and of each that is framed. cell: a switch's
+    name, with {row} and {column} for its labels.
     """
     return {
         "name": name,

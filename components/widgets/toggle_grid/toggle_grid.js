@@ -1,12 +1,12 @@
 /**
  * Rows and columns of switches.
  * @typedef {object} ToggleGrid
- * @property {string} [name]  name of the whole grid
+ * @property {string} [name]  the whole grid's name
  * @property {string[]} [rows]  labels beside the rows; a single row has none
- * @property {string[]} [columns]  labels above the columns; without them, nothing is shown
+ * @property {string[]} [columns]  labels above the columns; if missing, nothing is shown
  * @property {[number, number][]} [on]  row and column of each switch that is on
  * @property {[number, number][]} [marked]  row and column of each framed switch
- * @property {string} [cell]  the name of a switch, with {row} and {column}
+ * @property {string} [cell]  a switch's name, with {row} and {column}
  */
 
 import { find, make, makeButton } from "../dom.js";
@@ -63,7 +63,8 @@ function mount(root, host) {
     if (!place) return;
     const button = find(root, `[data-at="${place}"]`);
     const on = button.getAttribute("aria-pressed") !== "true";
-    if (buttons.length > 1) button.setAttribute("aria-pressed", String(on)); // do not wait for the answer, so that a second click toggles back
+    // Don't wait for the answer, so that a second click toggles it back.
+    if (buttons.length > 1) button.setAttribute("aria-pressed", String(on));
     host.send({ row: place[0], column: place[1], on });
   });
   root.addEventListener("keydown", (event) => {

@@ -1,6 +1,6 @@
 """The token strip: a text as the model sees it, with a chip for each token that can be inspected and selected.
 
-While a text streams, its lines (one per token) only grow, so only new lines are sent.
+While a text streams, lines (one per token) are only ever added, so only new ones are sent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TEMPLATE = """<div class="gb-tokens">
 </div>"""
 
 TOKEN_LABELS: dict[str, str] = {
-    "name": "The text, token by token",  # name of the strip for screen readers
+    "name": "The text, token by token",  # the strip's name for screen readers
     "empty": "",  # text shown before the first token
     "token": "token",
     "id": "id",
@@ -59,18 +59,18 @@ def tokens(
 ) -> Part:
     """Return a token strip.
 
-    `ids=True, selectable=False` is the small strip under a prompt box. With `one_line` the strip scrolls sideways and
-    shows only the text. A click, Enter or Space on a chip raises `.select` with a payload of {"index": position}.
+    `ids=True, selectable=False` is the small strip under a prompt box. With `one_line`, the strip scrolls sideways and
+    shows only the text. A click, Enter or Space on a chip raises `.select` with the payload {"index": position}.
 
     View data:
         doc: identifies the text; a different one selects the newest token again.
-        lines: made by `token_line`.
+        lines: built by `token_line`.
         selected: a position; -1 follows the newest token as the text grows.
-        shade: a `shade_value`.
-        by: quantity of the tint without a shade: "probability", "rank", "entropy" or "surprisal".
-        parted: the position from which on the text differs from the one beside it; -1 for none.
+        shade: from `shade_value`.
+        by: quantity that tints the tokens if there is no shade: "probability", "rank", "entropy" or "surprisal".
+        parted: the first position at which the text differs from the one beside it; -1 for none.
         marks: whether spaces are shown.
-        labels: all keys of TOKEN_LABELS. With "surprisal" and "bits", the shade stands for -log2 of each probability.
+        labels: all keys in TOKEN_LABELS. With "surprisal" and "bits", the shade stands for -log2 of each probability.
             With "curve", entropy and surprisal can be shown as lines along the text; this also requires "entropy",
             "surprise", "unit", "here" and "totals".
     """
@@ -87,12 +87,12 @@ def token_line(
     data: bytes = b"",
     entropy: float | None = None,
 ) -> str:
-    """Return the line of one token.
+    """Return the line for one token.
 
     kind: "p" for the prompt, "g" for generated, "h" for inserted by hand. probability (0..1), rank (1 = best): the
-    token's in the prediction before it; entropy: of that prediction, in bits. data: bytes that do not form a whole
-    character, shown as \\xNN; the text is "" if the token has no others. The line ends with the names of the text's
-    invisible characters, which the tooltip lists.
+    token's probability and rank in the prediction before it; entropy: that prediction's entropy, in bits. data: bytes
+    that do not form a whole character, shown as \\xNN; the text is "" if the token has no others. The line ends with
+    the names of the text's invisible characters, which the tooltip lists.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]
@@ -105,9 +105,9 @@ def token_line(
 
 
 def shade_value(weights: np.ndarray) -> str:
-    """Return a value for `shade`: attention weights in 0..1, shape (S,), relative to the largest.
+    """Return a value for `shade` from attention weights in 0..1, shape (S,), relative to the largest.
 
-    "" goes back to probabilities. Tokens after the S-th have no shade.
+    The value "" switches back to probabilities. Tokens after the S-th have no shade.
     """
     weights = np.asarray(weights, dtype=np.float64)
     largest = float(weights.max(initial=0.0))

@@ -5,7 +5,7 @@ import { marked, partsOf, visible } from "../text.js";
 
 /** @typedef {import("./tints.js").Token} Token */
 
-/** Parses a line of `token_line`. @param {string} line @returns {Token} */
+/** Parses a line built by `token_line`. @param {string} line @returns {Token} */
 export function readToken(line) {
   try {
     const [id, text, probability, rank, kind, bytes, entropy = null, unseen = []] = JSON.parse(line);
@@ -16,8 +16,9 @@ export function readToken(line) {
 }
 
 /**
- * Makes the nodes of a token: its chip, and the line breaks after it.
- * @param {Token} token @param {number} index @param {{ids?: boolean, selectable?: boolean}} options @param {string} word the word "token" in the page's language
+ * Makes a token's nodes: its chip, and the line breaks after it.
+ * @param {Token} token @param {number} index @param {{ids?: boolean, selectable?: boolean}} options
+ * @param {string} word the word "token" in the page's language
  * @returns {[HTMLElement, ...string[]]}
  */
 export function makeChip(token, index, { ids = false, selectable = true }, word) {
@@ -30,7 +31,7 @@ export function makeChip(token, index, { ids = false, selectable = true }, word)
     const [, inside, end] = /** @type {RegExpMatchArray} */ (token.text.match(/^([^]*?)(\n*)$/));
     const line = ids ? chip.appendChild(make("span")) : chip; // a column layout would drop a bare space
     partsOf(inside).forEach((part, i) => part && line.append(i % 2 ? make("i", "gb-bytes", marked(part)) : part));
-    if (token.bytes) line.append(make("i", "gb-bytes", token.bytes)); // the beginning of the next character
+    if (token.bytes) line.append(make("i", "gb-bytes", token.bytes)); // the first bytes of the next character
     if (end) chip.append(make("i", "gb-newline", "⏎".repeat(end.length)));
     breaks = end;
   } else {
@@ -44,7 +45,10 @@ export function makeChip(token, index, { ids = false, selectable = true }, word)
   return breaks ? [chip, breaks] : [chip];
 }
 
-/** The chip nearest to `from` on the line above (step -1) or below (step 1). @param {HTMLElement[]} chips @param {HTMLElement} from @param {number} step */
+/**
+ * Returns the chip nearest to `from` on the line above (step -1) or below (step 1).
+ * @param {HTMLElement[]} chips @param {HTMLElement} from @param {number} step
+ */
 function onNextLine(chips, from, step) {
   const middle = (/** @type {HTMLElement} */ chip) => chip.offsetLeft + chip.offsetWidth / 2;
   const sameLine = (/** @type {HTMLElement} */ chip, /** @type {HTMLElement} */ other) => Math.abs(chip.offsetTop - other.offsetTop) < 4;
@@ -59,7 +63,10 @@ function onNextLine(chips, from, step) {
   return best;
 }
 
-/** The chip that a key moves to; undefined for other keys. @param {string} key @param {HTMLElement[]} chips @param {HTMLElement} from */
+/**
+ * Returns the chip that a key moves to, or undefined for other keys.
+ * @param {string} key @param {HTMLElement[]} chips @param {HTMLElement} from
+ */
 export function chipByKey(key, chips, from) {
   const at = chips.indexOf(from);
   if (key === "ArrowRight") return chips[at + 1] ?? from;

@@ -8,11 +8,11 @@ import { inUnit, measured, surprisal } from "./tints.js";
 
 const [TOP, BOTTOM, LEFT] = [6, 18, 28]; // px
 
-/** The top of the scale: an even integer of bits, at least 4. @param {number[]} values may be infinite */
+/** Returns the top of the scale: an even number of bits, at least 4. @param {number[]} values may be infinite */
 export const scaleTop = (values) => Math.max(4, 2 * Math.ceil(Math.max(0, ...values.filter(Number.isFinite)) / 2));
 
 /**
- * @param {HTMLElement} root of the strip
+ * @param {HTMLElement} root the strip's root
  * @param {object} strip
  * @param {Token[]} strip.tokens  the same list, as it grows
  * @param {() => number} strip.selected

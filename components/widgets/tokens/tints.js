@@ -1,4 +1,4 @@
-// Computes the depth of a token's tint for each quantity, and the labels at both ends of the scale.
+// Computes how deep a token's tint is for each quantity, and the labels at both ends of the scale.
 
 import { percent } from "../numbers.js";
 
@@ -9,7 +9,7 @@ import { percent } from "../numbers.js";
  * @property {number | null} probability
  * @property {number | null} rank  1 = most likely
  * @property {"p" | "g" | "h"} kind  prompt, generated, or inserted by hand
- * @property {string} [bytes]  for a token that is not a whole character
+ * @property {string} [bytes]  bytes of a token that is not a whole character
  * @property {number | null} entropy  bits
  * @property {[string, string][]} unseen  code points and names of its invisible characters
  *
@@ -19,7 +19,7 @@ import { percent } from "../numbers.js";
 const DEEPEST = 8; // bits
 const WORST = 1000; // rank
 
-/** -log2 of a probability, in bits. @param {Token} token */
+/** Returns -log2 of a token's probability, in bits. @param {Token} token */
 export const surprisal = ({ probability }) => -Math.log2(probability ?? NaN);
 
 /** @param {number} value @param {string} unit */
@@ -28,7 +28,7 @@ export const inUnit = (value, unit) => `${Number.isFinite(value) ? value.toFixed
 /** @param {any} value @returns {value is number} */
 const known = (value) => value !== null && value !== undefined;
 
-/** Whether a token has entropy and surprisal. @param {Token | undefined} token */
+/** Returns whether a token has entropy and surprisal. @param {Token | undefined} token */
 export const measured = (token) => known(token?.entropy) && known(token?.probability);
 
 /** @type {Record<string, (token: Token) => number | null>} */
@@ -39,13 +39,13 @@ const LEVELS = {
   surprisal: (token) => (known(token.entropy) ? Math.min(1, surprisal(token) / DEEPEST) : null),
 };
 
-/** The name of a scale, or the default for an unknown one. @param {string | undefined} by */
+/** Returns a scale's name, or the default if it is unknown. @param {string | undefined} by */
 export const scaleName = (by) => (by && LEVELS[by] ? by : "probability");
 
-/** The depth of the tint in 0..1; null for none. @param {string} by @param {Token} token */
+/** Returns how deep the tint is, in 0..1, or null for none. @param {string} by @param {Token} token */
 export const tintLevel = (by, token) => LEVELS[by](token);
 
-/** The labels at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */
+/** Returns the labels at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */
 export function tintEnds(by, t) {
   if (by === "probability") return [`${t("probability")} 0%`, percent(1)];
   if (by === "rank") return [`${t("rank")} ≥ ${WORST}`, "1"];

@@ -1,11 +1,11 @@
 /**
- * A text with one chip per token. Only changes are updated.
+ * A text with one chip per token. Only what has changed is updated.
  * @typedef {object} Tokens
  * @property {string} [doc]  identifies the text; a different one selects the newest token
- * @property {string[]} [lines]  the tokens, each a line of `token_line`
+ * @property {string[]} [lines]  the tokens, each a line built by `token_line`
  * @property {number} [selected]  a position; -1 follows the newest token as the text grows
- * @property {string} [shade]  a `shade_value`, drawn instead of the tint; "" for none
- * @property {string} [by]  the quantity of the tint: "probability", "rank", "entropy" or "surprisal"
+ * @property {string} [shade]  from `shade_value`, drawn instead of the tint; "" for none
+ * @property {string} [by]  the quantity that tints the tokens: "probability", "rank", "entropy" or "surprisal"
  * @property {number} [parted]  position of the first difference from the text beside it; -1 for none
  * @property {boolean} [marks]  whether spaces are shown
  * @property {Record<string, string>} [labels]
@@ -46,7 +46,7 @@ function mount(root, host) {
   /** @type {Uint16Array | null} */ let levels = null;
   /** @type {number[]} */ let shaded = []; // the current levels of the chips
   let showsMarks = false;
-  let width = 0; // of the last drawing; 0 in a closed tab
+  let width = 0; // the last drawing's width; 0 in a closed tab
   let atEnd = true; // whether the view is scrolled to the end
   const tip = createTip(root, find(root, ".gb-tip"));
   const indexOf = (/** @type {Element | null | undefined} */ chip) => [].indexOf.call(chips, /** @type {never} */ (chip));
@@ -54,7 +54,10 @@ function mount(root, host) {
   const point = (/** @type {number} */ i) => (i < 0 ? hideTip() : chips[i] !== tip.anchor() && (reveal(chips[i]), showTip(chips[i])));
   const curve = createCurve(root, { tokens, selected: () => indexOf(framed), select, point, t });
 
-  /** Whether the text has changed. @param {string[]} fresh @param {string | undefined} name */
+  /**
+   * Reads new lines and returns whether the text has changed.
+   * @param {string[]} fresh @param {string | undefined} name
+   */
   function readLines(fresh, name) {
     let kept = 0;
     while (kept < lines.length && fresh[kept] === lines[kept]) kept += 1;
@@ -103,7 +106,7 @@ function mount(root, host) {
       shaded[i] = level;
       chips[i].style.setProperty("--s", (level / FULL).toFixed(3));
     });
-    const bits = t("surprisal"); // what the shade means if it is not attention
+    const bits = t("surprisal"); // the shade's meaning if it is not attention
     const ends = bits ? [`${bits} 0`, `${largest.toFixed(1)} ${t("bits")}`] : [`${t("attention")} 0%`, percent(largest)];
     const [low, high] = levels ? ends : tintEnds(by, t);
     setText(from, low);
@@ -182,7 +185,8 @@ function mount(root, host) {
     showParting(data.parted ?? -1);
     if (Boolean(data.marks) !== showsMarks) showMarks((showsMarks = !showsMarks));
     root.classList.toggle("gb-nothing", chips.length === 0);
-    if (always) document.body.dataset.text = chips.length ? "some" : "none"; // faster than `:has`, which is evaluated at every change
+    // This is faster than `:has`, which is evaluated on every change.
+    if (always) document.body.dataset.text = chips.length ? "some" : "none";
     if (atEnd && (changed || width !== strip.clientWidth)) strip.scrollTop = strip.scrollHeight;
     if (width !== strip.clientWidth) scrollSideways();
     width = strip.clientWidth;

@@ -1,4 +1,4 @@
-"""The branches of a text as a small picture: a line for each, from where it forks to where it ends."""
+"""A text's branches as a small picture: a line for each, from its fork to its end."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TEMPLATE = """<figure class="gb-tree">
 
 @dataclass(frozen=True)
 class Lane:
-    """One line of the picture, with places in tokens from the start of the text.
+    """One line in the picture, with positions in tokens from the start of the text.
 
-    start, end: where it forks from line number `parent` (None for the first line), and where it ends. reached: how far
-    the current text follows it, below `start` for not at all; here: whether the text ends on it. label: its text. sent:
-    what choosing it sends to the server.
+    start, end: where the line forks from line number `parent` (None for the first line), and where it ends. reached:
+    how far the current text follows it, below `start` if not at all; here: whether the text ends on it. label: the
+    line's text. sent: payload sent to the server when the line is chosen.
     """
 
     parent: int | None
@@ -34,7 +34,7 @@ class Lane:
 
 
 def tree(name: str, **wired: Any) -> Part:
-    """Return the picture drawn from `tree_data`; without lanes it is hidden.
+    """Return the part that draws `tree_data`; it is hidden if there are no lanes.
 
     A click, Enter or Space on a line raises `.select` with its payload; the arrow keys move between lines.
     """
@@ -42,5 +42,5 @@ def tree(name: str, **wired: Any) -> Part:
 
 
 def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:
-    """Return the data of a tree. lanes: each after its parent. text: shown above the tree."""
+    """Return the data for a tree. lanes: each after its parent. text: shown above the tree."""
     return {"text": text, "lanes": [asdict(lane) for lane in lanes]}

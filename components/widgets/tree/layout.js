@@ -3,9 +3,9 @@
 /**
  * @typedef {object} Lane
  * @property {number | null} parent  index of its parent lane
- * @property {number} start  the position of the fork, in tokens
+ * @property {number} start  position of its fork, in tokens
  * @property {number} end  position of its end, in tokens
- * @property {number} reached  the last position that the current text shares with it, below `start` for none
+ * @property {number} reached  last position that the current text shares with it, below `start` for none
  * @property {boolean} here  whether the current text ends on it
  * @property {string} label
  * @property {object} sent  payload sent when it is chosen
@@ -14,7 +14,7 @@
 export const ROW = 28; // px
 const [EDGE, BEND] = [10, 8]; // px
 
-/** The vertical middle of a row in px. @param {number} row */
+/** Returns a row's vertical middle in px. @param {number} row */
 const y = (row) => ROW * (row + 0.5);
 
 /** Returns a function that maps a token position to px. @param {Lane[]} lanes @param {number} width */
@@ -23,7 +23,10 @@ function scale(lanes, width) {
   return (/** @type {number} */ depth) => EDGE + (depth / deepest) * (width - 2 * EDGE);
 }
 
-/** The paths of each lane, of the part that the text follows, and of its tip; "" for a missing one. @param {Lane[]} lanes @param {number} width px */
+/**
+ * Returns the paths for each lane, for the part that the text follows, and for its tip; "" for a missing one.
+ * @param {Lane[]} lanes @param {number} width px
+ */
 export function lanePaths(lanes, width) {
   const x = scale(lanes, width);
   return lanes.map((lane, row) => {

@@ -1,5 +1,5 @@
 /**
- * The branches of a text: one row each, with its line on the left and its text beside it.
+ * A text's branches: one row each, with its line on the left and its text beside it.
  * @typedef {object} Tree
  * @property {string} [text]  the text above it
  * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; if missing, the widget is hidden
