@@ -80,7 +80,7 @@ def length_of(loaded: LoadedModel, ids: Tensor) -> int:
 
 @torch.inference_mode()
 def loss_of(loaded: LoadedModel, written: Tensor) -> float:
-    """Return the mean loss of the unsteered model on the texts, in nats per token."""
+    """Return the unsteered model's mean loss on the texts, in nats per token."""
     idx = torch.cat([prompts(loaded), written], dim=1)
     logits = loaded.model(idx)[:, PROMPT_TOKENS - 1 : -1].float()
     nats = F.cross_entropy(logits.transpose(1, 2), written, reduction="none")
@@ -90,7 +90,7 @@ def loss_of(loaded: LoadedModel, written: Tensor) -> float:
 
 
 def measure(loaded: LoadedModel, concept: NamedConcept, strength: float | None = None) -> Measured:
-    """Measure a concept at a strength, which defaults to its own."""
+    """Measure a concept at a strength, which defaults to the concept's own."""
     assert loaded.concepts is not None
     strength = concept.strength if strength is None else strength
     steering = loaded.concepts.steering(concept.layer, concept.feature, strength or 0.0)

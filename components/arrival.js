@@ -71,11 +71,11 @@ const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (performance.g
 const isLoadedAgain = navigation?.type !== "navigate" || read("sessionStorage", LINK) === opened;
 let query = opened.slice(1);
 
-/** Remembers that the address belongs to the session, so that a reload does not open it as a link. */
+/** Records that the address belongs to the session, so that a reload does not open it as a link. */
 export const rememberLink = () => write("sessionStorage", LINK, location.search);
 
 /**
- * Fills the inputs of the page's load event: the session id, the saved session, the language, the Numbers switch and
+ * Fills the inputs to the page's load event: the session id, the saved session, the language, the Numbers switch and
  * the remaining inputs.
  * @param {any[]} values
  */

@@ -100,7 +100,7 @@ glassbox course watch my-gpt</pre>
 
 
 def chapter(step: Step, language: Language, checker: Checker) -> str:
-    """Return one step: what to write, the code, the expected values and the exercises."""
+    """Return one step: the instructions, the code, the expected values and the exercises."""
     results = [(test.name.of(language), checker.expected(test)) for test in step.tests]
     rows = "".join(
         f"<tr><th scope=row>{escape(name)}{cells(result)}"

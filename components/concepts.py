@@ -103,7 +103,7 @@ def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
 
 
 def _words(loaded: LoadedModel, place: Place) -> list[str]:
-    """Return the words that stand for a feature without a name."""
+    """Return the words that stand for an unnamed feature."""
     tokens = concept_tokens(loaded, place)
     words = [token for token in tokens if any(map(str.isalnum, token))]
     are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2

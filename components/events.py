@@ -101,7 +101,7 @@ class Events:
                         yield shown(session, not_set)
                         not_set = ()
                 except gr.Error:
-                    if streams(handler):  # otherwise an error cannot come with a frame
+                    if streams(handler):  # otherwise, an error cannot be sent with a frame
                         yield shown(session, not_set)
                     raise
             yield shown(session, not_set)

@@ -244,7 +244,7 @@ def _as_pairs(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changes(data: Mapping[str, Any], inputs: Hashable, before: Sent | None) -> tuple[dict[str, str], Sent]:
-    """Return the fields that differ from the last ones sent, as JSON, and the new record of what was sent."""
+    """Return the fields that differ from the last ones sent, as JSON, and an updated record."""
     fields, sent = {}, Sent(inputs)
     for name, value in data.items():
         if isinstance(value, Lines):

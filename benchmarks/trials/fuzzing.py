@@ -55,7 +55,7 @@ ROUTES = ("queue/join", "call/generate", "call/v2/loss", "run/tokenize", "cancel
 
 
 class Fuzzer:
-    """Makes random calls to an app and collects what goes wrong in `failures`."""
+    """Makes random calls to an app and collects the problems in `failures`."""
 
     def __init__(self, app: AppProcess) -> None:
         self.app, self.failures, self.kinds = app, list[str](), Counter[str]()

@@ -79,7 +79,7 @@ class AnalysisEndpoints(Endpoints):
             token_id: the token to follow, an id from next_token or tokenize; null is the predicted token
             model: name from the page's list; "" is the model the app was started with
         Returns:
-            chosen: the followed token; rows: two per layer, with the best token there and the probability of chosen
+            chosen: the followed token; rows: two per layer, with the best token there and the chosen one's probability
         """
         loaded, trace = self._trace(prompt, position, model)
         with _threads(loaded):
@@ -269,7 +269,7 @@ class AnalysisEndpoints(Endpoints):
 
         Parameters:
             clean: the original text
-            corrupted: a text of the same number of tokens with another prediction
+            corrupted: a text with the same number of tokens but a different prediction
             answer: id of the token that follows the clean text; null is the predicted token
             other: id of the token that follows the corrupted text; null is the predicted token
             name: resid_pre, attn_out, resid_mid, mlp_out or resid_post
@@ -350,7 +350,7 @@ def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generat
 
 
 def _chosen(loaded: LoadedModel, trace: Trace, token_id: object) -> int:
-    """Return the checked id; for None, the most probable token after the traced position."""
+    """Return the checked id or, for None, the most probable token after the traced position."""
     if token_id is None:
         return int(lens_top_tokens(loaded.model, trace, len(trace.layers) - 1, LENS_POINTS[-1], 0, k=1).token)
     return checked_token_id("token_id", token_id, loaded)

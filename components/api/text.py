@@ -40,17 +40,17 @@ class TextEndpoints(Endpoints):
 
         Parameters:
             prompt: text to continue; if empty, generation starts from the start-of-text token
-            max_new_tokens: 1 up to the model's context, or twice that with on_full="crop"; the text may end earlier
+            max_new_tokens: from 1 to the model's context, or twice that with on_full="crop"; the text may end earlier
             temperature: 0 to 2; 0 always takes the most probable token
             top_k: keep the k most probable tokens; 0 keeps all
             top_p: keep the most probable tokens that together reach this probability; 1 keeps all
             min_p: keep tokens with at least this share of the best token's probability; 0 keeps all
-            repetition_penalty: above 1 makes tokens of the text less likely; 1 has no effect
-            seed: integer of at least 0; the same seed gives the same text; null draws a random one
+            repetition_penalty: above 1 makes tokens already in the text less likely; 1 has no effect
+            seed: integer, at least 0; the same seed gives the same text; null draws a random seed
             model: name from the page's list; "" is the model the app was started with
             on_full: "stop" ends when the context is full; "crop" continues from the newest tokens that fit
             messages: a chat instead of a prompt, as {"role", "content"}; requires a model with a chat template
-            stop: list of texts; generation ends before the first one that occurs
+            stop: list of stop sequences; generation ends before the first one that occurs
             delta: send only the characters added since the last update, instead of the whole new text
         Returns:
             the new text so far: first "", then after each token, or after several at once under load
@@ -94,10 +94,10 @@ class TextEndpoints(Endpoints):
             yield text[len(sent) if delta else 0 :]
 
     def list_models(self) -> list[ListedModel]:
-        """List the models that the other endpoints take by name.
+        """List the models that the other endpoints accept by name.
 
         Returns:
-            a list of name, title, is_default and is_loaded
+            a list of models, each with name, title, is_default and is_loaded
         """
         loaded = {model.name for model in models_in_memory()}
         return [

@@ -189,7 +189,7 @@ def recovery_heatmap(
     layer_title: str,
     value_title: str,
 ) -> Figure:
-    """Draw what activation patching restores, by layer and position.
+    """Draw the effect that activation patching restores, by layer and position.
 
     recovered: (n_layer, T), 0 as in the corrupted text, 1 as in the clean one; values may lie outside 0..1, and the
     colour scale is symmetric around 0. clean, corrupted: the tokens in each prompt, (T,); the label shows both if they

@@ -1,18 +1,18 @@
-"""Colours as pairs for the light and the dark theme, and the typeface of tokens.
+"""Colours as pairs for the light and the dark theme, and the typeface for tokens.
 
 The sequential map (weights, probabilities) and the diverging one (differences around zero) are lines through OKLab with
-equal steps, so that equal differences look equal. Lightness alone gives the order, which works for every kind of colour
-blindness. Figures use the light colours; on the dark theme the browser replaces each by its partner (`DARK_PARTNERS`),
-so every light colour has exactly one dark one.
+equal steps, so that equal differences look equal. Lightness alone conveys the order, which works for every kind of
+colour blindness. Figures use the light colours; on the dark theme the browser replaces each with its partner
+(`DARK_PARTNERS`), so every light colour has exactly one dark partner.
 
-Source of the colour space: Ottosson, "A perceptual color space for image processing" (2020).
+Source for the colour space: Ottosson, "A perceptual color space for image processing" (2020).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-# The typeface of tokens and numbers: a monospaced system font.
+# The typeface for tokens and numbers: a monospaced system font.
 MONO = (
     'ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", '
     '"Noto Sans CJK SC", monospace'
@@ -65,7 +65,7 @@ DIVERGING: tuple[Pair, ...] = (
     Pair("#23418f", "#92ddfb"),
 )
 
-HEAD_HUES: dict[str, Pair] = {  # by role of the head, as in gpt.analysis
+HEAD_HUES: dict[str, Pair] = {  # by the head's role, as in gpt.analysis
     "previous_token": Pair("#037ac0", "#65b2f1"),
     "same_token": Pair("#17895b", "#5ed99e"),
     "first_token": Pair("#a87f09", "#f1c955"),
@@ -82,12 +82,12 @@ DARK_PARTNERS: dict[str, str] = {pair.light: pair.dark for pair in _EVERY}
 
 
 def colorscale(colours: tuple[Pair, ...]) -> list[list[float | str]]:
-    """Return a plotly colorscale [[0.0, hex], ..., [1.0, hex]] of the light theme."""
+    """Return a plotly colorscale [[0.0, hex], ..., [1.0, hex]] for the light theme."""
     return [[i / (len(colours) - 1), pair.light] for i, pair in enumerate(colours)]
 
 
 def css_variables() -> str:
-    """Return the CSS variables of both themes.
+    """Return the CSS variables for both themes.
 
     These are `--gb-<name>` for each colour, `--gb-seq-0..8`, `--gb-div-0..8` and `--gb-head-<role>`.
     """

@@ -121,20 +121,20 @@ def level(y: float) -> Options:
 
 
 def band(first: float, last: float) -> Options:
-    """Return a frame around columns, from top to bottom."""
+    """Return a frame around columns that spans the full height."""
     pen = {"color": LIGHT["accent"], "width": 2}
     return {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": first, "x1": last, "line": pen}
 
 
 def frame(columns: tuple[int, int], rows: tuple[int, int], width: int = 2) -> Options:
-    """Return a frame around cells, from the first to the last column and row."""
+    """Return a frame around cells. columns, rows: first and last."""
     edges = {"x0": columns[0] - 0.5, "x1": columns[1] + 0.5, "y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
     return {"type": "rect", **edges, "line": {"color": LIGHT["accent"], "width": width}}
 
 
 def note(text: str, **place: Any) -> Options:
-    """Return a quiet annotation in the figure; text: escaped."""
+    """Return a muted annotation in the figure. text: escaped."""
     return {"text": text, "showarrow": False, "font": {"size": 11, "color": LIGHT["muted"]}} | place
 
 
-ON_PAPER = {"xref": "paper", "yref": "paper"}  # positions a note in fractions of the plot
+ON_PAPER = {"xref": "paper", "yref": "paper"}  # positions a note as fractions of the plot

@@ -57,7 +57,7 @@ def first_screen(openings: Mapping[Language, Session], tabs: Sequence[str]) -> s
 def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
     """Return the data shown after each word but the last while the text writes itself.
 
-    n: number of characters so far. at: position of the next token. bars: (token, probability) of the likeliest tokens.
+    n: number of characters so far. at: position of the next token. bars: (token, probability) for the likeliest tokens.
     arc: (position, share) of the word without which the top token's probability falls furthest.
     """
     if s.text is None or len(s.text.ids) > MAX_WRITTEN:

@@ -76,7 +76,7 @@ def values_of(config: GPTConfig) -> dict[str, Any]:
 
 
 def check_value(name: str, value: object) -> float | bool:
-    """Return the checked value of one control. Raises PageError for an invalid value."""
+    """Return one control's checked value. Raises PageError for an invalid value."""
     if name in SWITCHES:
         return bool(value)
     number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan

@@ -1,6 +1,6 @@
 """The share menus. Their answers stay in the browser: it copies them, or saves them as a file that it creates.
 
-A click raises `.select` with an `evt._data` of {"what", "tab"}: the name of the button and the id of the open tab. The
+A click raises `.select` with the `evt._data` {"what", "tab"}: the button's name and the open tab's id. The
 answer is a value returned by `copied`, `saved` or `message`. A button named "open" lets a person choose a file; its
 event also has "name", "size" and "text", with an empty "text" if the file is larger than `largest` bytes. Nothing is
 stored on the server.

@@ -1,4 +1,4 @@
-// Keeps the newest data of each view, assembled from incremental frames. Independent of the page.
+// Keeps each view's newest data, assembled from incremental frames. Independent of the page.
 
 /**
  * @typedef {Record<string, any>} Data  one view's data

@@ -10,7 +10,8 @@
  * @property {number} total  number of tokens in the text
  * @property {number} query  the selected pair, by position
  * @property {number} key
- * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights of a text that is longer than the displayed part
+ * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights for a text
+ *   that is longer than the displayed part
  * @property {string} text  the same content as a sentence
  * @property {Record<string, string>} labels
  *
