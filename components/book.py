@@ -128,7 +128,7 @@ def answers_of(step: Step, language: Language) -> str:
 
 
 def exercises_of(step: Step, language: Language) -> Iterator[tuple[str, str]]:
-    """Yield questions and answers as HTML: first those from the lessons, then lines of code to break."""
+    """Yield questions and answers as HTML: first those from the lessons, then lines of code for the reader to break."""
     for key in QUESTIONS[step.key]:
         choices = [f"lesson.{key}.choice.{n}" for n in range(1, 4) if has_text(f"lesson.{key}.choice.{n}")]
         listed = "".join(f"<li>{escape(t(choice, language))}</li>" for choice in choices)

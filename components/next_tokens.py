@@ -26,7 +26,7 @@ class NextTokens(NamedTuple):
 def next_tokens(
     document: Generation, position: int, raw: np.ndarray, final: np.ndarray, most: int, language: Language
 ) -> NextTokens:
-    """Return the `most` best tokens after a position, and the token that follows in the text.
+    """Return the top `most` tokens after a position, and the token that follows in the text.
 
     raw, final: probabilities before and after the sampling settings, (vocab_size,).
     """

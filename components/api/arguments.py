@@ -46,7 +46,7 @@ def checked_text(name: str, value: object) -> str:
 
 
 def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str]]:
-    """Return the checked messages of a chat.
+    """Validate a chat's messages and return them.
 
     Raises:
         ValueError: If messages are malformed, the text is too long, or there is also a prompt.

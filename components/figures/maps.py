@@ -45,7 +45,7 @@ def _cells(z: np.ndarray, low: float, high: float, colours: tuple[Pair, ...], ti
 
 
 def _written(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """Return options that write text into each cell."""
+    """Return options that show text in each cell."""
     return {"text": texts, "texttemplate": "%{text}", "textfont": SMALL | {"color": LIGHT["text"]}}
 
 

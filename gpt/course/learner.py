@@ -53,8 +53,8 @@ class LearnersGPT(GPT):
     """The GPT in a learner's program, with the bundled weights and the interface of `gpt.model.GPT`.
 
     It takes the same arguments and fills the same traces. It supports only edits that scale heads, attention and
-    feed-forward. This object itself contains the bundled model's modules, because analyses read their weights. Raises
-    ValueError if the program fails, takes too long, or lacks something that is requested.
+    feed-forward. This object still holds the bundled model's modules, because analyses read their weights. Raises
+    ValueError if the program fails, takes too long, or does not provide something that is requested.
 
     shape: configuration fields that differ from the bundled model.
     """

@@ -57,7 +57,7 @@ class StreamRequest:
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
 
     def edits_with(self, concepts: Concepts | None) -> Edits | None:
-        """Return the edits, restoring activity functions, which cannot be sent, from the receiving model's concepts."""
+        """Return the edits with activity functions, which cannot be sent, rebuilt from this model's concepts."""
         if self.edits is None or concepts is None:
             return self.edits
         steering = (

@@ -274,7 +274,7 @@ class Generation(Document):
             self._cache.set_activations(self.n_read, rows_between(reply, self.n_read, end))
 
     def take_activations(self, other: Generation) -> None:
-        """Take over the activations of the common prefix. The other document must not be used afterwards."""
+        """Reuse the activations another document has for the common prefix. Do not use that document afterwards."""
         self._cache.take(other._cache, common_prefix_length(self.ids, other.ids))
 
     def incomplete_text(self) -> str:

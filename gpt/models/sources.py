@@ -1,4 +1,4 @@
-"""Sources of models: a known name, a path, or a repository on the Hugging Face hub."""
+"""Model sources: a known name, a path, or a repository on the Hugging Face hub."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
 
 
 def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
-    """Return <unk>, the most frequent characters of stories in descending order of frequency, and end-of-text.
+    """Return <unk>, the most frequent characters in the stories in descending order, and end-of-text.
 
     The vocabulary is smaller than vocab_size if the stories have fewer characters.
     """

@@ -1,9 +1,9 @@
 """Regulated Chinese poems as a file to train on: python -m gpt.training.poems POEMS OUT
 
-POEMS contains poems, each followed by a line <|endoftext|>. A poem has a line for its title, if any, and a line for
+POEMS contains poems, each followed by an <|endoftext|> line. A poem has a line for its title, if any, and a line for
 each couplet. OUT contains the poems for `gpt.training`: titles are put in 《》, to distinguish them from verses and to
 make it possible to ask for a title; a fifth of the poems lose their title, so that the model can also continue a first
-line; and of poems that share half of their verses, only one is kept.
+line; and of poems that share half their verses, only one is kept.
 """
 
 from __future__ import annotations

@@ -305,7 +305,7 @@ class FolderRun:
         )
 
     def save(self, trainer: Trainer, row: LogRow | None = None, is_best: bool = False) -> None:
-        """Write the state to resume from and, after an evaluation, its row, the best weights, samples and the curve."""
+        """Write the state to resume from; after an evaluation, also its row, the best weights, samples and curve."""
         state = {**trainer.state(), "recipe": asdict(self.recipe), "text": self.corpus.fingerprint}
         if not trainer.process.is_first:
             return

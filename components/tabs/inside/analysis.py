@@ -112,7 +112,7 @@ def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
 
 
 def _portion(s: Snapshot, state: InsideState, recording: Recording) -> dict[str, Any]:
-    """Compute a portion of what the film and the open part need, and return the new fields for the state."""
+    """Compute the next chunk of what the film and the open part need, and return the new state fields."""
     computed: dict[str, Any] = {}
     if s.film is not None:
         loaded, stories = recording.document.loaded, state.stories

@@ -1,4 +1,4 @@
-"""The Causes tab in Why?. It computes while it is open and nothing is being generated."""
+"""The Causes tab in Why?. It runs its analyses only while it is open and nothing is being generated."""
 
 from __future__ import annotations
 

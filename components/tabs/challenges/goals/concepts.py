@@ -103,7 +103,7 @@ def speaks_next(reading: Reading, snippet: Snippet) -> bool:
 
 
 def strongest(reading: Reading, position: int) -> list[tuple[tuple[int, int], Tensor]]:
-    """Return the strongest features at a token, with their activity along the text.
+    """Return the strongest features at a token, with their activity across the text.
 
     Each activity is (T,), relative to the feature's natural strength.
     """

@@ -38,7 +38,7 @@ class Matters(Goal):
 
 @dataclass(frozen=True)
 class Leads(Goal):
-    """Pick the first layer after which the logit lens keeps reading the final prediction."""
+    """Pick the first layer from which on the logit lens always shows the final prediction."""
 
     tool = "layer"
 

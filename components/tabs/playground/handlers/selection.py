@@ -1,4 +1,4 @@
-"""Handlers for selection, settings, prompt and the pipeline card. They never run the model."""
+"""Handlers for the selection, the settings, the prompt and the pipeline card. They never run the model."""
 
 from __future__ import annotations
 
