@@ -183,7 +183,7 @@ def test_the_tab_lists_the_features_of_the_selected_word_and_tints_the_text(sess
     assert "no concepts" in drawn(session, "concepts-lead")["text"]
     tab.pick(session, {"place": [0, 0]})
     assert drawn(session, "concepts-title")["text"] == "Concept: idea 0"
-    assert "100 of 1,000" in drawn(session, "concepts-about")["text"]
+    assert "100 in 1,000" in drawn(session, "concepts-about")["text"]
     assert drawn(session, "concepts-evidence")["snippets"]
     assert drawn(session, "concepts-slider")["slider"]["value"] == 0
 
