@@ -44,6 +44,11 @@ SEEN = "if (location.origin !== 'null') localStorage.setItem('glassbox-seen', '1
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 FAILED = pytest.StashKey[bool]()
 TAB = pytest.StashKey["Tab"]()
+DRAWS = """() => {
+  const frame = new Promise((answer) => requestAnimationFrame(() => answer("the browser draws")));
+  const none = new Promise((answer) => setTimeout(() => answer("the browser draws nothing"), 3000));
+  return Promise.race([frame, none]);
+}"""
 SHOWN_AFTER_FAILURE = 60  # what the page did last
 
 
@@ -53,7 +58,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     item.stash[FAILED] = report.failed or (call.when != "setup" and item.stash.get(FAILED, False))
     if report.failed and TAB in item.stash:
-        report.sections.append(("page", "\n".join(item.stash[TAB].history)))
+        tab = item.stash[TAB]
+        report.sections.append(("page", "\n".join([*tab.history, str(tab.page.evaluate(DRAWS))])))
     return report
 
 
