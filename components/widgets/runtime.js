@@ -1,5 +1,6 @@
 // Mounts the widgets, gives each the newest data for its view, and draws all changes in one animation frame. Only this
-// module knows gradio's interface for scripts, and when to draw: on new data or a change in width, theme or language.
+// module knows gradio's interface for scripts, and when to draw: on new data or a change in width, theme or language, but
+// not while a button is pressed.
 
 import { Store } from "./store.js";
 import { fill } from "./text.js";
@@ -46,7 +47,10 @@ import { fill } from "./text.js";
 
 // Signals that a page needs even while it follows another page.
 const OF_SESSION = ["session", "saved", "language", "voice", "restore"];
+const FRAME = 16; // ms
 const LONGEST_REST = 100; // ms
+const LONGEST_PRESS = 1000; // ms
+const PRESSED = "a, button, label, summary, [role=button], [role=option]";
 
 /** @type {Map<string, Mount>} */
 const definitions = new Map();
@@ -74,6 +78,8 @@ let mirrors = "";
 let epoch = /** @type {string | undefined} */ (undefined); // epoch of the last frame that set gradio's components
 // After a frame, the page rests for as long as drawing took, which leaves time for events and for the text.
 let restsUntil = 0;
+// Pressing and releasing is a click only on the same element, which drawing may replace.
+let pressedUntil = 0;
 
 export const store = new Store();
 store.onChange = (views) => refresh([...mounted].filter(({ view }) => views.has(view)));
@@ -267,12 +273,17 @@ function refresh(widgets) {
   for (const each of widgets) stale.add(each);
   if (scheduled || !widgets.length) return;
   scheduled = true;
-  const rest = restsUntil - performance.now();
-  if (rest > 0) setTimeout(() => requestAnimationFrame(drawStale), rest);
+  schedule();
+}
+
+function schedule() {
+  const rest = Math.max(restsUntil, pressedUntil) - performance.now();
+  if (rest > 0) setTimeout(schedule, Math.min(rest, FRAME));
   else requestAnimationFrame(drawStale);
 }
 
 function drawStale() {
+  if (performance.now() < pressedUntil) return schedule();
   scheduled = false;
   const began = performance.now();
   const due = [...stale].filter(({ widget, place }) => widget.always || place.getClientRects().length);
@@ -313,6 +324,16 @@ function watchPage() {
   watchPixelRatio();
 }
 
+function watchPresses() {
+  /** @param {PointerEvent} event */
+  const press = ({ target }) => {
+    if (target instanceof Element && target.closest(PRESSED)) pressedUntil = performance.now() + LONGEST_PRESS;
+  };
+  const release = () => setTimeout(() => (pressedUntil = 0)); // the click comes first
+  addEventListener("pointerdown", press, true);
+  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, true);
+}
+
 function watchPixelRatio() {
   const changed = () => {
     refresh([...mounted]);
@@ -328,6 +349,7 @@ function watchPixelRatio() {
 export function start(opened, calls = {}) {
   sizes = new ResizeObserver(onSizes);
   watchPage();
+  watchPresses();
   loadMore();
   const { waiting, options } = window.glassbox;
   window.glassbox = { ...calls, mount, receive, opened, options, waiting: [] };

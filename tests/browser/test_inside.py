@@ -37,6 +37,13 @@ CORNER = """canvas => {  // a pixel of the opened layer's card
   return canvas.getContext("2d").getImageData(x * ratio, 50 * ratio, 1, 1).data.join();
 }"""
 
+DRAW_ALL = """async () => {  // what the page does after a change of "Numbers"
+  for (const _ of "12") {
+    document.body.toggleAttribute("data-numbers");
+    await new Promise((after) => requestAnimationFrame(() => requestAnimationFrame(after)));
+  }
+}"""
+
 
 @pytest.fixture
 def opened(stay: Callable[..., Page], site: str) -> Page:
@@ -154,6 +161,15 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
     expect(opened.locator("#heads strong")).to_have_text("Layer 1, head 4")
     opened.keyboard.press("Enter")
     expect(flow(opened)).to_contain_text("layer 1, head 4")
+
+
+def test_a_click_counts_although_its_button_is_drawn_again_while_it_is_pressed(opened: Page) -> None:
+    tab(opened, "Stream and neurons").click()
+    opened.locator("#stream-layer").get_by_role("button", name="Layer +").hover()
+    opened.mouse.down()
+    opened.evaluate(DRAW_ALL)
+    opened.mouse.up()
+    expect(opened.locator("#stream-layer")).to_contain_text("Layer 1")
 
 
 def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: Path) -> None:

@@ -18,10 +18,12 @@ class FakeElement {
   }
 }
 
-const page = { frames: [], sizes: null, class: null, dark: false, lang: "en", removed: [], now: 0 };
+const page = { frames: [], sizes: null, class: null, dark: false, lang: "en", removed: [], now: 0, listeners: {} };
 Object.assign(globalThis, {
   window: globalThis,
   performance: { now: () => page.now },
+  addEventListener: (type, listener) => (page.listeners[type] = listener),
+  Element: FakeElement,
   requestAnimationFrame: (draw) => page.frames.push(draw),
   matchMedia: () => ({ addEventListener() {} }),
   document: {
@@ -109,6 +111,22 @@ test("after a frame the page rests as long as drawing it took", async (context) 
   page.now += 40;
   cost = 0;
   assert.equal(frame(), 1);
+});
+
+test("nothing is drawn while a button is pressed, because its click would be lost with it", async (context) => {
+  await add("probe", "pressed", { view: "pressed" });
+  frame();
+  drawn.length = 0;
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const button = Object.assign(new FakeElement(), { closest: () => button });
+  send({ pressed: { x: 1 } });
+  page.listeners.pointerdown({ target: button });
+  frame();
+  assert.deepEqual(drawn, []);
+  page.listeners.pointerup();
+  context.mock.timers.tick(20);
+  frame();
+  assert.deepEqual(drawn, [["pressed", { x: 1 }]]);
 });
 
 test("a widget that is mounted later shows what came before", async () => {
