@@ -47,7 +47,6 @@ import { fill } from "./text.js";
 
 // Signals that a page needs even while it follows another page.
 const OF_SESSION = ["session", "saved", "language", "voice", "restore"];
-const FRAME = 16; // ms
 const LONGEST_REST = 100; // ms
 const LONGEST_PRESS = 1000; // ms
 const PRESSED = "a, button, label, summary, [role=button], [role=option]";
@@ -273,17 +272,13 @@ function refresh(widgets) {
   for (const each of widgets) stale.add(each);
   if (scheduled || !widgets.length) return;
   scheduled = true;
-  schedule();
-}
-
-function schedule() {
-  const rest = Math.max(restsUntil, pressedUntil) - performance.now();
-  if (rest > 0) setTimeout(schedule, Math.min(rest, FRAME));
+  const rest = restsUntil - performance.now();
+  if (rest > 0) setTimeout(() => requestAnimationFrame(drawStale), rest);
   else requestAnimationFrame(drawStale);
 }
 
 function drawStale() {
-  if (performance.now() < pressedUntil) return schedule();
+  if (performance.now() < pressedUntil) return requestAnimationFrame(drawStale);
   scheduled = false;
   const began = performance.now();
   const due = [...stale].filter(({ widget, place }) => widget.always || place.getClientRects().length);
