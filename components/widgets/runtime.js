@@ -320,13 +320,13 @@ function watchPage() {
 }
 
 function watchPresses() {
-  /** @param {PointerEvent} event */
-  const press = ({ target }) => {
-    if (target instanceof Element && target.closest(PRESSED)) pressedUntil = performance.now() + LONGEST_PRESS;
+  /** @param {Event & { key?: string }} event */
+  const press = ({ target, key = " " }) => {
+    if (key === " " && target instanceof Element && target.closest(PRESSED)) pressedUntil = performance.now() + LONGEST_PRESS;
   };
   const release = () => setTimeout(() => (pressedUntil = 0)); // the click comes first
-  addEventListener("pointerdown", press, true);
-  for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, true);
+  for (const begin of ["pointerdown", "keydown"]) addEventListener(begin, press, true);
+  for (const end of ["pointerup", "pointercancel", "keyup"]) addEventListener(end, release, true);
 }
 
 function watchPixelRatio() {

@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 
 import gradio as gr
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Dialog, Error, Page, ViewportSize, expect, sync_playwright
 
 from components.page import build_app, launch_options
 
@@ -44,11 +44,7 @@ SEEN = "if (location.origin !== 'null') localStorage.setItem('glassbox-seen', '1
 SIZE: ViewportSize = {"width": 1280, "height": 900}
 FAILED = pytest.StashKey[bool]()
 TAB = pytest.StashKey["Tab"]()
-DRAWS = """() => {
-  const frame = new Promise((answer) => requestAnimationFrame(() => answer("the browser draws")));
-  const none = new Promise((answer) => setTimeout(() => answer("the browser draws nothing"), 3000));
-  return Promise.race([frame, none]);
-}"""
+DREW = "() => window.drew ??= (requestAnimationFrame(() => (window.drew = true)), null)"
 SHOWN_AFTER_FAILURE = 60  # what the page did last
 
 
@@ -59,7 +55,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     item.stash[FAILED] = report.failed or (call.when != "setup" and item.stash.get(FAILED, False))
     if report.failed and TAB in item.stash:
         tab = item.stash[TAB]
-        report.sections.append(("page", "\n".join([*tab.history, str(tab.page.evaluate(DRAWS))])))
+        report.sections.append(("page", "\n".join([*tab.history, tab.drawing()])))
     return report
 
 
@@ -184,6 +180,14 @@ class Tab:
 
     def close(self) -> None:
         self.context.close()
+
+    def drawing(self) -> str:
+        """Return whether the browser still draws the page."""
+        try:
+            self.page.wait_for_function(DREW, polling=100, timeout=3000)
+        except Error as error:
+            return f"the browser draws nothing: {error}"
+        return "the browser draws"
 
     def _note(self, kind: str, *texts: str) -> None:
         said = " ".join(text[-200:] for text in texts)

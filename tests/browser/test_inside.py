@@ -170,6 +170,10 @@ def test_a_click_counts_although_its_button_is_drawn_again_while_it_is_pressed(o
     opened.evaluate(DRAW_ALL)
     opened.mouse.up()
     expect(opened.locator("#stream-layer")).to_contain_text("Layer 1")
+    opened.keyboard.down("Space")
+    opened.evaluate(DRAW_ALL)
+    opened.keyboard.up("Space")
+    expect(opened.locator("#stream-layer")).to_contain_text("Layer 2")
 
 
 def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: Path) -> None:
