@@ -165,6 +165,7 @@ def test_a_selection_by_mouse_or_keyboard_changes_every_picture_in_both_tabs(ope
 
 def test_a_click_counts_although_its_button_is_drawn_again_while_it_is_pressed(opened: Page) -> None:
     tab(opened, "Stream and neurons").click()
+    expect(opened.locator("#stream-layer")).to_contain_text("Layer 0")
     opened.locator("#stream-layer").get_by_role("button", name="Layer +").hover()
     opened.mouse.down()
     opened.evaluate(DRAW_ALL)
@@ -194,6 +195,7 @@ def test_each_part_of_the_tab_follows_its_own_controls(opened: Page, tmp_path: P
     expect(says).to_contain_text("After all layers, “not”")
     expect(first).to_be_hidden()
     tab(opened, "Stream and neurons").click()
+    expect(opened.locator("#stream-layer")).to_contain_text("Layer 0")
     opened.locator("#stream-layer").get_by_role("button", name="Layer +").click()
     expect(opened.locator("#stream-layer")).to_contain_text("Layer 1")
     opened.locator("#stream-tokens [role=option]").nth(3).click()

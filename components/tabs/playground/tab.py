@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from components.cards.card import Card, add_cards
+from components.cards.card import Card, Carried, add_cards
 from components.concepts import turn
 from components.events import Events, clamped_js
 from components.frame import Frame, short_name
@@ -61,7 +61,6 @@ from components.widgets.tree import tree
 from components.widgets.widget import placed
 
 NAME = "playground"
-TYPED = typed_js("prompt")
 
 
 def build_playground(
@@ -97,8 +96,12 @@ def build_playground(
         opened = [build_upload(localizer, events)] if uploads else []
     events.renderer.add("", SHARED_VIEWS)
     events.renderer.add(NAME, controls=controls.updates())
-    wired = add_cards(events, NAME, [next_token, start, attention, pipeline, text], VIEWS, reason.ANALYSIS)
-    _wire(prompt, controls, events, frame, [*opened, wired["model"]])
+    settings = list(controls.settings.values())
+    set_values = partial(selection.set_values, tuple(controls.settings))
+    carried = Carried(settings, set_values, clamped_js(settings))
+    cards = [next_token, start, attention, pipeline, text]
+    wired = add_cards(events, NAME, cards, VIEWS, reason.ANALYSIS, carried)
+    _wire(prompt, controls, carried, events, frame, [*opened, wired["model"]])
 
 
 def _next() -> Card:
@@ -277,35 +280,34 @@ def _pipeline() -> Part:
     )
 
 
-def _wire(prompt: gr.HTML, controls: Controls, events: Events, frame: Frame, writing: list[Any]) -> None:
+def _wire(
+    prompt: gr.HTML, controls: Controls, settings: Carried, events: Events, frame: Frame, writing: list[Any]
+) -> None:
     """Wire the text and the Gradio controls. `writing` contains the other events that may generate."""
     on = events.on
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
-    carried = [frame.saved]  # replaced in transit by the text in the box
-    on(prompt.input, typing.type_text, carried, js=f"() => [({TYPED})()]", **latest, **run)
+    text, typed = (
+        [frame.saved],
+        f"() => [({typed_js('prompt')})()]",
+    )  # the text in the box replaces the input in transit
+    on(prompt.input, typing.type_text, text, js=typed, **latest, **run)
     on(prompt.select, selection.select_token, [prompt], **latest)
     on(prompt.submit, hiding.hide_words, [prompt], **latest)
     on(frame.strip.select, selection.select_token, [frame.strip])
     on(controls.run.chat.input, chat.switch_chat, [controls.run.chat], **run)
     on(controls.preset.input, selection.choose_preset, [controls.preset])
-    settings = list(controls.settings.values())
-    names, clamped = tuple(controls.settings), clamped_js(settings)
-    on([each.input for each in settings], partial(selection.set_values, names), settings, js=clamped, **latest)
+    on([each.input for each in settings.components], settings.take, settings.components, js=settings.js, **latest)
 
-    def writes(button: gr.Button, handler: Handler) -> Any:
-        """Wire a button that generates.
+    def writes(trigger: Any, handler: Handler, sent: list[Any], js: str = "(...sent) => sent") -> Any:
+        """Wire an event that generates. It also sends the settings, like the cards' events."""
+        return on(trigger, **settings.added(handler, sent, js), **run)
 
-        It also sends the text and the settings, because the events of those controls may still be on the way.
-        """
-        js = f"(_, ...settings) => [({TYPED})(), ...({clamped})(...settings)]"
-        return on(button.click, partial(selection.set_and, names, handler), [*carried, *settings], js=js, **run)
-
-    writes(controls.run.step, generation.step)
+    writes(controls.run.step.click, generation.step, text, typed)
     on(controls.run.full_speed.click, generation.full_speed)
     writing += [
-        writes(controls.run.generate, generation.written(generation.prepare)),
-        on(frame.model.input, generation.written(generation.pick_model), [frame.model], **run),
+        writes(controls.run.generate.click, generation.written(generation.prepare), text, typed),
+        writes(frame.model.input, generation.written(generation.pick_model), [frame.model]),
     ]
     on([controls.run.stop.click, frame.stop.click], generation.stop, cancels=writing)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
 from components.errors import PageError
 from components.labels import visible
-from components.parts import Handler
 from components.state.selection import shading_named
 from components.state.session import Session
 from components.state.settings import LIMITS, Settings
@@ -25,12 +24,6 @@ def set_values(names: Sequence[str], session: Session, *values: object) -> None:
     """Set the sliders, the seed and the pace."""
     for name, value in zip(names, values, strict=True):
         session.settings = session.settings.with_value(name, value)
-
-
-def set_and(names: Sequence[str], handler: Handler, session: Session, box: str, *values: object) -> Iterator[None]:
-    """Set these values, then generate with them. `box` is passed on to `handler`."""
-    set_values(names, session, *values)
-    yield from handler(session, box) or ()
 
 
 def choose_preset(session: Session, name: object) -> None:
