@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any, Literal
 
@@ -143,6 +145,34 @@ class Events:
         if not is_session_id(session_id):
             raise error(" ".join(t("error.not_ready", language) for language in LANGUAGES))
         return self.store.get(str(session_id))
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Gradio controls whose values other events send as well, because the controls' own events may still be on the way.
+
+    take: called with the session and the values before the other event's handler. js: runs in the browser first; takes
+    the values and returns them as a list.
+    """
+
+    components: Sequence[Any]
+    take: Callable[..., None]
+    js: str
+
+    def added(self, handler: Handler, inputs: Sequence[Block], js: str = "(...sent) => sent") -> dict[str, Any]:
+        """Return these arguments for `Events.on`, extended so that the event sends the values."""
+        n = len(inputs)
+        return {
+            "handler": partial(_take_and, self.take, n, handler),
+            "inputs": [*inputs, *self.components],
+            "js": f"(...sent) => [...({js})(...sent.slice(0, {n})), ...({self.js})(...sent.slice({n}))]",
+        }
+
+
+def _take_and(take: Callable[..., None], n: int, handler: Handler, session: Session, *sent: Any) -> Iterator[None]:
+    """Take the values after the first n, and then call the handler with those n."""
+    take(session, *sent[n:])
+    yield from handler(session, *sent[:n]) or ()
 
 
 def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Generator[None]:

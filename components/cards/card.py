@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import gradio as gr
-from gradio.blocks import Block
 
-from components.events import Events
+from components.events import Carried, Events
 from components.i18n import t
 from components.parts import Action, Handler, Part, Queue, streams
 from components.render import Analysis, View
@@ -82,28 +80,6 @@ class Card:
         return {queue: s.handled.get((self.name, queue), 0) for queue in self.queues}
 
 
-@dataclass(frozen=True)
-class Carried:
-    """Gradio controls whose values are sent with each action, because their own events may still be on the way.
-
-    take: called with the session and the values before the action is handled. js: runs in the browser first; takes the
-    values and returns them as a list.
-    """
-
-    components: Sequence[Any]
-    take: Callable[..., None]
-    js: str
-
-    def added(self, handler: Handler, inputs: Sequence[Block], js: str = "(...sent) => sent") -> dict[str, Any]:
-        """Return these arguments of `Events.on` so that the values are sent and taken as well."""
-        n = len(inputs)
-        return {
-            "handler": partial(_take_and, self.take, n, handler),
-            "inputs": [*inputs, *self.components],
-            "js": f"(...sent) => [...({js})(...sent.slice(0, {n})), ...({self.js})(...sent.slice({n}))]",
-        }
-
-
 def add_cards(
     events: Events,
     tab: str,
@@ -114,7 +90,8 @@ def add_cards(
 ) -> dict[Queue, Any]:
     """Show cards in a tab, wire one tab event for each queue, and return these events.
 
-    views: views that draw the pictures in the cards. carried: for the queue "model".
+    views: views that draw the pictures in the cards. carried: controls whose values the actions in
+    the queue "model" send as well.
     """
     events.renderer.add(tab, [*(card.view for card in cards), *views], analysis)
     wired: dict[Queue, Any] = {}
@@ -123,22 +100,17 @@ def add_cards(
         if not able:
             continue
         handler = partial(act if queue in SHORT else act_and_show, able, queue)
-        inputs = [card.html for card in able]
-        sent = {"handler": handler, "inputs": inputs}
+        wiring: dict[str, Any] = {"handler": handler, "inputs": [card.html for card in able]}
+        if carried and queue == "model":
+            wiring = carried.added(**wiring)
         wired[queue] = events.on(
             [getattr(card.html, event) for card in able],
-            **(carried.added(handler, inputs) if carried and queue == "model" else sent),
+            **wiring,
             queue=queue,
             trigger_mode="always_last" if queue == "interactive" else "multiple",
             cancels=[each for name, each in wired.items() if name not in SHORT] if queue == "stop" else (),
         )
     return wired
-
-
-def _take_and(take: Callable[..., None], n: int, handler: Handler, session: Session, *sent: Any) -> Iterator[None]:
-    """Take the values after the first n, and then call the handler with those n."""
-    take(session, *sent[n:])
-    yield from handler(session, *sent[:n]) or ()
 
 
 def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> None:

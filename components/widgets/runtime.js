@@ -77,7 +77,7 @@ let mirrors = "";
 let epoch = /** @type {string | undefined} */ (undefined); // epoch of the last frame that set gradio's components
 // After a frame, the page rests for as long as drawing took, which leaves time for events and for the text.
 let restsUntil = 0;
-// Pressing and releasing is a click only on the same element, which drawing may replace.
+// Until this time nothing is drawn: drawing may replace the button being pressed, and its click would be lost.
 let pressedUntil = 0;
 
 export const store = new Store();

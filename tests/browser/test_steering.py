@@ -17,7 +17,6 @@ from tests.browser.playground_page import (
 
 BARS = "#bars [role=option]"
 LANES = "#tree .gb-branch"
-GO_ON = "go_on:act"
 CHOSEN = """() => {
   const chosen = document.querySelector("#status").textContent.match(/“(.*)” inserted by hand/);
   const count = document.querySelector("#prompt-count").innerText.match(/^\\d+/);
@@ -93,10 +92,15 @@ def test_back_to_a_token_and_on_from_there(opened):
     expect(opened.locator(CHIPS)).to_have_count(6)
     expect(opened.locator("#back")).to_be_disabled()
     expect(opened.locator(LANES)).to_have_count(1)  # the branch behind it still exists
-    late = []  # all events but that of the button, such as the settings' own
-    opened.route(
-        "**/queue/join*", lambda each: each.continue_() if GO_ON in each.request.post_data else late.append(each)
-    )
+    late = []  # the settings' own events
+
+    def delay(route):
+        if "go_on:act" in route.request.post_data:
+            route.continue_()
+        else:
+            late.append(route)
+
+    opened.route("**/queue/join*", delay)
     set_run(opened, 3)
     assert late
     forget_status(opened)

@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from components.cards.card import Card, Carried, add_cards
+from components.cards.card import Card, add_cards
 from components.concepts import turn
-from components.events import Events, clamped_js
+from components.events import Carried, Events, clamped_js
 from components.frame import Frame, short_name
 from components.i18n import t
 from components.localized import Localizer
@@ -287,10 +287,8 @@ def _wire(
     on = events.on
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
-    text, typed = (
-        [frame.saved],
-        f"() => [({typed_js('prompt')})()]",
-    )  # the text in the box replaces the input in transit
+    text = [frame.saved]  # replaced in transit by the text in the box
+    typed = f"() => [({typed_js('prompt')})()]"
     on(prompt.input, typing.type_text, text, js=typed, **latest, **run)
     on(prompt.select, selection.select_token, [prompt], **latest)
     on(prompt.submit, hiding.hide_words, [prompt], **latest)
@@ -300,7 +298,7 @@ def _wire(
     on([each.input for each in settings.components], settings.take, settings.components, js=settings.js, **latest)
 
     def writes(trigger: Any, handler: Handler, sent: list[Any], js: str = "(...sent) => sent") -> Any:
-        """Wire an event that generates. It also sends the settings, like the cards' events."""
+        """Wire an event that generates. It also sends the settings, as the cards' events do."""
         return on(trigger, **settings.added(handler, sent, js), **run)
 
     writes(controls.run.step.click, generation.step, text, typed)
