@@ -17,6 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 import components.gradio_workarounds as workarounds
 from components.gradio_workarounds import LingeringStream, SmallSessions
+from tests.asynchronous import run
 from tests.canary import lacking
 
 SCOPE = {"type": "http", "query_string": b"session_hash=abc", "headers": []}
@@ -113,8 +114,8 @@ async def until(holds: Callable[[], object]) -> None:
         await asyncio.sleep(0)
 
 
-def run(check: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(asyncio.wait_for(check(), timeout=60))
+def run_check(check: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run(asyncio.wait_for(check(), timeout=60))
 
 
 def test_events_are_answered_on_one_stream() -> None:
@@ -128,7 +129,7 @@ def test_events_are_answered_on_one_stream() -> None:
             assert [message["type"] for message in page.heard].count("http.response.start") == 1
             assert not task.done()
 
-    run(check)
+    run_check(check)
 
 
 def test_a_stream_stays_open_after_an_event_that_joined_during_another() -> None:
@@ -142,7 +143,7 @@ def test_a_stream_stays_open_after_an_event_that_joined_during_another() -> None
             assert page.answers == [event("process_completed", n) for n in ("1", "2", "3")]
             assert not task.done()
 
-    run(check)
+    run_check(check)
 
 
 def test_a_stream_ends_as_gradio_s_where_no_event_comes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +155,7 @@ def test_a_stream_ends_as_gradio_s_where_no_event_comes(monkeypatch: pytest.Monk
             assert page.answers[-1] == event("close_stream")
             assert not page.heard[-1].get("more_body")
 
-    run(check)
+    run_check(check)
 
 
 def test_the_stream_of_agents_stays_open_where_no_event_comes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +169,7 @@ def test_the_stream_of_agents_stays_open_where_no_event_comes(monkeypatch: pytes
             page.server.stop_event.set()
             await task
 
-    run(check)
+    run_check(check)
 
 
 def test_a_stream_ends_with_the_server() -> None:
@@ -178,7 +179,7 @@ def test_a_stream_ends_with_the_server() -> None:
             await task
             assert page.answers[-1] == event("close_stream")
 
-    run(check)
+    run_check(check)
 
 
 def test_nothing_is_kept_of_a_page_that_is_left() -> None:
@@ -189,7 +190,7 @@ def test_nothing_is_kept_of_a_page_that_is_left() -> None:
         await page.join("2")  # answered on the next stream
         assert page.app._streams == {}
 
-    run(check)
+    run_check(check)
 
 
 def described(middleware: list[Middleware]) -> dict[int, Any]:

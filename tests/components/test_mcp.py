@@ -21,6 +21,7 @@ from components.events import NO_PROGRESS
 from components.page import launch_options
 from components.request_limits import MAX_BODY_BYTES
 from gpt import DEFAULT_MODEL, SamplingParams, __version__, generate, get_model
+from tests.asynchronous import run
 
 API_PAGE = Path(__file__).parents[2].joinpath("docs", "api.md").read_text(encoding="utf-8")
 DOG = "The dog ran to the"
@@ -44,7 +45,7 @@ def tools(url: str) -> dict[str, Tool]:
             await session.initialize()
             return (await session.list_tools()).tools
 
-    return {tool.name: tool for tool in asyncio.run(listed())}
+    return {tool.name: tool for tool in run(listed())}
 
 
 def call(url: str, *calls: tuple[str, dict[str, Any]]) -> list[CallToolResult]:
@@ -53,7 +54,7 @@ def call(url: str, *calls: tuple[str, dict[str, Any]]) -> list[CallToolResult]:
             await session.initialize()
             return await asyncio.gather(*(session.call_tool(name, arguments) for name, arguments in calls))
 
-    return asyncio.run(answers())
+    return run(answers())
 
 
 def text_of(answer: CallToolResult) -> str:
@@ -110,7 +111,7 @@ def test_the_server_states_our_version(url: str) -> None:
         async with streamable_http_client(url) as (read, write, _), ClientSession(read, write) as session:
             return (await session.initialize()).serverInfo.version
 
-    assert asyncio.run(version()) == __version__
+    assert run(version()) == __version__
 
 
 def test_more_calls_at_once_than_the_server_has_threads_are_answered(url: str) -> None:

@@ -16,6 +16,7 @@ from gpt.errors import GPTError
 from gpt.inference.cluster import ModelSpec
 from gpt.models.loading import LoadedModel
 from gpt.serving.replica import KeptTexts, Replica
+from tests.asynchronous import run
 
 PROMPT = "Once upon a time"
 
@@ -55,7 +56,7 @@ def test_texts_at_the_same_time_are_those_that_each_would_be_alone(replica: Repl
         [step.token_id for step in Generation(here, PROMPT, edits=edits).steps(SamplingParams(seed=seed), 20)]
         for seed, edits in options
     ]
-    assert asyncio.run(at_once()) == expected
+    assert run(at_once()) == expected
 
 
 def test_a_text_that_nobody_wants_any_more_is_stopped(here: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +71,7 @@ def test_a_text_that_nobody_wants_any_more_is_stopped(here: LoadedModel, monkeyp
         closed.set()
         return reply
 
-    assert isinstance(asyncio.run(first()), StreamReply)
+    assert isinstance(run(first()), StreamReply)
     replica._threads.shutdown(wait=True)
     assert replica.loaded.engine.n_tokens <= len(here.tokenizer.encode(PROMPT)) + 3
     assert replica._n_running == 0
@@ -81,13 +82,13 @@ def test_errors_for_the_visitor_are_sent(replica: Replica) -> None:
         request = StreamRequest([5000], params=SamplingParams(seed=1), max_new_tokens=3)
         return [reply async for reply in replica.stream(request)]
 
-    (error,) = asyncio.run(only())
+    (error,) = run(only())
     assert isinstance(error, GPTError)
     assert "5000" in str(error)
 
 
 def test_a_healthy_replica_says_so(replica: Replica) -> None:
-    asyncio.run(replica.check_health())
+    run(replica.check_health())
 
 
 def kept(loaded: LoadedModel, *texts: list[int], max_bytes: int = 2**30) -> KeptTexts:
@@ -124,7 +125,7 @@ def test_a_text_that_is_continued_is_not_read_again(replica: Replica, here: Load
     for length, n_new in ((10, 5 + 10), (7, 7)):
         before = replica.loaded.engine.n_tokens
         request = document.request(SamplingParams(seed=2), length)
-        document.append(*asyncio.run(collected(replica.stream(request))))
+        document.append(*run(collected(replica.stream(request))))
         assert replica.loaded.engine.n_tokens - before == n_new
 
 

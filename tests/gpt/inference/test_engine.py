@@ -198,20 +198,20 @@ def test_a_request_that_fails_in_a_batch_fails_alone(loaded):
 
 
 @pytest.mark.parametrize("n_texts", [2, 8])
-def test_texts_generated_at_the_same_time_share_their_passes(loaded, passes, n_texts):
+def test_texts_generated_at_the_same_time_share_their_passes(loaded, passes, monkeypatch, n_texts):
+    monkeypatch.setattr(engine_module, "GATHER_SHARE", float("inf"))  # however slow this computer's threads are
+    monkeypatch.setattr(engine_module, "GATHER_SECONDS", 0.2)
     engine = Engine(loaded.model)
-    caches = [KVCache(loaded.model.config) for _ in range(n_texts)]
-    start = threading.Barrier(n_texts)
 
     def write(cache):
-        start.wait()
-        for token in range(40):
+        engine.read([0], cache, on_read=lambda *_: wait_for_requests(engine, n_texts) if len(passes) == 1 else None)
+        for token in range(1, 40):
             engine.read([token % 5], cache)
 
     with ThreadPoolExecutor(n_texts) as pool:
-        list(pool.map(write, caches))
+        list(pool.map(write, [KVCache(loaded.model.config) for _ in range(n_texts)]))
     assert sum(map(sum, passes)) == n_texts * 40
-    assert len(passes) < n_texts * 40 * 0.75
+    assert len(passes) < 50  # 40, and a few if a thread stalls for longer
 
 
 def test_a_text_that_fails_ends_and_the_others_continue(loaded):
