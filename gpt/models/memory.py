@@ -80,14 +80,21 @@ def release_file_pages(tensors: Iterable[Tensor]) -> None:
 
     Does nothing for other tensors, or on systems without /proc/self/maps.
     """
+    spans = [whole_pages(tensor) for tensor in tensors]
+    if not any(spans):
+        return
     try:
         lines = [line.split() for line in MAPS.read_text().splitlines()]
-        ranges = [tuple(int(end, 16) for end in line[0].split("-")) for line in lines if line[4] != "0"]
+        files = [range(*(int(end, 16) for end in line[0].split("-"))) for line in lines if line[4] != "0"]
         advise = ctypes.CDLL(None).madvise
     except (AttributeError, OSError, TypeError, LookupError, ValueError):
         return
-    for tensor in tensors:
-        start, stop = tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()
-        start, stop = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
-        if start < stop and any(low <= start and stop <= high for low, high in ranges):
-            advise(ctypes.c_void_p(start), ctypes.c_size_t(stop - start), mmap.MADV_DONTNEED)
+    for span in filter(None, spans):
+        if any(span[0] in file and span[-1] in file for file in files):
+            advise(ctypes.c_void_p(span.start), ctypes.c_size_t(len(span)), mmap.MADV_DONTNEED)
+
+
+def whole_pages(tensor: Tensor) -> range:
+    """Return the addresses of the pages that contain nothing but this tensor."""
+    start, stop = tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()
+    return range(-(-start // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE)
