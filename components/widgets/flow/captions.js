@@ -1,7 +1,7 @@
 // Texts in the flow: input tokens on the left, next tokens on the right, column names above.
 
 import { clipped } from "../canvas.js";
-import { percent } from "../numbers.js";
+import { isExact, percent } from "../numbers.js";
 import { BAR, HEAD } from "./layout.js";
 import { bottom, centre, group, middle, OF_HEAD, right, thickness } from "./scene.js";
 import { box, ribbon, write } from "./shapes.js";
@@ -70,9 +70,37 @@ export function paintNext(ctx, scene) {
   });
 }
 
-/** Paints the columns' names and their vectors' sizes. @param {Context} ctx @param {Scene} scene */
+/** Paints the columns' names above them, with their vectors' sizes or what they are for. @param {Context} ctx @param {Scene} scene */
 export function paintNames(ctx, scene) {
   const { data, place, colours, fonts, t } = scene;
+  for (const name of NAMED.filter((name) => place[name])) {
+    const colour = OF_HEAD.includes(name) ? colours.head : colours.text;
+    write(ctx, t(name), centre(place[name]), isExact() ? HEAD - 30 : HEAD - 14, { font: fonts.name, colour, align: "center" });
+  }
+  if (isExact()) paintSizes(ctx, scene);
+  else if (!data.bare) paintPurposes(ctx, scene);
+  if (!data.bare && data.kv_heads < data.n_head) paintSharing(ctx, scene);
+  write(ctx, t("embedding"), place.tok.x, 21, { font: fonts.title, colour: colours.text });
+  write(ctx, t("next"), place.next.x, scene.barsTop - 16, { font: fonts.title, colour: colours.text });
+  for (let layer = 0; layer < data.n_layer; layer += 1) {
+    const column = place[`layer${layer}`];
+    if (!column || column.w < 7) continue;
+    write(ctx, String(layer), centre(column), HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
+  }
+}
+
+/** Paints what the open layer's two parts do. @param {Context} ctx @param {Scene} scene */
+function paintPurposes(ctx, { place, colours, fonts, t }) {
+  const parts = /** @type {const} */ ([["looks_back", place.q, place.att, colours.head], ["alone", place.gate ?? place.ff, place.out, colours.text]]);
+  for (const [key, first, last, colour] of parts) {
+    write(ctx, t(key), (first.x + right(last)) / 2, HEAD - 38, { font: fonts.name, colour, align: "center" });
+    ctx.fillStyle = colour;
+    ctx.fillRect(first.x, HEAD - 28, right(last) - first.x, 1);
+  }
+}
+
+/** Paints the vectors' sizes below the columns' names. @param {Context} ctx @param {Scene} scene */
+function paintSizes(ctx, { data, place, colours, fonts }) {
   const names = NAMED.filter((name) => place[name]);
   const shape = (/** @type {string} */ name) => {
     if (name === "weights") return `${data.total}×${data.total}`;
@@ -84,16 +112,7 @@ export function paintNames(ctx, scene) {
   for (const name of names) {
     const x = centre(place[name]);
     const size = tight && name !== "weights" ? shape(name).replace(/^\d+/, "") : shape(name);
-    write(ctx, t(name), x, HEAD - 30, { font: fonts.name, colour: OF_HEAD.includes(name) ? colours.head : colours.text, align: "center" });
     write(ctx, size, x, HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
-  }
-  if (!data.bare && data.kv_heads < data.n_head) paintSharing(ctx, scene);
-  write(ctx, t("embedding"), place.tok.x, 21, { font: fonts.title, colour: colours.text });
-  write(ctx, t("next"), place.next.x, scene.barsTop - 16, { font: fonts.title, colour: colours.text });
-  for (let layer = 0; layer < data.n_layer; layer += 1) {
-    const column = place[`layer${layer}`];
-    if (!column || column.w < 7) continue;
-    write(ctx, String(layer), centre(column), HEAD - 14, { font: fonts.shape, colour: colours.muted, align: "center" });
   }
 }
 

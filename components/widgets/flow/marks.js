@@ -29,10 +29,15 @@ export function paintNorms(ctx, scene) {
     ctx.fill();
     ctx.globalAlpha = 1;
     if (bottom(scene) - HEAD < NORM_LABEL) continue;
+    const ink = { font: fonts.note, colour: colours.muted };
+    if (/\p{Script=Han}/u.test(t("norm"))) {
+      [...t("norm")].forEach((sign, i) => write(ctx, sign, x + 5, HEAD + 8 + 12 * i, ink)); // upright, like a vertical line of Chinese
+      continue;
+    }
     ctx.save();
     ctx.translate(x + 9, HEAD + 2);
     ctx.rotate(Math.PI / 2);
-    write(ctx, t("norm"), 0, 0, { font: fonts.note, colour: colours.muted });
+    write(ctx, t("norm"), 0, 0, ink);
     ctx.restore();
   }
 }

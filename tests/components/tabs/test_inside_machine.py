@@ -219,12 +219,11 @@ def test_what_is_outside_the_window_is_said(document: Generation) -> None:
     assert inside.state.flow_rows == FLOW_ROWS[0]
 
 
-def test_one_line_says_what_is_selected(document: Generation) -> None:
-    row = trace_of(document).layers[LOOK.layer].attn_weights[0, LOOK.head, LOOK.position].numpy()
-    target = Inside(document, LOOK).shown("flow-lead")["text"]
-    assert target.startswith(f"In layer 1, head 2, the selected token {quoted(document.tokenizer, document.ids[11])} ")
-    assert f"attends most to {quoted(document.tokenizer, document.ids[row.argmax()])}" in target
-    assert percent(float(row.max())) in target
+def test_one_line_says_what_comes_next(document: Generation) -> None:
+    p, best = document.logits(LOOK.position).softmax(dim=0).max(dim=0)
+    lead = Inside(document, LOOK).shown("flow-lead")["text"]
+    assert lead.startswith(f"After {quoted(document.tokenizer, document.ids[11])}")
+    assert f"{quoted(document.tokenizer, int(best))} ({percent(float(p))})" in lead
 
 
 def test_the_skeleton_is_the_head_on_the_embeddings_alone(document: Generation) -> None:

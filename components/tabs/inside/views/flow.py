@@ -21,7 +21,7 @@ MAX_NEXT = 8  # next tokens
 FULL_PERCENTILE = 98  # percentile of |value| that gets the full colour, so that outliers do not make the rest pale
 
 _FIXED = (
-    *("name", "hint", "keys", "scale", "rows", "layer", "head", "stream", "before", "after"),
+    *("name", "hint", "keys", "scale", "rows", "layer", "head", "stream", "before", "after", "looks_back", "alone"),
     *("pair", "later", "far", "full", "stack", "norm"),
 )
 _SHORT = (
@@ -52,7 +52,7 @@ def flow(scene: Scene, rows: slice) -> Data:
         "row": [float(f"{weight:.4g}") for weight in vectors.weights[position, rows]],
         "scores": [float(f"{score:.4g}") for score in vectors.scores[position, rows]],
         "words": flow_captions(scene, vectors, logits),
-        "text": _sentence(scene, vectors, logits, rows),
+        "text": _sentence(scene, vectors, rows),
         **next_fields(scene, logits),
         "labels": flow_labels(language),
     }
@@ -61,6 +61,8 @@ def flow(scene: Scene, rows: slice) -> Data:
 def flow_labels(language: Language) -> dict[str, str]:
     """Return the flow's labels. The browser replaces each {...}."""
     fixed = {key: t(f"flow.{key}", language) for key in _FIXED}
+    if is_exact():
+        fixed["scale"] += t("flow.scale.pixels", language)
     return fixed | {key: t(f"flow.short.{key}", language) for key in _SHORT}
 
 
@@ -152,7 +154,7 @@ def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | No
     return found | {name: PooledVectors.of(getattr(vectors, name), BINS) for name in "qkvz"}
 
 
-def _sentence(scene: Scene, vectors: HeadVectors, logits: Tensor, rows: slice) -> str:
+def _sentence(scene: Scene, vectors: HeadVectors, rows: slice) -> str:
     recording, position, layer = scene.recording, scene.position, scene.layer
     row = vectors.weights[position, : position + 1]
     text = t(
@@ -171,18 +173,16 @@ def _sentence(scene: Scene, vectors: HeadVectors, logits: Tensor, rows: slice) -
             added=number(recording.pooled(layer, "attn_out").norm[position]),
             added2=number(recording.pooled(layer, "mlp_out").norm[position]),
         )
-    text += t("flow.says.best", scene.language, best=top_token(scene, logits))
     if rows.stop - rows.start < recording.length:
         share = percent(max(0.0, 1 - float(row[rows.start :].sum())))
         text += t("flow.window", scene.language, start=rows.start, end=rows.stop - 1, share=share)
     return text
 
 
-def selected_sentence(scene: Scene) -> str:
-    """Name the selected token, layer and head, and the token with the largest weight."""
-    row = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
-    token, target = scene.placed(scene.position), top_targets(scene, row, 1)
-    return t("inside.selected", scene.language, token=token, target=target, layer=scene.layer, head=scene.head)
+def prediction_sentence(scene: Scene) -> str:
+    """Name the most probable token after the selected one."""
+    best = top_token(scene, scene.document.logits(scene.position))
+    return t("inside.predicted", scene.language, token=scene.placed(scene.position), best=best)
 
 
 def top_targets(scene: Scene, row: np.ndarray, count: int) -> str:

@@ -16,15 +16,15 @@ from components.tabs.inside.head_overview import HeadOverview
 from components.tabs.inside.state import FLOW_ROWS, InsideState
 from components.tabs.inside.views.family import family_sentence
 from components.tabs.inside.views.film import film, film_inputs
-from components.tabs.inside.views.flow import flow, selected_sentence, window
+from components.tabs.inside.views.flow import flow, prediction_sentence, window
 from components.tabs.inside.views.scene import Data, Scene, part_view
 from components.tabs.inside.views.skeleton import skeleton_flow
 from components.widgets.heads import closer_data, heads_data
 
 
 def flow_lead(s: Snapshot, scene: Scene) -> Data:
-    """Describe the selection in one line, or explain the skeleton."""
-    return {"text": t("bare.lead", s.language) if shows_skeleton(s) else selected_sentence(scene)}
+    """State the prediction in one line, or explain the skeleton."""
+    return {"text": t("bare.lead", s.language) if shows_skeleton(s) else prediction_sentence(scene)}
 
 
 def family(s: Snapshot, scene: Scene) -> Data:
