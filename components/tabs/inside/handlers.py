@@ -102,7 +102,8 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
     """Open the film in the machine picture, at the named beat."""
     if session.document is None:
         raise PageError("error.no_text")
-    session.change(InsideState, part="machine", skeleton_of="", film_plays=True)
+    clicks = session.state(InsideState).film_clicks + 1
+    session.change(InsideState, part="machine", skeleton_of="", film_plays=True, film_clicks=clicks)
     session.tab, session.film = "inside", beat_named(beat)
 
 

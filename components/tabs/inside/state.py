@@ -28,6 +28,7 @@ class InsideState:
         skeleton_of: The model whose skeleton is shown instead of the full model.
         reading: Number of tokens in a long forward pass that is in progress.
         film_plays: Whether the film was opened by a click; a link opens it paused.
+        film_clicks: How often the film was opened by a click.
         film_played: The last beat that the page has played.
     """
 
@@ -40,6 +41,7 @@ class InsideState:
     attention_view: AttentionView = "weights"
     reading: int = 0
     film_plays: bool = False
+    film_clicks: int = 0
     film_played: str = ""
     recording: Recording | None = None
     overview: HeadOverview | None = None

@@ -29,7 +29,7 @@ export function createFilm(root, host, onClose) {
   let starts = [0, 0];
   let time = 0;
   let isPlaying = false;
-  let isClosed = false; // whether it is closed here but the server does not know yet
+  /** @type {number | null} */ let closedAt = null; // `clicks` of the film that is closed here, while the server may still show it
   let before = 0; // time of the last frame
   let told = ""; // the last displayed beat
   let known = ""; // the server's beat
@@ -147,7 +147,7 @@ export function createFilm(root, host, onClose) {
     const part = film?.beats[at().beat].view.at(-1);
     clearTimeout(telling);
     host.send({ beat: null });
-    isClosed = true;
+    closedAt = film?.clicks ?? null;
     leave(part);
   }
 
@@ -232,9 +232,9 @@ export function createFilm(root, host, onClose) {
     update({ film: shown, beat, played = "", words: captions = {} }) {
       words = captions;
       if (!shown || !beat) {
-        isClosed = false;
+        closedAt = null;
         if (film) leave();
-      } else if (!isClosed) open(shown, beat, played);
+      } else if (shown.clicks !== closedAt) open(shown, beat, played);
     },
     destroy: () => document.removeEventListener("keydown", onKey),
   };

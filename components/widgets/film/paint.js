@@ -19,6 +19,7 @@ import { between, visits, within } from "./time.js";
  * @property {{name: string, act: number, seconds: number, view: string[], more: string[]}[]} beats
  * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  by beat
  * @property {boolean} plays  whether it plays when it opens
+ * @property {number} clicks  how often it was opened by a click
  * @property {Record<string, string>} controls
  * @property {{starts: string[], ending: string, apart: string[], next: Next[]}} stories  next: next tokens after each start and
  *   the ending, and after the ending alone; empty if the model cannot read them

@@ -62,6 +62,7 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
         "beats": [{"name": b.name, "act": b.act, "seconds": b.seconds, "view": b.view, "more": b.more} for b in BEATS],
         "words": _words(s, scene, state.stories, drawn, values),
         "plays": state.film_plays,
+        "clicks": state.film_clicks,
         "controls": {key: t(f"film.{key}", s.language) for key in CONTROLS},
         "stories": _stories(scene, state.stories),
         "asked": [row for row, _ in asked],
@@ -221,5 +222,5 @@ def film_inputs(s: Snapshot) -> Any:
     state = s.state(InsideState)
     throughput = s.throughput and s.throughput.seed
     settings = s.settings.sampling()
-    played = state.film_plays, state.film_played
+    played = state.film_plays, state.film_clicks, state.film_played
     return s.film, played, state.position_trace, state.stories, settings, throughput, s.text
