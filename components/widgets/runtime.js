@@ -282,9 +282,9 @@ function drawStale() {
   scheduled = false;
   const began = performance.now();
   const due = [...stale].filter(({ widget, place }) => widget.always || place.getClientRects().length);
+  for (const each of due) each.width = each.element.clientWidth; // before anything is drawn: one layout for all
   for (const each of due) {
     stale.delete(each);
-    each.width = each.element.clientWidth;
     try {
       each.widget.draw(store.view(each.view));
     } catch (error) {

@@ -38,6 +38,12 @@ function mount(root, host) {
   const [says, note, save] = [".gb-says", ".gb-note", ".gb-save"].map((name) => find(root, name));
   const rows = createRows(plot, host.send);
   let drawn = false;
+  let isNear = true; // whether the chart is on the screen or less than half a screen away from it
+  const watcher = new IntersectionObserver((entries) => {
+    isNear = entries[entries.length - 1].isIntersecting;
+    if (isNear) host.redraw();
+  }, { rootMargin: "20px" });
+  watcher.observe(plot);
   root.classList.toggle("gb-clickable", Boolean(host.options.clickable));
 
   function clear() {
@@ -56,6 +62,7 @@ function mount(root, host) {
     if (!figure) return clear();
     rows.draw(bars);
     plot.style.height = `${figure.layout.height ?? 320}px`;
+    if (drawn && !isNear) return; // plotly takes long, and a text that is being written changes the figure often
     const width = plot.clientWidth;
     if (width < NARROWEST || !window.Plotly) return;
     const { data, layout } = dressed(figure, root, width, host.dark ? host.options.dark : {});
@@ -84,7 +91,13 @@ function mount(root, host) {
     button.addEventListener("click", () => saveChart(plot, root, `glassbox-${host.id}`, format));
   }
   if (!window.Plotly) load(host.options.plotly).then(host.redraw);
-  return { draw, destroy: () => drawn && window.Plotly.purge(plot) };
+  return {
+    draw,
+    destroy() {
+      watcher.disconnect();
+      if (drawn) window.Plotly?.purge(plot);
+    },
+  };
 }
 
 defineWidget("chart", mount);
