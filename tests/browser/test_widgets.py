@@ -32,6 +32,7 @@ from components.widgets.widget import placed
 HOSTILE = ["<img src=x onerror=alert(1)>", "${alert(1)}", "{{x}}", "<b>bold</b>", "</div>", "&amp;"]
 TEXT = ["Once", " upon", " a", " time", ",", "\n", "\n", *HOSTILE, " the", " end", "."]
 WEIGHTS = np.array([0.1, 0.4, 0.0, 0.2])
+FRAMES_LATER = "() => new Promise((done) => setTimeout(() => requestAnimationFrame(done), 200))"
 OPTIONS: dict[str, Any] = {"theme": THEME, "head": HEAD, "app_kwargs": {"routes": ROUTES}}
 
 
@@ -215,6 +216,20 @@ def test_a_chart_says_in_words_what_it_shows_on_both_themes_and_a_click_on_a_row
     shown.mouse.down()
     shown.mouse.up()
     expect(event(shown)).to_have_value(re.compile('"y": 1, "pointNumber": 1'))
+
+
+def test_a_chart_off_the_screen_is_drawn_when_it_comes_into_view(shown: Page) -> None:
+    fill = "getComputedStyle(document.querySelector('#chart .bars .point path')).fill"
+    light = shown.evaluate(fill)
+    shown.evaluate("document.querySelector('#chart').style.marginTop = '2000px'; scrollTo(0, 0)")
+    shown.evaluate(FRAMES_LATER)
+    shown.evaluate("document.body.classList.add('dark')")
+    shown.evaluate(FRAMES_LATER)
+    assert shown.evaluate(fill) == light
+    shown.locator("#chart .gb-plot").scroll_into_view_if_needed()
+    shown.wait_for_function(f"{fill} !== '{light}'")
+    shown.evaluate("document.querySelector('#chart').style.marginTop = ''; document.body.classList.remove('dark')")
+    shown.wait_for_function(f"{fill} === '{light}'")
 
 
 def test_a_phone_shows_everything_without_scrolling_sideways(shown: Page) -> None:
