@@ -26,7 +26,7 @@ def deep_forward(layers, x, shortcuts):
 
 class Block(nn.Module):
     """Attention, then feed-forward. Each reads a normalised copy of x and adds to x: (B, T, C) -> (B, T, C).
-    || 先注意力，再前馈网络；各读一份归一化的副本，把结果加到 x 上：(B, T, C) -> (B, T, C)。"""
+    || 先是注意力，后是前馈网络；输入都先归一化，结果都加到 x 上：(B, T, C) -> (B, T, C)。"""
 
     def __init__(self, config):
         """Modules: ln_1, attn, ln_2, mlp. || 模块：ln_1、attn、ln_2、mlp。"""
@@ -65,8 +65,8 @@ STEP = Step(
         "Each part adds to x instead of replacing it. On the way back, the gradient takes the same shortcut: in the "
         "experiment with five layers, the first one gets a gradient of 0.0002 without shortcuts and 0.22 with them. "
         "First write that experiment, then the block.",
-        "每个部分都是给 x 加上一点，而不是替换它。反向传播时梯度也走这条近路：在五层的实验里，"
-        "没有残差连接，第一层的梯度是 0.0002；有残差连接，是 0.22。先写这个实验，再写块。",
+        "每个部分都往 x 上加一点，而不是把 x 换掉。反向传播时，梯度也走这条近路：在五层的实验里，"
+        "第一层的梯度在没有残差连接时是 0.0002，有残差连接时是 0.22。先写这个实验，再写块。",
     ),
     code=CODE,
     tests=(
@@ -104,7 +104,7 @@ result = torch.stack(rows)
             "y",
             Words(
                 "Both rows are equal because the shortcut is never added.",
-                "两行一样，说明残差连接始终没有加上。",
+                "两行一样，说明残差连接根本没起作用。",
             ),
         ),
         Mistake(

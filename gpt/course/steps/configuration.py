@@ -7,7 +7,7 @@ CODE = '''
 @dataclass(frozen=True)
 class Config:
     """The numbers that define the shape of a GPT. The defaults are those of GPT-2 small.
-    || 决定 GPT 形状的数字；默认值是 GPT-2 small 的。"""
+    || 决定 GPT 结构的几个数，默认值取自 GPT-2 small。"""
 
     vocab_size: int = 50257
     block_size: int = 1024
@@ -84,7 +84,7 @@ except ValueError as error:
             Words(
                 "10 heads were accepted, although 768 / 10 is not a whole number. Look at the remainder: n_embd % "
                 "n_head.",
-                "10 个头通过了检查，可 768 / 10 不是整数。看余数：n_embd % n_head。",
+                "10 个头通过了检查，可是 768 / 10 不是整数。看余数：n_embd % n_head。",
             ),
         ),
         Mistake(

@@ -76,7 +76,7 @@ STEP = Step(
             "k.T",
             Words(
                 "k.T reverses all axes, including batch and heads. Swap only the last two: k.transpose(-2, -1).",
-                "k.T 会把所有轴都反过来，包括批次和头。只交换最后两个：k.transpose(-2, -1)。",
+                "k.T 会颠倒所有的轴，连批次和头也不例外。只交换最后两个：k.transpose(-2, -1)。",
             ),
         ),
     ),

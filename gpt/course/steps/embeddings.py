@@ -46,7 +46,7 @@ result = embed(idx, wte, wpe)
         Mistake(
             "return wte(idx) + wpe(positions)",
             "return wte(idx)",
-            Words("The positions are missing: add wpe(positions).", "缺了位置，要加上 wpe(positions)。"),
+            Words("The positions are missing: add wpe(positions).", "缺了位置的向量，要加上 wpe(positions)。"),
         ),
         Mistake(
             "torch.arange(idx.shape[1])",
@@ -76,7 +76,7 @@ result = embed(idx, wte, wpe)
         Mistake(
             "wte(idx) + wpe(positions)",
             "wpe(positions).expand(*idx.shape, -1)",
-            Words("The tokens are missing: add wte(idx).", "缺了词元，要加上 wte(idx)。"),
+            Words("The tokens are missing: add wte(idx).", "缺了词元的向量，要加上 wte(idx)。"),
         ),
     ),
 )

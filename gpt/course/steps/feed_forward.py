@@ -9,7 +9,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, config):
         """Linear layers: c_fc, from the width to four times the width, and c_proj, back to the width.
-        || 线性层：c_fc 变到四倍宽度，c_proj 变回来。"""
+        || 线性层：c_fc 扩展到四倍宽度，c_proj 再变回来。"""
         super().__init__()
         self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd)
         self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)
@@ -25,7 +25,7 @@ STEP = Step(
     says=Words(
         "A token's vector is expanded to four times as many neurons, passed through GELU, and brought back to its "
         "width. Tokens do not see each other here. Two thirds of a block's parameters are in these two matrices.",
-        "词元的向量扩展成四倍那么多的神经元，经过 GELU，再变回原来的宽度。在这里，词元之间互相看不见。"
+        "先把词元的向量扩展成四倍数量的神经元，经过 GELU，再变回原来的宽度。在这里，词元之间互相看不见。"
         "一个块三分之二的参数都在这两个矩阵里。",
     ),
     code=CODE,

@@ -32,7 +32,7 @@ STEP = Step(
         "becomes the mean of rows 0 to t. Write it as a matrix of weights times x, with zeros above the diagonal and "
         "rows that sum to 1. Attention is this product with better weights.",
         "到目前为止，每个词元都不知道别的词元。要让词元了解前文，最简单的办法是取平均：第 t 行变成第 0 到 t 行的"
-        "均值。请写成权重矩阵乘以 x，矩阵的对角线以上是零，每行加起来是 1。注意力就是这个乘积，只是权重更聪明。",
+        "均值。请写成权重矩阵乘以 x，矩阵的对角线以上是零，每行加起来是 1。注意力就是这个乘积，只不过权重更合理。",
     ),
     code=CODE,
     tests=(
@@ -50,7 +50,7 @@ STEP = Step(
             Words(
                 "Every row is the mean of the whole text, so the tokens see their future. Keep only the lower "
                 "triangle.",
-                "每一行都成了整段文本的均值，词元看到了后面。只保留下三角。",
+                "每一行都成了整段文本的均值，词元看到了后面的内容。请只保留下三角。",
             ),
         ),
         Mistake(

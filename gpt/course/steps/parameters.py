@@ -27,7 +27,7 @@ STEP = Step(
     says=Words(
         "GPT-2 small is called 124M, yet its matrices hold 163,009,536 numbers. The difference is one matrix: the "
         "head uses the token embedding a second time. Count both ways.",
-        "GPT-2 small 号称 124M，可它的矩阵里一共有 163,009,536 个数。差在一个矩阵：输出头把词元嵌入又用了一次。"
+        "GPT-2 small 号称 124M，可是它的矩阵里一共有 163,009,536 个数。差在一个矩阵：输出头把词元嵌入又用了一次。"
         "两种数法都算一算。",
     ),
     code=CODE,
@@ -57,7 +57,7 @@ STEP = Step(
             "len(weight)",
             Words(
                 "len counts only the rows. A matrix has rows times columns: weight.numel().",
-                "len 只数行数，而矩阵的数有行数乘以列数那么多：weight.numel()。",
+                "len 只给出行数，而矩阵里有“行数 × 列数”个数：weight.numel()。",
             ),
         ),
         Mistake(

@@ -29,7 +29,7 @@ STEP = Step(
         "one batch and watch its loss fall. Then train for 200 steps on sorting letters. Rows that the model has "
         "never seen show whether it has learned to sort or has only memorised the training rows.",
         "四行代码就能让模型学习：算损失，清掉旧梯度，反向传播，更新。先反复用同一个批次，看损失下降；"
-        "再用“给字母排序”训练 200 步，再换成模型没见过的行，看它是学会了排序，还是死记硬背。",
+        "再让它学“给字母排序”，训练 200 步；最后换成没见过的行，看它是学会了排序，还是死记硬背。",
     ),
     code=CODE,
     tests=(
