@@ -43,7 +43,7 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """A run of either part of the tab: the active job, and a remark or error about the latest job."""
+    """A run of either part of the tab: the active job, and a notice or error about the latest job."""
 
     job: Job | None = None
     notice: Message | Exception | None = None
