@@ -1,4 +1,4 @@
-"""Computation of the analyses that Causes lacks, each once per text, position and choice."""
+"""Compute missing results for Causes, each once per text, position and choice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Compute = Callable[[predictions.TracedText, predictions.Prediction], Any]
 
 
 def wanted(s: Snapshot) -> Any:
-    """Return what is missing for the selected position; None during generation."""
+    """Return a key for what is missing at the selected position, or None during generation."""
     if s.text is None or s.text.n_read == 0 or s.generating:
         return None
     missing = _missing(s.state(WhyState), s.text, s.text.at(s.selection))
@@ -57,7 +57,7 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
 
 
 def _question(state: WhyState, text: Text, position: int) -> tuple[int | None, int | None]:
-    """Return the token to explain and the token to compare with; None unless they were chosen for this position."""
+    """Return the token to explain and the token to compare with, each None unless chosen for this position."""
     return (state.token, state.against) if state.asked_at == (text, position) else (None, None)
 
 
