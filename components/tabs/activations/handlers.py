@@ -31,7 +31,7 @@ def set_x(session: Session, x: object) -> None:
 
 
 def choose_layer(session: Session, layer: object) -> None:
-    """Select the histogram's layer; all tabs share the selected layer."""
+    """Select the histogram's layer, which is shared by all tabs."""
     session.select(layer=layer)
 
 

@@ -47,7 +47,7 @@ class ReadText:
 
     @property
     def following(self) -> tuple[int, ...]:
-        """The ids that the model's predictions refer to: `ids[1]` to `ids[n_read]`, if it exists."""
+        """The ids that follow the positions that the model has read."""
         return self.ids[1 : self.n_read + 1]
 
     @cached_property
@@ -82,7 +82,7 @@ class Effect:
 
     Attributes:
         states: The edited model's states, (n_read, C).
-        bits: Kullback-Leibler divergence of its predictions from the unedited model's, (n_read,).
+        bits: Kullback-Leibler divergence of its predictions from the unedited model's, in bits, (n_read,).
         before, after: Mean surprisal of the text under the unedited and the edited model, in bits; NaN for a text with
             only one token.
     """

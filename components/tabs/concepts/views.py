@@ -178,7 +178,7 @@ def slider(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """Show the next-token probabilities with the turned-up concepts in front of those without."""
+    """Show the next-token probabilities with the turned-up concepts, in front of those without them."""
     name = t("concepts.bars", s.language)
     if s.text is None or s.text.n_read == 0 or s.state(ConceptsState).chosen is None:
         return predictions_data(name, "", [])

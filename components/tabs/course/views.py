@@ -121,7 +121,7 @@ def map_of(verdict: Verdict | None, which: Literal["expected", "received"], lang
 
 
 def wrong_cell(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...] | None:
-    """Return the index of the first number that differs, or None if no number or the shapes differ."""
+    """Return the index of the first wrong number, or None if all are right or the shapes differ."""
     if expected.shape != received.shape or expected.dim() == 0:
         return None
     cells = differs(expected, received, tolerance).nonzero()

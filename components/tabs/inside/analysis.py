@@ -90,7 +90,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
 
 
 def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
-    """Return a key for what the film and the open part need in addition to a complete recording, or None."""
+    """Return a key for what the film or the open part still lacks once the recording is complete, or None."""
     if s.film is not None:
         position = recorded_position(s, recording)
         if not has_film(state, recording, position):
@@ -141,7 +141,7 @@ def has_film(state: InsideState, recording: Recording, position: int) -> bool:
 
 
 def shows_skeleton(s: Snapshot) -> bool:
-    """Return whether the skeleton is shown. It must have been chosen for the current model."""
+    """Return whether the skeleton is shown, i.e. was chosen for the current model."""
     return s.text is not None and s.state(InsideState).skeleton_of == s.text.loaded.name
 
 

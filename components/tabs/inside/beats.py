@@ -11,7 +11,7 @@ class Beat:
 
     Attributes:
         name: Key of its texts, "film.<name>" and "film.<name>.title".
-        act: 1-based number of its act.
+        act: Number of its act, starting at 1.
         seconds: Duration in seconds.
         view: Parts of the picture that the camera shows; not every model has all of them.
         more: Parts whose texts explain the details.
@@ -49,7 +49,7 @@ NUMBERED = (
 
 
 def beat_named(name: str) -> str:
-    """Return the name of the beat in a link, which is a name or a 1-based number; defaults to the first beat."""
+    """Return the name of the beat that a link gives by name or 1-based number; defaults to the first beat."""
     if name.isdigit():
         return NUMBERED[max(1, min(int(name), len(NUMBERED))) - 1]
     return name if name in NAMES else NAMES[0]

@@ -56,7 +56,7 @@ class Recording:
 
     @classmethod
     def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
-        """Return a recording with no tokens."""
+        """Return an empty recording."""
         model = document.loaded.model
         limit = max(1, min(model.config.block_size, max_bytes // _cache_bytes(model.config, model.dtype)))
         cache = model.new_cache(max_length=limit, keep_queries=True)
@@ -93,7 +93,7 @@ class Recording:
 
     @torch.inference_mode()
     def extended(self, ids: tuple[int, ...]) -> Recording:
-        """Return a recording of the document's current ids, after one forward pass over those not yet recorded."""
+        """Return a recording of other ids of the same document, after one forward pass over those not yet recorded."""
         ids = ids[: self.limit]
         if ids == self.ids:
             return self

@@ -50,7 +50,7 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
 
 
 def _notice() -> Card:
-    """Build the notice shown if there is no text or only part of it is shown."""
+    """Build the notice about a missing or truncated text."""
     return Card("inside-film", sentence("inside-notice", kind="notice"), classes="")
 
 

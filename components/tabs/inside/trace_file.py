@@ -12,7 +12,7 @@ from gpt.analysis.tracing import trace_window
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A saved file. `version` is the version of its text; `first` and `last` are the first and last positions in it."""
+    """A saved file. `version` is its text's version; `first` and `last` are the first and last saved positions."""
 
     version: tuple[int, int]
     first: int

@@ -1,1 +1,1 @@
-"""The Lessons tab: short lessons on all parts of a GPT, each with an interactive figure, code and questions."""
+"""The Lessons tab: short lessons on all parts of a GPT, with interactive figures, code and questions."""

@@ -188,7 +188,7 @@ def analysis(loaded: LoadedModel) -> Analysis:
 
 
 def wanted(s: Snapshot) -> FigureInputs | None:
-    """Return the inputs to the figure if it must be drawn, or None."""
+    """Return the inputs for drawing the figure, or None if it is up to date or the lesson has none."""
     state = s.state(LessonsState)
     question = FigureInputs(state.lesson, s.language, state.text, state.a, state.b, state.choice, s.numbers)
     is_known = state.result is not None and state.result.request == question

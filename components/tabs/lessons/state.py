@@ -22,7 +22,7 @@ class Reply(NamedTuple):
 
 
 class FigureInputs(NamedTuple):
-    """The inputs to a figure: its lesson, the values of its controls, and whether numbers are shown with all digits."""
+    """The inputs to a figure: its lesson, the values of its controls, and whether exact numbers are shown."""
 
     lesson: str
     language: Language

@@ -1,4 +1,4 @@
-"""The panel for uploading checkpoints as models, which only single-user apps show."""
+"""The panel for uploading checkpoints, for single-user apps only."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def _write(built: Built, documents: tuple[Generation, Generation], params: Sampl
         document.read()
     yield grown()
     shown = time.perf_counter()
-    # The random model is not in the registry.
+    # The random model is not in the registry, so it generates in this process.
     for steps in zip_longest(random.local_steps(params, LENGTH), trained.steps(params, LENGTH)):
         for document, statistics, step in zip(documents, measured, steps, strict=True):
             if step is not None:

@@ -23,7 +23,7 @@ from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.recorded_run import RecordedRun
 from gpt.training.run_queue import RunQueue
 
-# the newest step and the default selection
+# None selects the newest step and the default head and position.
 NOTHING_PINNED: dict[str, Any] = dict.fromkeys(("step", "layer", "head", "position", "shown_pass"))
 
 
@@ -118,7 +118,7 @@ def change_rate(session: Session, factor: object) -> None:
 
 
 def show_moment(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
-    """Show the evaluation with the given index. The last index keeps following the newest evaluation."""
+    """Show the evaluation with a given index. The last index follows the newest evaluation as the run continues."""
     moment, shown = sent.get("moment"), film.shown(session.snapshot())
     if shown is None or type(moment) is not int or moment < 0:
         return

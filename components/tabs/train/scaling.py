@@ -21,7 +21,7 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
-MOMENTS = 4  # moments in training drawn as lines against parameters
+MOMENTS = 4  # lines in the chart against parameters, one per moment in training
 FIRST = 4  # points omitted at the beginning of a curve
 
 

@@ -19,7 +19,7 @@ class Shown:
     """A training run at the evaluation for the displayed step.
 
     Attributes:
-        layer, head: The chosen head, or the one that attends most to the next token in the newest evaluation.
+        layer, head: The chosen head, or the one with the highest `shares_of_next` in the newest evaluation.
         position: The chosen position in the example, or the first one that predicts a token in the answer.
     """
 

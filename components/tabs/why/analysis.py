@@ -96,7 +96,7 @@ def analyse(session: Session) -> Iterator[None]:
 
 
 def update(session: Session, answer: Explanation, **found: Any) -> bool:
-    """Add results to the current answer. Returns False if another answer has replaced it."""
+    """Add results to the current explanation. Returns False if another one has replaced it."""
     shown = session.state(WhyState).shown
     if shown is None or shown.traced is not answer.traced or shown.prediction != answer.prediction:
         return False
@@ -105,7 +105,7 @@ def update(session: Session, answer: Explanation, **found: Any) -> bool:
 
 
 def _add(session: Session, answer: Explanation, field: str, compute: Compute, **known: bool) -> Iterator[None]:
-    """Compute one field of the answer."""
+    """Compute one field of the explanation."""
     traced, prediction = answer.traced, answer.prediction
     found = yield from _busy(session, traced.model, field, lambda: compute(traced, prediction))
     update(session, answer, **{field: found}, **known)

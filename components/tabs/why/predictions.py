@@ -1,4 +1,4 @@
-"""The computations behind Causes. For long texts, they cover only a window to limit their duration."""
+"""The computations behind Causes. For long texts, they cover only a window to save time."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class WhyState:
     """State of Causes.
 
     Attributes:
-        token: The token to explain; None for the one that follows.
+        token: The token to explain; None for the next one in the text.
         against: The token to compare with.
         asked_at: The text and position for which both tokens were chosen.
         row: Row in the lens; -1 for the last.

@@ -35,7 +35,7 @@ class Circuit(Goal):
 
     @abstractmethod
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
-        """Judge an answer when the unedited model does predict the copied token."""
+        """Judge an answer, given that the unedited model predicts the copied token."""
 
     def copied(self, reading: Reading, after: Tensor) -> tuple[Later, float, float]:
         """Return the name of the token to copy, and its probability without and with the edits."""
@@ -81,7 +81,7 @@ class Meets(Circuit):
 class OffEach(Circuit):
     """Switch off each of the two heads on its own.
 
-    For at least one of them, this must lower the copied token's probability to at most `most` times its value.
+    For at least one of them, the copied token's probability must fall to at most `most` times its original value.
     """
 
     most: float
@@ -107,7 +107,7 @@ class OffEach(Circuit):
 class PutBack(Circuit):
     """With the previous-token head off, restore the attention output at one token and layer.
 
-    This must raise the copied token's probability to at least `least` times its value in the unedited model.
+    The copied token's probability must rise to at least `least` times its original value.
     """
 
     least: float

@@ -46,7 +46,7 @@ class Goal(ABC):
     """A challenge's goal.
 
     Attributes:
-        tool: The kind of input that the visitor gives.
+        tool: The kind of input that the goal asks for.
         shows_bars, has_arcs: Whether the page shows the next-token bars and the arcs.
     """
 
@@ -59,7 +59,7 @@ class Goal(ABC):
         return Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0))
 
     def after(self, reading: Reading) -> Tensor:
-        """Return the next-token probabilities after the visitor's interventions, (vocab_size,)."""
+        """Return the next-token probabilities under the visitor's interventions, (vocab_size,)."""
         return reading.after(self.edits(reading))
 
     @abstractmethod

@@ -23,7 +23,7 @@ from gpt.tokenizer import plain_text
 def text_source(s: Snapshot) -> Hashable:
     """Return a key for the text on which the edits are measured, or None if there is no text.
 
-    The text is the unedited one of the generated pair, else the prompt in `Session.edits_on`, else Write's text.
+    In order of preference: the unedited model's generated text, the prompt in `Session.edits_on`, the text in Write.
     """
     if s.text is None or s.text.n_read == 0:
         return None
@@ -63,7 +63,7 @@ def run(session: Session) -> Iterator[None]:
 
 
 def _read(session: Session) -> ReadText | None:
-    """Return the text to measure on, reading it with the unedited model if necessary."""
+    """Return the text for the measurement, reading it with the unedited model if necessary."""
     with session.lock.reading():
         s = session.snapshot()
         source, state = text_source(s), s.state(ChangeState)

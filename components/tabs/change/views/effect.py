@@ -142,7 +142,7 @@ def divergence(s: Snapshot) -> dict[str, Any]:
 
 
 def divergence_chart(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
-    """Plot the divergence, for a long text only in a window around the selected position."""
+    """Plot the divergence; for a long text, only in a window around the selected position."""
     tokenizer, n = effect.text.loaded.tokenizer, effect.text.n_read
     if not summary(effect.edits, effect.text.config, language):
         return chart_data(None, t("change.divergence.nothing", language))

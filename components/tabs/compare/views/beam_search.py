@@ -168,7 +168,7 @@ def finished(s: Snapshot) -> dict[str, Any]:
 
 
 def inputs(s: Snapshot) -> Hashable:
-    """Return the inputs to the views; None while this part is closed."""
+    """Return the inputs to the views, or None while this part is closed."""
     return None if s.state(CompareState).part != "beams" else (s.state(BeamState), s.progress, s.language)
 
 

@@ -207,7 +207,7 @@ def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
 
 
 def inputs(s: Snapshot) -> Hashable:
-    """Return the inputs to the views; None while this part is closed."""
+    """Return the inputs to the views, or None while this part is closed."""
     state = s.state(CompareState)
     return None if state.part != "sides" else (state, s.progress, s.language)
 

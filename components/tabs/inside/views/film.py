@@ -194,7 +194,7 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
 def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
     """Return the settings and random number with which the next token was sampled, or would be sampled now.
 
-    If it would be sampled now, the seed is the last run's or, failing that, the previous token's.
+    In the latter case, the seed is the last run's or, failing that, the previous token's.
     """
     document, after = scene.document, scene.position + 1
     if after < len(document.ids) and (number := document.draw(after)) is not None:

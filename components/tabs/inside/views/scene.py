@@ -60,11 +60,11 @@ class Scene:
         return quoted(self.document.loaded.tokenizer, self.recording.ids[position])
 
     def row_of(self, position: int) -> str:
-        """Return a token's index in wte[...]: its id if numbers are shown with all digits, else the token itself."""
+        """Return a token's index in wte[...]: its id if exact numbers are shown, else the token itself."""
         return str(self.recording.ids[position]) if is_exact() else self.quoted(position)
 
     def placed(self, position: int) -> str:
-        """Quote a token, followed by its position if numbers are shown with all digits."""
+        """Quote a token, followed by its position if exact numbers are shown."""
         return placed(self.quoted(position), position)
 
 

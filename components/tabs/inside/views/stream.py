@@ -98,7 +98,7 @@ def norms(s: Snapshot, scene: Scene) -> Data:
 
 
 def shares(s: Snapshot, scene: Scene) -> Data:
-    """Plot how much each component contributes to the stream after each layer."""
+    """Plot each component's contribution to the stream after each layer."""
     language, layer, found = s.language, scene.layer, s.cached(norms_of)
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
     figure = share_bars(

@@ -165,7 +165,7 @@ def no_biases(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=2)
 def exact(name: str) -> GPT:
-    """Return a bundled model with ordinary weights, which an experiment can replace."""
+    """Return a bundled model with unpacked weights, which experiments can replace."""
     return load_model(name, device="cpu", trainable=True).model.eval()
 
 

@@ -82,9 +82,10 @@ def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
 
 @torch.inference_mode()
 def average(scene: Scene) -> Drawn:
-    """Plot the weights that average all tokens so far."""
+    """Plot the weights of an average over all tokens so far."""
     ids = scene.ids()
-    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()  # of the identity matrix: the weights
+    # Applied to unit vectors, the average returns its weights.
+    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
     text = scene.t("average", token=quoted(scene.loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
     return Drawn(chart=chart_data(heatmap(scene, weights, ids), text))
 
@@ -182,7 +183,7 @@ def model(scene: Scene) -> Drawn:
 
 
 def dropout(scene: Scene) -> Drawn:
-    """Compare the predictions of two passes per mode, and list what the first training pass drops in each part."""
+    """Compare the predictions of two passes in each mode, and list what the first training pass drops in each part."""
     ids, tokenizer = scene.ids(), scene.loaded.tokenizer
     effect = dropout_effect(scene.loaded.model, ids, p=scene.a, seed=int(scene.b))
     shares = {"training": effect.training.float().softmax(-1), "evaluation": effect.evaluation.float().softmax(-1)}
@@ -202,7 +203,7 @@ def dropout(scene: Scene) -> Drawn:
 
 
 def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
-    """Return a part's name, how much is dropped, and SHOWN numbers before and after dropout, with a dropped one."""
+    """Return a part's name, its number of zeros, and SHOWN values around a dropped one, before and after dropout."""
     zeros = (part.after == 0).nonzero().flatten().tolist()
     first = max(0, min(zeros[0] - 1, len(part.after) - SHOWN)) if zeros else 0
     shown = (

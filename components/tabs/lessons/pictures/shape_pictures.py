@@ -80,7 +80,7 @@ def name_rows(layout: str) -> list[list[str]]:
 
 
 def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
-    """Return the book's weights that make up one of ours, with their shapes: three for query, key and value."""
+    """Return the names and shapes of the book's weights that make up one of ours: three for query, key and value."""
     if ".c_attn." not in ours:
         return [(their_name(ours, BOOK), shape, ours)]
     third = (shape[0] // 3, *shape[1:])

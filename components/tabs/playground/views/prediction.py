@@ -100,7 +100,7 @@ def stages_of(s: Snapshot) -> Stages | None:
 
 
 def stages_without_words(s: Snapshot) -> Stages | None:
-    """Return the distribution without the hidden words, or `stages_of` if no words are hidden or it is not measured."""
+    """Return the distribution without the hidden words, or `stages_of` if there are none or it is not measured yet."""
     stages, hidden = s.cached(stages_of), s.cached(hidden_words)
     logits = s.cached(logits_without_words)
     if s.text is None or stages is None or not hidden or logits is None:
@@ -169,7 +169,7 @@ def bars(s: Snapshot) -> dict[str, Any]:
     """Show the most probable tokens after the selected one.
 
     A second bar behind each bar shows the probability with all words if some are hidden, without the turned-up concepts
-    if there are any, or, if numbers are shown with all digits, before applying the sampling settings.
+    if there are any, or, if exact numbers are shown, before applying the sampling settings.
     """
     stages, chosen = s.cached(stages_of), _chosen(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)

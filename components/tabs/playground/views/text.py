@@ -1,4 +1,4 @@
-"""The prompt, the token strip and its status, the draw of a token, and the search results."""
+"""The prompt, the token strip and its status, the sampling of a token, and the search results."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ LABEL_TOKENS = 16  # maximum length of a branch's label
 
 
 def tree(s: Snapshot) -> dict[str, Any]:
-    """Show the text's branches; empty if there is only one branch and the text extends to its end."""
+    """Show the text's branches, or nothing if there is only one branch and the text extends to its end."""
     if s.text is None:
         return tree_data([], "")
     document, branches, path = s.text.document, s.text.document.tree, s.text.document.path

@@ -52,7 +52,7 @@ def lead_sentence(traced: TracedText, prediction: Prediction, settings: Sampling
 
 
 def token_choices(traced: TracedText, prediction: Prediction, settings: SamplingParams) -> list[tuple[str, int]]:
-    """Return (label, id) pairs for the likeliest tokens, the one that follows, and the one to explain."""
+    """Return (label, id) pairs for the likeliest tokens, the next one in the text, and the one to explain."""
     tokenizer, position, p = traced.loaded.tokenizer, prediction.position, prediction.probabilities(settings)
     others = [prediction.token, *traced.text.ids[position + 1 : position + 2]]
     named = [(f"{short(tokenizer, i)}  {percent(p[i].item())}", i) for i in prediction.best]
