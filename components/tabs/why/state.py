@@ -51,7 +51,7 @@ class WatchList:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Results for one prediction. Each is None until it is computed.
+    """Results for one prediction, each None until computed.
 
     Attributes:
         off: The parts switched off in the flow.

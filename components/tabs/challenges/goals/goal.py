@@ -34,7 +34,7 @@ class Verdict:
 
 
 class Arc(NamedTuple):
-    """An arc from a position to one that it attends to. The weight is between 0 and 1."""
+    """An attention arc from one position to another. The weight is between 0 and 1."""
 
     start: int
     end: int

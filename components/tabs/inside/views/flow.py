@@ -94,7 +94,7 @@ def row_fields(scene: Scene, rows: slice) -> Data:
 
 
 def next_fields(scene: Scene, logits: Tensor) -> Data:
-    """Return the most probable next tokens, and which of them follows in the text. `logits` is (vocab_size,)."""
+    """Return the most probable next tokens, and the index of the text's next token. `logits` is (vocab_size,)."""
     tokenizer, ids = scene.document.loaded.tokenizer, scene.document.ids
     best, p = top_tokens(logits)
     follower = ids[scene.position + 1] if scene.position + 1 < len(ids) else None

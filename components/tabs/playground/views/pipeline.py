@@ -23,7 +23,7 @@ from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
 from gpt.sampling import top_ids
 
-MAX_LINES = 8  # tokens in the chart besides the followed one
+MAX_LINES = 8  # tokens in the chart in addition to the followed one
 MAX_CHOICES = 12  # tokens in the picker before a search
 
 

@@ -287,7 +287,7 @@ def reason_falls(s: Snapshot) -> Falls | None:
 
 
 def measured_reason(s: Snapshot) -> str:
-    """Name the word that the prediction depends on most; "" until it is measured."""
+    """Name the word that the prediction depends on most; "" if it is not measured yet."""
     reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
     if s.text is None or reason is None or falls is None:
         return ""
@@ -343,7 +343,7 @@ def hidden_sentence(s: Snapshot) -> str:
 
 
 def steered_sentence(s: Snapshot) -> str:
-    """Name what the turned-up concepts make likelier; "" until it is measured or if no concept is turned up."""
+    """Name what the turned-up concepts make likelier; "" if no concepts are turned up or nothing is measured yet."""
     stages = s.cached(stages_of)
     return "" if stages is None else risen_sentence(s, stages.final)
 

@@ -55,7 +55,7 @@ class _Line(NamedTuple):
 def _lines(branches: TokenTree) -> list[_Line]:
     """Return the branches, each after its parent.
 
-    Of two branches with the same parent, the one that forks later comes first, so that the lines do not cross.
+    Among branches with the same parent, later forks come first, so that the lines do not cross.
     """
     lines: list[_Line] = []
     waiting: list[tuple[int, int | None]] = [(0, None)]
