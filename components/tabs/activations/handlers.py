@@ -31,7 +31,7 @@ def set_x(session: Session, x: object) -> None:
 
 
 def choose_layer(session: Session, layer: object) -> None:
-    """Select the histogram's layer, in every tab."""
+    """Select the histogram's layer, which is shared by all tabs."""
     session.select(layer=layer)
 
 
@@ -42,7 +42,7 @@ def choose_activation(session: Session, activation: object) -> None:
 
 
 def wanted(s: Snapshot) -> Any:
-    """Return the results still missing for the text and the selected position; None during generation."""
+    """Return the results that are missing for the text and the selected position, or None during generation."""
     if s.text is None or s.text.n_read == 0 or s.generating:
         return None
     state = s.state(ActivationsState)
@@ -86,7 +86,7 @@ def analyse(session: Session) -> Iterator[None]:
 
 
 def count_pre_activations(text: Text, layer: int) -> Histogram:
-    """Count the pre-activations of one layer over all positions that the model has read."""
+    """Compute a histogram of one layer's pre-activations at all positions that the model has read."""
     ids = list(text.ids[: text.n_read])
     values = pre_activations(text.loaded.model, ids, layer).float().cpu().numpy().ravel()
     counts, edges = np.histogram(values, bins=BINS, range=(-SPAN, SPAN))

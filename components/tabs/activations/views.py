@@ -22,7 +22,7 @@ BARS = 8
 
 
 def exact_chart(x: float, language: Language) -> dict[str, Any]:
-    """Plot the difference between GPT-2's GELU and the exact GELU, with its value at x."""
+    """Plot the difference between GPT-2's GELU and the exact GELU, and mark its value at x."""
     grid = torch.linspace(-SPAN, SPAN, POINTS)
     difference = gelu_difference(grid)
     figure = lines(
@@ -93,7 +93,7 @@ def exact(s: Snapshot) -> dict[str, Any]:
 def histogram(s: Snapshot) -> dict[str, Any]:
     """Show the histogram for the current text.
 
-    The previous layer's histogram stays visible until that of the chosen layer is computed.
+    The previous layer's histogram stays visible until the chosen layer's is ready.
     """
     found = s.state(ActivationsState).histogram
     return chart_data(None, "") if found is None or found.text != s.text else histogram_chart(found, s.language)
@@ -102,7 +102,7 @@ def histogram(s: Snapshot) -> dict[str, Any]:
 def swap(s: Snapshot) -> dict[str, Any]:
     """Show the predictions at the selected position.
 
-    The previous result stays visible until the prediction with the chosen activation function is computed.
+    The previous result stays visible until the one for the chosen activation function is ready.
     """
     found = s.state(ActivationsState).swap
     if found is None or (found.text, found.position) != (s.text, s.position):

@@ -46,9 +46,9 @@ def _begin(session: Session, key: str) -> None:
 
 
 def type_text(session: Session, sent: dict[str, Any]) -> None:
-    """Accept the text in the box, unless a newer text has arrived or another challenge has been opened in the meantime.
+    """Accept the text in the box, unless newer text has arrived or another challenge has been opened since.
 
-    `sent` is a payload from `components.widgets.composer`, whose document is the challenge.
+    `sent` is a payload from `components.widgets.composer`; its document is the challenge's key.
     """
     state, text, edited = session.state(ChallengesState), sent.get("text"), sent.get("edited")
     if sent.get("document") != state.challenge or _tool(state) != "text":
@@ -136,7 +136,7 @@ def toggle(session: Session, sent: dict[str, Any]) -> None:
 
 
 def _try(session: Session, answer: Answer, **changes: Any) -> None:
-    """Set an answer. It counts as a new attempt only if the previous one was judged and found wrong."""
+    """Set an answer. It counts as a new attempt only if the previous answer was judged wrong."""
     state = session.state(ChallengesState)
     result, judged = state.result, latest(state)
     is_judged = result is not None and isinstance(result.request, JudgeInputs) and result.request.answer == state.answer
@@ -171,14 +171,14 @@ def _request(s: Snapshot) -> JudgeInputs | None:
 
 
 def judge_of(loaded: LoadedModel) -> LoadedModel:
-    """Return the judging model: the bundled one if the chosen model does not read the texts' language."""
+    """Return the model that judges: the chosen one, or the bundled one if the chosen model does not read English."""
     return loaded if language_of_model(loaded.name) == "en" else get_model()
 
 
 def judge(request: JudgeInputs) -> Judged:
     """Read the text, apply the visitor's interventions and compare the result with the goal.
 
-    Raises ValueError like `Reading.of`.
+    Raises the same errors as `Reading.of`.
     """
     challenge = BY_KEY[request.challenge]
     reading = Reading.of(judge_of(request.loaded), challenge.text, request.answer)

@@ -1,4 +1,4 @@
-"""A visitor's answer to a challenge, and the model's pass over the answer's text."""
+"""A visitor's answer to a challenge, and the model's forward pass over the answer's text."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Answer:
     feature: tuple[int, int] | None = None
 
     def fitting(self, config: GPTConfig, n_tokens: int) -> Answer:
-        """Return the answer without the heads, layers and tokens that do not exist for this model and text."""
+        """Return the answer without heads, layers and tokens that are out of range for this model and text."""
 
         def exists(head: Head) -> bool:
             return head[0] < config.n_layer and head[1] < config.n_head
@@ -58,7 +58,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """One pass of the unedited model over an answer's text.
+    """One forward pass of the unedited model over an answer's text.
 
     Attributes:
         start: The initial text of the challenge.
@@ -93,16 +93,16 @@ class Reading:
 
     @torch.inference_mode()
     def predicted(self, ids: Sequence[int], edits: Edits | None = None) -> Tensor:
-        """Return the next-token probabilities after a text, with interventions, (vocab_size,)."""
+        """Return the next-token probabilities after a text under the given interventions, (vocab_size,)."""
         idx = torch.tensor([list(ids)], device=self.loaded.model.device)
         return self.loaded.model(idx, edits=edits)[0, -1].float().softmax(-1).cpu()
 
     def after(self, edits: Edits) -> Tensor:
-        """Return the next-token probabilities after this text, with interventions, (vocab_size,)."""
+        """Return the next-token probabilities after this text under the given interventions, (vocab_size,)."""
         return self.before if edits == Edits() else self.predicted(self.ids, edits)
 
     def patch(self, name: str, token: int, layer: int, text: str | None = None) -> Patch:
-        """Return an activation at one token and layer in the unedited pass over this text, or over `text`."""
+        """Return a patch with the unedited model's activation at one token and layer of this text, or of `text`."""
         ids = self.ids if text is None else prompt_ids(self.tokenizer, text)
         return patch_from(self.loaded.model, ids, name, layer, token)
 
@@ -112,5 +112,5 @@ class Reading:
 
     @cached_property
     def circuit(self) -> CopyCircuit:
-        """The heads that copy the end of the text. Raises ValueError if the end does not occur earlier in the text."""
+        """The heads that copy an earlier token. Raises ValueError if the last token has not occurred before."""
         return copy_circuit(self.trace, self.ids)

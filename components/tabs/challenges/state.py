@@ -26,7 +26,7 @@ class JudgeInputs:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """A judged answer. `after`: next-token probabilities with the visitor's interventions, (vocab_size,)."""
+    """A judged answer. `after` holds the next-token probabilities with the visitor's interventions, (vocab_size,)."""
 
     reading: Reading
     after: Tensor
@@ -57,14 +57,14 @@ class ChallengesState:
 
 
 def shown(s: Snapshot) -> tuple[Challenge, Judged] | None:
-    """Return the open challenge with its latest result, or None until there is one."""
+    """Return the open challenge with its latest result, or None if either is missing."""
     state = s.state(ChallengesState)
     challenge, judged = BY_KEY.get(state.challenge), latest(state)
     return None if challenge is None or judged is None else (challenge, judged)
 
 
 def latest(state: ChallengesState) -> Judged | None:
-    """Return the latest result for the open challenge."""
+    """Return the latest result for the open challenge, if any."""
     result = state.result
     if result is None or not isinstance(result.request, JudgeInputs) or result.request.challenge != state.challenge:
         return None

@@ -1,4 +1,4 @@
-"""The challenges, one entry each, with the sentences `challenge.<key>.title`, `.goal`, `.hint` and `.learned`."""
+"""The challenges. Their texts are `challenge.<key>.title`, `.goal`, `.hint` and `.learned` in the catalogues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Group = Literal["hunt", "goals"]
 
 @dataclass(frozen=True)
 class Challenge:
-    """A challenge. `key` also names it in a link; `text` is its initial text."""
+    """A challenge. `key` also identifies it in links; `text` is its initial text."""
 
     key: str
     group: Group
@@ -25,7 +25,7 @@ class Challenge:
     goal: Goal
 
 
-# Random words, then the first three again. Without either of two heads, the model does not copy the fourth.
+# Random words, then the first three again. The model copies the fourth word only if both heads of the circuit are on.
 COPIED = "The tree red dog cloud fire cold tree red dog"
 ZOO = "Lily and Tom went to the zoo. Tom was scared of the lion, so Lily held his hand."
 STRANGE = (

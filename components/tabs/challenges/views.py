@@ -55,7 +55,7 @@ def head(s: Snapshot) -> dict[str, Any]:
 
 
 def foot(s: Snapshot) -> dict[str, Any]:
-    """Show how close the answer is, and the hint."""
+    """Show the verdict on the answer, and the hint."""
     state = s.state(ChallengesState)
     challenge, judged = BY_KEY.get(state.challenge), latest(state)
     if challenge is None:
@@ -81,7 +81,7 @@ def _labels(language: Language, *names: str) -> dict[str, str]:
 
 
 def note(s: Snapshot) -> dict[str, Any]:
-    """Explain that the bundled model judges instead of the chosen one, or why nothing can be judged."""
+    """Explain that a model other than the bundled one judges the answers, or why the chosen one cannot."""
     if s.loaded is None or s.loaded.name == DEFAULT_MODEL:
         return {"text": ""}
     names = {"model": short_name(s.loaded.name, s.language), "usual": short_name(DEFAULT_MODEL, s.language)}
@@ -116,7 +116,7 @@ def box(s: Snapshot) -> dict[str, Any]:
 
 
 def text(s: Snapshot) -> dict[str, Any]:
-    """Show the text, with arcs, for all other goals."""
+    """Show the text and its arcs, unless the goal uses the text box or the feature list."""
     found = shown(s)
     if found is None or found[0].goal.tool in ("text", "feature"):
         return arcs_data([], "")
@@ -134,7 +134,7 @@ def text(s: Snapshot) -> dict[str, Any]:
 
 
 def heads(s: Snapshot) -> dict[str, Any]:
-    """Show a thumbnail of each head's attention if the visitor picks a head."""
+    """Show a thumbnail of each head's attention if the goal is to pick a head."""
     found = shown(s)
     if found is None or found[0].goal.tool != "head":
         return {}

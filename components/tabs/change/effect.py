@@ -16,7 +16,7 @@ from gpt.analysis.predictions import TextStatistics, kl_bits, kl_bits_from, text
 from gpt.analysis.tracing import hidden_states_from, trace_text
 from gpt.background import Progress
 
-MAX_COST_TOKENS = 96  # limits the text, since each head takes one forward pass
+MAX_COST_TOKENS = 96  # limits the text, because each head needs a forward pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class ReadText:
         source: Identifies the text.
         ids: All tokens; the model has read the first n_read.
         states: Final-norm states, (n_read, C).
-        own: Whether the text differs from Write's.
+        own: Whether the text differs from the one in Write.
     """
 
     source: Hashable
@@ -47,7 +47,7 @@ class ReadText:
 
     @property
     def following(self) -> tuple[int, ...]:
-        """The ids for which the model has made a prediction."""
+        """The ids that follow the positions that the model has read."""
         return self.ids[1 : self.n_read + 1]
 
     @cached_property
@@ -82,7 +82,7 @@ class Effect:
 
     Attributes:
         states: The edited model's states, (n_read, C).
-        bits: Kullback-Leibler divergence of its predictions from the unedited model's, (n_read,).
+        bits: Kullback-Leibler divergence of its predictions from the unedited model's, in bits, (n_read,).
         before, after: Mean surprisal of the text under the unedited and the edited model, in bits; NaN for a text with
             only one token.
     """
@@ -110,7 +110,7 @@ class Effect:
 
 
 def measure(text: ReadText, edits: Edits) -> Effect:
-    """Run one forward pass of the edited model over the text. Raises ValueError for unsupported edits."""
+    """Measure the effect of edits with one forward pass. Raises ValueError if the model does not support them."""
     model, before = text.loaded.model, text.statistics.mean_surprisal
     if edits == Edits():
         return Effect(text, edits, text.states, np.zeros(text.n_read, dtype=np.float32), before, before)
@@ -121,7 +121,7 @@ def measure(text: ReadText, edits: Edits) -> Effect:
 
 @dataclass(frozen=True, eq=False)
 class HeadCosts:
-    """Mean divergence caused by switching off each head alone, in bits, (n_layer, n_head), over n_tokens tokens."""
+    """Mean divergence over n_tokens tokens when each head alone is off, in bits, (n_layer, n_head)."""
 
     text: ReadText
     bits: np.ndarray
@@ -142,9 +142,9 @@ def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
 
 
 def fitting_edits(edits: Edits, loaded: LoadedModel) -> tuple[Edits, Edits]:
-    """Split edits into those that a model supports and the others.
+    """Split edits into those that a model supports and the rest.
 
-    A patch is valid only for the model that it was taken from.
+    A patch is valid only for the model it was taken from.
     """
     kept = edits.fitting(loaded.model.config)
     kept = replace(kept, patches=tuple(patch for patch in kept.patches if is_patch_of_model(loaded.model, patch)))

@@ -1,4 +1,4 @@
-"""The comparison of Change it, exported as a Python program."""
+"""Export the comparison in Change it as a Python program."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from gpt.documents.edit_text import edits_as_python
 from gpt.documents.snippets import loading_line, params_as_python
 from gpt.tokenizer import Vocabulary, prompt_text
 
-DEFAULT_LENGTH = 40  # new tokens, until the visitor has generated texts
+DEFAULT_LENGTH = 40  # new tokens if the visitor has not generated any texts yet
 DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
 def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int) -> str:
     """Write a program that generates the text with and without the edits and prints how the predictions diverge.
 
-    On the same type of machine it reproduces the texts on the page.
+    On the same type of machine, the program reproduces the texts on the page.
     """
     load, loading = loading_line(loaded)
     imports = ["from gpt.analysis.patching import patch_from"] if edits.patches else []

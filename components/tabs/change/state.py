@@ -41,7 +41,7 @@ class WrittenText:
 
 @dataclass(frozen=True, eq=False)
 class WrittenPair:
-    """The texts that the unedited and the edited model generated with one prompt and seed.
+    """The texts that the unedited and the edited model generated from the same prompt with the same seed.
 
     Attributes:
         version: Version of Write's text when the pair was generated.
@@ -130,7 +130,7 @@ class ChangeState:
     trouble: Exception | None = None
 
     def prompts(self, model: str) -> tuple[str, str]:
-        """Return the prompts to patch: an example that fits the model, until the visitor types others."""
+        """Return the prompts for activation patching, by default an example in the model's language."""
         clean, corrupted = next(iter(PROMPT_PAIRS[language_of_model(model)].values()))
         return clean if self.clean is None else self.clean, corrupted if self.corrupted is None else self.corrupted
 
@@ -149,7 +149,7 @@ class ChangeState:
 
 
 def selected_position(s: Snapshot, text: ReadText) -> int:
-    """Return the selected position in the measured text, at most the last one that the model has read."""
+    """Return the selected position in the measured text, clamped to the last position that the model has read."""
     last = text.n_read - 1
     position = s.state(ChangeState).position if text.own else s.selection.position
     return last if position == NEWEST else min(position, last)
@@ -170,7 +170,7 @@ def is_stale(s: Snapshot) -> bool:
 
 
 def prompt_to_try(s: Snapshot) -> tuple[int, ...]:
-    """Return the prompt ids to try the edits on; () for Write's text."""
+    """Return the ids of the prompt to try the edits on, or () to use Write's text."""
     tried_on = s.state(ChangeState).tried_on
     stale = tried_on is not None and s.edits_on is tried_on[0] and (s.text is None or s.text.version != tried_on[1])
     return () if stale else s.edits_on

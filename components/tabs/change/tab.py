@@ -1,4 +1,4 @@
-"""The Change it tab in Why?. It measures while it is open and nothing is being generated."""
+"""The Change it tab in Why?, which measures the edits' effect while it is open and nothing is being generated."""
 
 from __future__ import annotations
 
@@ -144,13 +144,13 @@ def _texts() -> Part:
 
 
 def _divergence() -> Part:
-    """Build the chart of how far the predictions diverge at each token."""
+    """Build the chart of the predictions' divergence at each token."""
     picture = chart("change-divergence", clickable=True, on=editing.select_bar)
     return section(question("change.divergence.question"), picture)
 
 
 def _effect() -> Part:
-    """Build the chart of the next token before and after the edits, pinned beside the switches."""
+    """Build the chart of next-token probabilities before and after the edits, pinned beside the switches."""
     return section(
         predictions("change-bars", selectable=False),
         caption("change.bars.legend"),
@@ -162,7 +162,7 @@ def _effect() -> Part:
 
 
 def _patching() -> Part:
-    """Build the two prompts, their answers and the recovery map."""
+    """Build the controls for activation patching and the recovery map."""
     examples = case(
         "change-patch-examples",
         lambda s: language_of_model(s.model),

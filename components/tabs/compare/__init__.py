@@ -1,1 +1,1 @@
-"""The Compare tab: two continuations of one prompt or two, side by side, and beam search."""
+"""The Compare tab: two continuations side by side, from one prompt or two, and beam search."""

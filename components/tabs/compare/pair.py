@@ -78,7 +78,7 @@ class Pair:
     def select(self, position: object, side: int | None = None) -> bool:
         """Select a position in both columns, or only in the one on `side` if the texts are not comparable.
 
-        `position` is unvalidated browser input. Returns False if there is no such position.
+        `position` is unvalidated browser input. Returns False if it is out of range.
         """
         sides = (0, 1) if self.comparison.comparable or side is None else (side,)
         longest = max(self.documents[each].n_read for each in sides)

@@ -43,7 +43,7 @@ PRESETS: dict[str, tuple[ColumnSettings, ColumnSettings]] = {
 
 @dataclass(frozen=True, eq=False)
 class RunState:
-    """A run of either part of the tab: the active job, and a remark or error about the latest job."""
+    """A run of either part of the tab: the active job, and a notice or error about the latest job."""
 
     job: Job | None = None
     notice: Message | Exception | None = None
@@ -64,7 +64,7 @@ class CompareState(RunState):
         columns: Settings for each column.
         ran: Inputs to the last run.
         pair: The generated texts, which grow in place.
-        pair_version: Changes with each token.
+        pair_version: Incremented whenever the pair changes.
         measured: Number of positions compared so far and in total, during the measurement.
     """
 
@@ -90,7 +90,7 @@ class BeamState(RunState):
     Attributes:
         begun: Whether a search has ever started.
         search: The latest search, which grows in place.
-        version: Changes with each step.
+        version: Incremented with each step.
         chosen: Selected candidate; None for the best one.
     """
 

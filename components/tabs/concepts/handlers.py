@@ -20,7 +20,7 @@ from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
-MAX_TOKENS = 256  # window around the selected token
+MAX_TOKENS = 256  # in the window around the selected token
 MAX_FOUND = 12
 
 
@@ -31,7 +31,7 @@ def choose_layer(session: Session, layer: object) -> None:
 
 
 def pick(session: Session, sent: dict[str, Any]) -> None:
-    """Select a token in every tab, or open a feature. `sent` contains "index" or "place", both unvalidated."""
+    """Select a token in all tabs, or open a feature. `sent` contains "index" or "place", both unvalidated."""
     if "index" in sent:
         session.select(position=sent["index"])
         return
@@ -55,7 +55,7 @@ def search(session: Session, query: object) -> None:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """Return what remains to be measured on the text; None during generation or if the model has no concepts."""
+    """Return a key for what remains to be measured, or None during generation or if the model has no concepts."""
     if s.text is None or s.text.n_read == 0 or s.generating or s.text.loaded.concepts is None:
         return None
     missing = concepts.wanted(s)

@@ -32,7 +32,7 @@ class ConceptsState:
         chosen: The open feature.
         query: The word searched for.
         found: Search results.
-        shown: The activities that all views are drawn from.
+        shown: The activities that all views show.
     """
 
     layer: int | None = None

@@ -62,7 +62,7 @@ def places_of(s: Snapshot) -> list[Place]:
 
 
 def features(s: Snapshot) -> dict[str, Any]:
-    """Show the text and the listed features, with the tint of each feature along the text."""
+    """Show the text and the listed features, with each feature's activity as a tint along the text."""
     state = s.state(ConceptsState)
     if s.text is None or concepts_of(s) is None:
         return {"tokens": [], "features": []}
@@ -93,7 +93,7 @@ def features(s: Snapshot) -> dict[str, Any]:
 
 
 def _feature(s: Snapshot, place: Place, value: float) -> dict[str, Any]:
-    """Return one row for the list. `value` is the length of its bar, 0 to 1."""
+    """Return one row of the list. `value` is the length of its bar, 0 to 1."""
     assert s.text is not None
     name = concept_name(s.text.loaded, place, s.language)
     says = t("concepts.feature", s.language, name=name, layer=place[0])
@@ -157,7 +157,7 @@ def title(s: Snapshot) -> dict[str, Any]:
 
 
 def about(s: Snapshot) -> dict[str, Any]:
-    """Describe how often the chosen feature is active, on which words, and what it makes likelier."""
+    """Describe how often and on which words the chosen feature is active, and which words it makes likelier."""
     place, concepts = s.state(ConceptsState).chosen, concepts_of(s)
     if s.text is None or concepts is None or place is None:
         return {"text": ""}
@@ -178,7 +178,7 @@ def slider(s: Snapshot) -> dict[str, Any]:
 
 
 def bars(s: Snapshot) -> dict[str, Any]:
-    """Show the next tokens with the turned-up concepts, in front of those without them."""
+    """Show the next-token probabilities with the turned-up concepts, in front of those without them."""
     name = t("concepts.bars", s.language)
     if s.text is None or s.text.n_read == 0 or s.state(ConceptsState).chosen is None:
         return predictions_data(name, "", [])

@@ -16,9 +16,9 @@ class BuildState:
     """State of the Build tab.
 
     Attributes:
-        verdicts: Verdicts from the last check, by step, up to the first that is not ok.
+        verdicts: Verdicts from the last check, in the order of the steps, up to the first failure.
         opening: Whether the job opens a model instead of checking.
-        notice: An error.
+        notice: The latest error.
     """
 
     verdicts: tuple[Verdict, ...] = ()

@@ -26,8 +26,8 @@ COMMANDS = f"python -m gpt.course start {FOLDER}\npython -m gpt.course watch {FO
 def build_course(events: Events, course: Path | None) -> None:
     """Build and wire the tab.
 
-    `course` is the folder with the learner's program. It is None on pages that others can open, because the program
-    would run on this machine.
+    `course` is the folder with the learner's program. It is None on pages that other people can open, because the
+    program would run on this machine.
     """
     commands = code_text("build-commands", "build.commands", lambda s: COMMANDS)
     if course is None:

@@ -19,11 +19,11 @@ from gpt.course.feedback import differs
 from gpt.course.step import Words
 from gpt.course.steps import STEPS
 
-ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number of a tensor
+ROWS, COLUMNS = 16, 24  # size of the window around the first wrong number in a tensor
 
 
 def spoken(words: Words | None, language: Language) -> str:
-    """Return a sentence from the course, in English if it has no translation."""
+    """Return a sentence from the course in Chinese or, for any other language, in English."""
     return "" if words is None else (words.zh if language == "zh" else words.en)
 
 
@@ -94,7 +94,7 @@ def received(s: Snapshot) -> dict[str, Any]:
 
 
 def map_of(verdict: Verdict | None, which: Literal["expected", "received"], language: Language) -> dict[str, Any]:
-    """Show the numbers that a test expected or received, around the first wrong one, which is framed."""
+    """Show the numbers that a test expected or received, with a frame around the first wrong one."""
     if verdict is None or verdict.test is None:
         return chart_data(None, "")
     expected, received = verdict.expected, verdict.received
@@ -121,7 +121,7 @@ def map_of(verdict: Verdict | None, which: Literal["expected", "received"], lang
 
 
 def wrong_cell(expected: Tensor, received: Tensor, tolerance: float) -> tuple[int, ...] | None:
-    """Return the index of the first number that differs; None if the shapes differ."""
+    """Return the index of the first wrong number, or None if all are right or the shapes differ."""
     if expected.shape != received.shape or expected.dim() == 0:
         return None
     cells = differs(expected, received, tolerance).nonzero()

@@ -23,6 +23,6 @@ def build_glossary(events: Events) -> None:
 
 
 def rows(s: Snapshot) -> dict[str, Any]:
-    """List the terms in the order of the file."""
+    """List the terms in the order of the glossary file."""
     head = [t("glossary.word", s.language), t("glossary.says", s.language)]
     return {"rows": [head, *([term["word"], term["says"]] for term in GLOSSARY[s.language])]}

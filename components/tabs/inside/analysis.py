@@ -36,9 +36,9 @@ def analysis(max_bytes: int) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """Return a key for what is missing, or None if nothing is.
+    """Return a key for the missing results, or None if nothing is missing.
 
-    The key is made from what is already computed, so that it changes with every round and not with every token.
+    The key depends on what has been computed so far, so it changes with every round but not with every token.
     """
     text, state = s.text, s.state(InsideState)
     if text is None or text.n_read == 0:
@@ -90,7 +90,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
 
 
 def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
-    """Return a key for what the film and the open part still need after the recording is complete; None for nothing."""
+    """Return a key for what the film or the open part still lacks once the recording is complete, or None."""
     if s.film is not None:
         position = recorded_position(s, recording)
         if not has_film(state, recording, position):
@@ -141,12 +141,12 @@ def has_film(state: InsideState, recording: Recording, position: int) -> bool:
 
 
 def shows_skeleton(s: Snapshot) -> bool:
-    """Return whether the skeleton is shown, that is, whether it was chosen for the current model."""
+    """Return whether the skeleton is shown, i.e. was chosen for the current model."""
     return s.text is not None and s.state(InsideState).skeleton_of == s.text.loaded.name
 
 
 def recorded_position(s: Snapshot, recording: Recording) -> int:
-    """Return the selected position, at most the last recorded one."""
+    """Return the selected position, clamped to the last recorded position."""
     return 0 if s.text is None else min(s.text.at(s.selection), recording.length - 1)
 
 

@@ -1,4 +1,4 @@
-"""The film's beats: three acts, set in the machine picture."""
+"""The beats of the film, which has three acts and is set in the machine picture."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ class Beat:
     """One beat of the film.
 
     Attributes:
-        name: Names its texts, "film.<name>" and "film.<name>.title".
-        act: 1-based number of its act.
-        seconds: Its duration.
-        view: Parts of the picture that the camera shows; some models lack some of them.
+        name: Key of its texts, "film.<name>" and "film.<name>.title".
+        act: Number of its act, starting at 1.
+        seconds: Duration in seconds.
+        view: Parts of the picture that the camera shows; not every model has all of them.
         more: Parts whose texts explain the details.
     """
 
@@ -41,7 +41,7 @@ BEATS = (
 )
 NAMES = tuple(beat.name for beat in BEATS)
 
-# Beats as numbered in older links, which refer to a beat by its number.
+# Beat names by the numbers that older links use.
 NUMBERED = (
     *("ending", "rows", "rows", "rows", "ask", "ask", "answer", "answer", "answer"),
     *("mix", "add", "neurons", "layers", "next", "draw", "draw"),
@@ -49,7 +49,7 @@ NUMBERED = (
 
 
 def beat_named(name: str) -> str:
-    """Return the beat that a link refers to by name or 1-based number; the first beat for anything else."""
+    """Return the name of the beat that a link gives by name or 1-based number; defaults to the first beat."""
     if name.isdigit():
         return NUMBERED[max(1, min(int(name), len(NUMBERED))) - 1]
     return name if name in NAMES else NAMES[0]

@@ -43,7 +43,7 @@ def select(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_pair(session: Session, sent: dict[str, Any]) -> None:
-    """Select like `select`, in charts that show a window of a long text. It stays if it contains the selection."""
+    """Like `select`, but for charts that show a window of a long text. The window moves only if necessary."""
     state, document = session.state(InsideState), session.document
     if document is not None and state.recording is not None and state.recording.length:
         length = state.recording.length
@@ -65,7 +65,7 @@ def select_layer(session: Session, sent: dict[str, Any]) -> None:
 
 
 def select_in_flow(session: Session, sent: dict[str, Any]) -> None:
-    """Select like `select`, change the number of tokens shown, or go to another beat of the film."""
+    """Handle a click in the flow: select, change the number of tokens shown, or go to another beat of the film."""
     if "beat" in sent:
         play_film(session, sent)
     if sent.get("rows") in FLOW_ROWS:
@@ -108,7 +108,7 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
 
 
 def play_film(session: Session, sent: dict[str, Any]) -> None:
-    """Go to the film's beat that the address names, or close the film if "beat" is null."""
+    """Go to the beat of the film that the URL names, or close the film if "beat" is null."""
     beat = sent.get("beat")
     if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat
@@ -137,7 +137,7 @@ def write_next(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def save_trace(session: Session) -> Iterator[None]:
-    """Offer all of the text's activations for download."""
+    """Offer all activations of the text for download."""
     document = session.document
     if document is None:
         raise PageError("error.no_text")

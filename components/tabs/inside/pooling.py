@@ -69,7 +69,7 @@ class PooledVectors:
 
 @dataclass(frozen=True, eq=False)
 class NeuronSummary:
-    """Summary of a layer's neurons at each position. Every attribute is (T,).
+    """Summary of a layer's neurons at each position. Every attribute has shape (T,).
 
     Attributes:
         active: Number of neurons above zero; in a gated layer, number of neurons whose gate is above zero.

@@ -56,7 +56,7 @@ class Recording:
 
     @classmethod
     def empty(cls, document: Generation, max_bytes: int = MAX_VISITOR_BYTES) -> Recording:
-        """Return a recording without tokens."""
+        """Return an empty recording."""
         model = document.loaded.model
         limit = max(1, min(model.config.block_size, max_bytes // _cache_bytes(model.config, model.dtype)))
         cache = model.new_cache(max_length=limit, keep_queries=True)
@@ -93,7 +93,7 @@ class Recording:
 
     @torch.inference_mode()
     def extended(self, ids: tuple[int, ...]) -> Recording:
-        """Return a recording of other ids of the same document, after one forward pass over those not recorded yet."""
+        """Return a recording of other ids of the same document, after one forward pass over those not yet recorded."""
         ids = ids[: self.limit]
         if ids == self.ids:
             return self
@@ -114,7 +114,7 @@ class Recording:
         return self._buffers.pooled[layer, name].first(self.length)
 
     def find(self, layer: int | None, name: str) -> PooledVectors | None:
-        """Return an activation like `pooled`, or None if the model has no such activation."""
+        """Like `pooled`, but return None if the model has no such activation."""
         return self.pooled(layer, name) if (layer, name) in self._buffers.pooled else None
 
     def neurons(self, layer: int) -> NeuronSummary:
@@ -141,7 +141,7 @@ class Recording:
         return self._buffers.cache.attn_weights(layer, start=start, stop=stop)[0].cpu()
 
     def looks_ahead(self, layer: int) -> bool:
-        """Return whether a layer lets tokens attend to later tokens, like a program without a mask."""
+        """Return whether tokens can attend to later tokens in a layer, as in a program without a causal mask."""
         return self.length > 1 and bool(self.attn_weights(layer, 0, 2)[:, 0, 1].any())
 
     def attention_trace(self, start: int = 0, stop: int | None = None) -> Trace:

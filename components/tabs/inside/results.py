@@ -46,7 +46,7 @@ class Stories:
 
     TEXTS: ClassVar = {
         "en": (("Tom got a cat.", "Tom got a bike."), "He loves his", ("cat", "bike")),
-        "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # the rhyme decides
+        "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # decided by the rhyme
     }
     N_NEXT: ClassVar = 3
     loaded: LoadedModel
@@ -66,7 +66,7 @@ class Stories:
 
     @property
     def is_suited(self) -> bool:
-        """Whether the model expects a different token after each of the two sentences."""
+        """Whether the model predicts different tokens after the two sentences."""
         return bool(self.next) and self.next[0][0][0] != self.next[1][0][0]
 
 
@@ -128,7 +128,7 @@ class Rollout:
         return self.n_layers == self.recording.config.n_layer
 
     def extended(self, seconds: float) -> Rollout:
-        """Continue the rollout through at least one more layer, and through further layers until the time is up.
+        """Continue the rollout through one more layer, and through further layers until the time is up.
 
         Only the latest rollout may be extended.
         """

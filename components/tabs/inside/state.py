@@ -22,7 +22,7 @@ class InsideState:
 
     Attributes:
         key: Selected key position; None for the position with the largest weight.
-        windows: First query and first key shown in the One head part when something was last selected there.
+        windows: First query and first key shown in the One head part, as of the last selection there.
         closer: Layer and head under the pointer in the overview.
         flow_rows: Number of tokens in the flow, one of FLOW_ROWS.
         skeleton_of: The model whose skeleton is shown instead of the full model.

@@ -35,7 +35,7 @@ NAME = "inside"
 def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX_VISITOR_BYTES) -> None:
     """Build and wire the tab.
 
-    `visitor_memory` limits each visitor's recording, in bytes. Only the beginning of a longer text is shown.
+    `visitor_memory` limits each visitor's recording, in bytes. If a text exceeds it, only the beginning is shown.
     """
     cards = [_notice()]
     with gr.Tabs(elem_id="inside-parts") as parts:
@@ -50,7 +50,7 @@ def build_inside(localizer: Localizer, events: Events, visitor_memory: int = MAX
 
 
 def _notice() -> Card:
-    """Build the message shown if there is nothing to see."""
+    """Build the notice about a missing or truncated text."""
     return Card("inside-film", sentence("inside-notice", kind="notice"), classes="")
 
 

@@ -1,4 +1,4 @@
-"""All activations of a text as an .npz file."""
+"""Save all activations of a text as an .npz file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpt.analysis.tracing import trace_window
 
 @dataclass(frozen=True)
 class TraceFile:
-    """A saved file. `version` is the version of its text; `first` and `last` are the included positions."""
+    """A saved file. `version` is its text's version; `first` and `last` are the first and last saved positions."""
 
     version: tuple[int, int]
     first: int
@@ -21,7 +21,7 @@ class TraceFile:
 
     @classmethod
     def write(cls, text: Text, path: Path) -> TraceFile:
-        """Trace the text, or only its end if it exceeds the limit, and write the file."""
+        """Trace the text, or only its end if the file would exceed the size limit, and write the file."""
         config, n = text.config, text.n_read
         heads = (config.n_head + 2 * config.kv_heads) * config.head_size
         neurons = (3 if config.gated else 2) * config.ff_size

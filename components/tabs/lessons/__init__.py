@@ -1,1 +1,1 @@
-"""Lessons: the twenty parts of a GPT, one screen each, with a sentence, an interactive figure, code and a question."""
+"""The Lessons tab: short lessons on all parts of a GPT, with interactive figures, code and questions."""

@@ -30,10 +30,10 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Code:
-    """The source to show: a class, function or constant of a module, such as "GPT.loss" of "gpt.model".
+    """The source to show: a class, function or constant in a module, such as "GPT.loss" in "gpt.model".
 
-    Docstrings and a class's methods are omitted. `only` selects statements in a function by how they begin; () stands
-    for the whole function.
+    Docstrings and a class's methods are omitted. `only` selects statements in a function by their beginnings; ()
+    selects the whole function.
     """
 
     module: str
@@ -150,7 +150,7 @@ def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]
 
 
 def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:
-    """Split each line into tokens whose concatenation is the line."""
+    """Split each line into highlighted tokens that together make up the line."""
     lines: list[list[CodeToken]] = [[]]
     for token, value in PYTHON.get_tokens(text):
         kind = next((kind for group, kind in KINDS.items() if token in group), "")

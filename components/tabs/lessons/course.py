@@ -25,7 +25,7 @@ from gpt.presets import PRESETS
 
 # A configuration small enough to draw interactively.
 SMALL = GPTConfig(vocab_size=10_000, block_size=128, n_layer=2, n_head=4, n_embd=128, n_ff=512)
-# Du Fu, 春望, without its second half, and heads in the poem model as (layer, head).
+# The first half of Du Fu's 春望, and heads in the poem model as (layer, head).
 POEM = "国破山河在，城春草木深。\n感时花溅泪，恨别鸟惊心。\n"
 HEADS = {"counts": (1, 5), "rhymes": (4, 3), "above": (4, 5)}
 
@@ -409,7 +409,7 @@ LESSONS: tuple[Lesson, ...] = (
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}
 
-# Lessons as numbered in older links, starting at 1.
+# Lesson keys by the 1-based numbers that older links use.
 NUMBERED = (
     "greedy", "tokenizer", "sampling", "attention", "positions", "block", "layer_norm", "feed_forward", "activations",
     "shortcuts", "model", "skeleton", "loss", "untrained", "training", "dropout", "layouts", "small", "initialisation",

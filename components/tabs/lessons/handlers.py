@@ -49,7 +49,7 @@ class OtherTabs:
 
 
 def choose_lesson(loaded: LoadedModel, session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked lesson, given by its 0-based index, unless it is open. `loaded` is the figures' model."""
+    """Open the clicked lesson, given by its 0-based index, unless it is open. `loaded` is the model for figures."""
     index = sent.get("lesson")
     if type(index) is int and 0 <= index < len(LESSONS):
         open_lesson(loaded, session, LESSONS[index].key)
@@ -70,7 +70,7 @@ def open_lesson(loaded: LoadedModel, session: Session, key: str) -> bool:
 
 
 def lesson_key(s: Snapshot) -> str | None:
-    """Return the key of the open lesson; None if there is none."""
+    """Return the key of the open lesson, or None if no lesson is open."""
     return s.state(LessonsState).lesson or None
 
 
@@ -188,7 +188,7 @@ def analysis(loaded: LoadedModel) -> Analysis:
 
 
 def wanted(s: Snapshot) -> FigureInputs | None:
-    """Return the inputs to the missing figure; None for a lesson without a figure."""
+    """Return the inputs for drawing the figure, or None if it is up to date or the lesson has none."""
     state = s.state(LessonsState)
     question = FigureInputs(state.lesson, s.language, state.text, state.a, state.b, state.choice, s.numbers)
     is_known = state.result is not None and state.result.request == question

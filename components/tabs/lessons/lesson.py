@@ -20,12 +20,12 @@ class Place:
 
     Attributes:
         tab: Id of the tab.
-        shape, skeleton: Configuration for the Shapes tab, and whether it is a skeleton.
-        settings: Values of Write's sliders, by name.
+        shape, skeleton: Configuration for the Shapes tab, and whether to show its skeleton.
+        settings: Values for Write's sliders, by name.
         sliders: For each setting that follows the figure, the slider ("a" or "b") that provides its value.
         selects_head: Whether to select the figure's layer and head.
         head: A layer and head to select.
-        model: Name of the model that continues the text; "" for the lessons' own.
+        model: Name of the model that continues the text; "" for the lessons' default model.
         text: A text that replaces the figure's; "" to keep it.
     """
 
@@ -45,14 +45,14 @@ class Lesson:
     """A lesson.
 
     Attributes:
-        key: Names its texts (`lesson.<key>.title` and so on), its figure, its link, and the module of
+        key: Identifies its texts (`lesson.<key>.title` and so on), its figure, its link, and the module in
             `gpt.experiments.minimal` that it prints.
         part: The part of the course that it belongs to.
-        topic: Its number among the twenty topics of building a GPT from scratch, which the list can search.
+        topic: Number of its topic among the twenty topics of building a GPT from scratch; searchable in the list.
         code: Excerpts of the code that runs in this app.
         panels: Builders of the panels below its figure, or in place of a figure.
         beat: Name of the film's beat that shows it; "" for none.
-        words: Synonyms in all languages, which the list can search.
+        words: Synonyms in all languages; searchable in the list.
     """
 
     key: str

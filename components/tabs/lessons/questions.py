@@ -1,4 +1,4 @@
-"""The lessons' questions and how they are checked: a number, a choice, or a state of the figure."""
+"""The lessons' questions, which are answered by a number, a choice or a state of the figure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NumberQuestion:
         expected: Computes the number from the model and the figure's values; returns None until the figure is drawn.
         tolerance: Largest accepted error.
         unit: Unit of the expected number, such as 0.01 for percent. Answers may omit it.
-        mistakes: Wrong numbers that have their own reply, `lesson.<key>.wrong.<n>`, with n counted from 1.
+        mistakes: Wrong numbers with their own replies, `lesson.<key>.wrong.<n>`, with n counted from 1.
     """
 
     expected: Expected
@@ -60,7 +60,7 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class GoalQuestion:
-    """A question that asks for a state of the figure, which `is_reached` recognises."""
+    """A question answered by bringing the figure into a state that `is_reached` recognises."""
 
     is_reached: Callable[[LessonsState], bool]
 
@@ -112,12 +112,12 @@ def width(loaded: LoadedModel, values: dict[str, float]) -> float:
 
 
 def active_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
-    """Return how many features in a dictionary are active on a token."""
+    """Return the number of features in a dictionary that are active on a token."""
     return None if loaded.concepts is None else next(iter(loaded.concepts.dictionaries.values())).active
 
 
 def n_features(loaded: LoadedModel, values: dict[str, float]) -> float | None:
-    """Return how many features a dictionary has."""
+    """Return the number of features in a dictionary."""
     return None if loaded.concepts is None else len(next(iter(loaded.concepts.dictionaries.values())).bias)
 
 

@@ -22,7 +22,7 @@ class Reply(NamedTuple):
 
 
 class FigureInputs(NamedTuple):
-    """The inputs to a figure: its lesson, the values of its controls, and whether numbers have all digits."""
+    """The inputs to a figure: its lesson, the values of its controls, and whether exact numbers are shown."""
 
     lesson: str
     language: Language
@@ -41,7 +41,7 @@ class LessonsState:
         lesson: Key of the open lesson; "" for none.
         text, a, b, choice: Values of the figure's controls.
         learning: Whether drawing takes seconds because a model is being trained.
-        result: The latest figure, possibly with a newer problem; ignored if it belongs to another lesson.
+        result: The latest figure, possibly with a more recent error; ignored if it belongs to another lesson.
         replies: Reply to the last answer to each question, by the question's 1-based number.
     """
 

@@ -1,4 +1,4 @@
-"""The Lessons tab: one lesson at a time, with an interactive figure, the code and a question.
+"""The Lessons tab: one lesson at a time, with an interactive figure, code and questions.
 
 The head and the body are one widget each. One set of controls with a chart, a strip and a table serves all figures.
 Only the open lesson's panels are on the page.
@@ -32,7 +32,7 @@ NAME = "lessons"
 
 
 def build_lessons(events: Events, loaded: LoadedModel, tabs: handlers.OtherTabs) -> None:
-    """Build and wire the tab. `loaded` is the figures' model; `tabs` are the lessons' actions in other tabs."""
+    """Build and wire the tab. `loaded` is the model for figures; `tabs` are the lessons' actions in other tabs."""
     panels = {lesson.key: [build() for build in lesson.panels] for lesson in LESSONS if lesson.panels}
     keys, topics = [lesson.key for lesson in LESSONS], [lesson.topic for lesson in LESSONS]
     head = lesson_head(

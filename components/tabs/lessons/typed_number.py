@@ -1,4 +1,4 @@
-"""A parser for typed numbers: fractions, roots, percent, units, thousands, decimal commas, full-width digits."""
+"""A parser for typed numbers with fractions, roots, percent signs, units, separators or full-width digits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OPERATORS = {
 
 
 def parse_number(text: object) -> float | None:
-    """Parse a typed number; returns None for anything else.
+    """Parse a typed number, or return None if the text is not a number.
 
     Accepts "−1", "1/√24", "10,000", "0,5", "38.6 million", "50%" (0.5), "12 tokens" and "１２ 个".
     A comma before groups of three digits separates thousands unless it follows a 0.
@@ -54,7 +54,7 @@ def parse_number(text: object) -> float | None:
 
 
 def plain_number(digits: str) -> str:
-    """Remove thousands separators, and use a decimal point."""
+    """Remove thousands separators, and write the decimal separator as a point."""
     digits = digits.replace(" ", "").replace("'", "")
     if digits.count(",") and digits.count("."):
         thousands = "," if digits.rindex(",") < digits.rindex(".") else "."

@@ -129,7 +129,7 @@ def lesson_text(lesson: Lesson, part: str, language: Language, loaded: LoadedMod
 def facts(config: GPTConfig) -> dict[str, str]:
     """Return a model's values for the lessons' texts.
 
-    `times` is the ratio of GPT-2's operations without a KV cache to those with one.
+    `times` is the ratio of GPT-2's multiplications without a KV cache to those with one.
     """
     gpt2 = PRESETS["gpt2"]
     cached, uncached = (next_token_cost(gpt2, gpt2.block_size, cached=cached) for cached in (True, False))

@@ -22,7 +22,7 @@ from gpt.tokenizer import prompt_ids
 
 
 def analysis(loaded: LoadedModel) -> Analysis:
-    """Return the analysis that scores the example when the tab is first opened, and rescores a text for another model.
+    """Return the analysis that scores the example when the tab first opens, and the text again when the model changes.
 
     `loaded` is the model at start-up, which scores the example once for all visitors.
     """
@@ -52,7 +52,7 @@ def analysis(loaded: LoadedModel) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Any:
-    """Return the model in use, unless the result already belongs to it or there is no result to replace."""
+    """Return the name of the current model if it must score the example or the text again, else None."""
     state = s.state(LossState)
     is_old = state.run == 0 if state.scored is None else state.scored.loaded is not s.loaded
     return s.loaded.name if s.loaded is not None and is_old and not state.busy else None
@@ -77,7 +77,7 @@ def choose_stride(session: Session, parts: object) -> None:
 
 
 def measure_text(session: Session, *, text: str) -> Iterator[None]:
-    """Put the part of a text that the model can read into the box, and score it."""
+    """Fill the box with the part of a text that the model can read, and score it."""
     if session.loaded is not None and session.loaded.name == session.model:
         text = encodable_text(session.loaded, text)
     session.change(LossState, text=text)
@@ -136,5 +136,5 @@ def _check_length(text: str) -> None:
 
 
 def stride_of(parts: int, block_size: int) -> int:
-    """Return the stride in tokens: a context divided by `parts`, limited so that every token is scored."""
+    """Return the stride in tokens: the context length divided by `parts`, limited so that every token is scored."""
     return max(1, min(block_size // parts, block_size - 1))

@@ -53,7 +53,7 @@ class LossState:
         text, parts: Values of the text box and the stride control.
         scored, selected: The displayed text and the selected position in it.
         run: Number of texts scored so far.
-        notice: An error.
+        notice: The latest error.
     """
 
     text: str = FIRST_EXAMPLE

@@ -19,7 +19,7 @@ from components.widgets.tokens import shade_value
 
 
 def headline_sentence(scored: ScoredText, language: Language) -> str:
-    """State the three numbers for the whole text."""
+    """State the loss, the perplexity and the bits per byte of the whole text."""
     score = scored.result.score
     return t(
         "loss.headline",
@@ -58,7 +58,7 @@ def explanation(scored: ScoredText, language: Language) -> str:
 
 
 def token_sentence(scored: ScoredText, selected: int, language: Language) -> str:
-    """Describe the selected token: its probability, and the most likely token in its place."""
+    """Describe the selected token: its probability, and the most likely tokens in its place."""
     tokenizer, result = scored.loaded.tokenizer, scored.result
     name = quoted(tokenizer, result.ids[selected])
     if selected == 0:
@@ -79,7 +79,7 @@ def token_sentence(scored: ScoredText, selected: int, language: Language) -> str
 
 
 def strip_labels(language: Language) -> dict[str, str]:
-    """Return the labels for the strip, which is shaded by surprisal."""
+    """Return the labels for the token strip, which is shaded by surprisal."""
     named = text_views.strip_labels(language, t("strip.empty", language))
     return named | {"surprisal": t("loss.surprisal", language), "bits": t("loss.bits", language)}
 

@@ -20,7 +20,7 @@ from components.tabs.playground.state import PRESETS
 
 @dataclass(frozen=True)
 class Run:
-    """The buttons that generate, and the temperature slider."""
+    """The generation buttons, the chat switch and the temperature slider."""
 
     generate: gr.Button
     stop: gr.Button
@@ -39,7 +39,7 @@ class Controls:
     settings: dict[str, gr.Slider | gr.Textbox | gr.Dropdown]
 
     def updates(self) -> list[Control]:
-        """Return the properties that the server changes."""
+        """Return the component properties that the server updates."""
 
         def enabled(button: gr.Button, test: Any) -> Control:
             return Control(button, test, lambda s: {"interactive": test(s)})
@@ -65,7 +65,7 @@ class Controls:
 
 
 def build_run(localizer: Localizer, session: Session) -> Run:
-    """Build the buttons that generate, and the temperature slider."""
+    """Build the generation buttons, the chat switch and the temperature slider."""
     with gr.Row(elem_classes="gb-run"):
         buttons = {name: _button(localizer, name) for name in ("generate", "stop", "full_speed")}
     step = _button(localizer, "step")

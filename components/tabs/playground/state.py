@@ -26,7 +26,7 @@ class PlaygroundState:
     Attributes:
         too_long: Number of tokens in an overlong prompt, else 0.
         unit: Unit for the pipeline card.
-        followed: Token followed through the stages; None for the one that came next.
+        followed: Token followed through the stages; None for the default token.
         found: Search results in the pipeline card.
     """
 
@@ -39,7 +39,7 @@ class PlaygroundState:
 
 @dataclass(frozen=True, eq=False)
 class Reason(AtPosition):
-    """The causes for predicting `token` after a position."""
+    """The causes of the prediction of `token` after a position."""
 
     token: int
     causes: Causes

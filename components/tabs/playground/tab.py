@@ -76,7 +76,7 @@ def build_playground(
 
     Args:
         session: The initial session.
-        open_film: Opens the film of the model.
+        open_film: Handler that opens the film.
         uploads: Whether to add the panel for uploading checkpoints.
     """
     with gr.Column(elem_classes="gb-playground"):
@@ -201,7 +201,7 @@ def _attention() -> tuple[Part, ...]:
 
 
 def _text() -> tuple[Part, ...]:
-    """Build the branches and undo and, in a fold, the text token by token, the draw of a token, and manual edits."""
+    """Build the branches, the undo buttons and a collapsed section with the token strip and manual edits."""
     shading = choice(
         "shading",
         lambda s: [(t(f"strip.shading.{kind}", s.language), kind) for kind in get_args(Shading)],

@@ -1,4 +1,4 @@
-"""The panel that adds an uploaded checkpoint to the models. Only for an app with a single user."""
+"""The panel for uploading checkpoints, for single-user apps only."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def try_scales(session: Session, text: str) -> Iterator[None]:
 
 
 def _with_names(files: list[str], names: str, folder: Path) -> list[str]:
-    """Return the files with a layout file made of these names instead of their own; unchanged if there are no names."""
+    """Return the files with their layout file replaced by one with these names, or unchanged if there are no names."""
     if not names.strip():
         return files
     path = folder / LAYOUT_FILE
@@ -283,7 +283,7 @@ def names_table(s: Snapshot) -> dict[str, Any]:
 
 
 def role_words(ours: str, layout: dict[str, Any], language: Language) -> str:
-    """Describe the role of one of our names. For a fused matrix, list its parts in order."""
+    """Describe the role of one of this app's weight names. For a fused matrix, list its parts in order."""
     role = re.sub(r"\.(weight|bias)$", "", ours)
     name = role.removeprefix("h.{n}.")
     parts = [f"attn.{letter}" for letter in layout.get("qkv_order", "qkv")] if name == "attn.c_attn" else [name]

@@ -65,7 +65,7 @@ def set_value(name: str, session: Session, value: object) -> None:
 
 
 def missing(s: Snapshot) -> str | None:
-    """Return the chosen model if its configuration must be shown and it is not loaded yet."""
+    """Return the name of the chosen model if its configuration must be shown and it is not loaded yet."""
     there = s.loaded is not None and s.loaded.name == s.model
     return None if there or s.state(ShapesState).choice is not None else s.model
 
@@ -82,7 +82,7 @@ PICKED_MODEL = Analysis(missing, load)
 def example_analysis(models: RandomModels, written: Generation) -> Analysis:
     """Return the analysis that shows an example when the tab is first opened, computed once for all visitors.
 
-    The example is a text beside the output from random weights in the same configuration.
+    The example is a text beside the output of a model with random weights and the same configuration.
     """
 
     @cache
@@ -106,7 +106,7 @@ def example_analysis(models: RandomModels, written: Generation) -> Analysis:
 
 
 def example(models: RandomModels, written: Generation) -> Built | None:
-    """Return the text beside the output from random weights for the same prompt; None if the model is too large."""
+    """Pair the text with output from random weights for the same prompt. Returns None if the model is too large."""
     loaded = written.loaded
     config, prompt = loaded.model.config, written.ids[: written.n_prompt]
     if count_parameters(config) > EXAMPLE_PARAMETERS or memory_bytes(config) > models.max_memory_bytes:
@@ -126,7 +126,7 @@ def example(models: RandomModels, written: Generation) -> Built | None:
 
 
 def build(models: RandomModels, session: Session) -> Iterator[None]:
-    """Initialise a model, and generate with it and the chosen model in lockstep. Errors are shown."""
+    """Initialise a model, and generate with it and the chosen model in lockstep. Errors are shown on the page."""
 
     def steps(job: Job) -> Generator[None]:
         with closing(_build(models, session)) as made:
@@ -142,7 +142,7 @@ def build(models: RandomModels, session: Session) -> Iterator[None]:
 
 
 def _build(models: RandomModels, session: Session) -> Generator[Built | None]:
-    """Yield the state of the build as it progresses; None while waiting."""
+    """Yield the state of the build as it progresses, or None while waiting."""
     trained = yield from load_with_progress(session, session.model)
     choice = choice_of(session)
     config, skeleton = choice.shape.config, choice.shape.skeleton
@@ -190,7 +190,7 @@ def _write(built: Built, documents: tuple[Generation, Generation], params: Sampl
         document.read()
     yield grown()
     shown = time.perf_counter()
-    # The random model is not in the registry.
+    # The random model is not in the registry, so it generates in this process.
     for steps in zip_longest(random.local_steps(params, LENGTH), trained.steps(params, LENGTH)):
         for document, statistics, step in zip(documents, measured, steps, strict=True):
             if step is not None:

@@ -15,13 +15,13 @@ from gpt.experiments.random_models import ModuleShape
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """A model with random weights, and the texts that it and a trained model generated from one prompt.
+    """A model with random weights, and the texts that it and a trained model generated from the same prompt.
 
     Attributes:
         stages: Stages of one forward pass over the prompt.
         seconds: Duration of the initialisation.
         model: Name of the trained model.
-        documents, lines: The random and the trained model's documents, and the lines of their strips.
+        documents, lines: Keys of the random and the trained model's documents, and the lines of their token strips.
         n_tokens: Number of tokens generated with random weights.
         finished: Whether both texts are complete.
         job: The job that built it; None for the initial example.
@@ -48,7 +48,7 @@ class ShapesState:
         built: The latest model.
         job: The active build.
         trouble: The latest build's error.
-        example_shown: Whether the example, or anything after it, has been shown.
+        example_shown: Whether the example or a later build has been shown.
     """
 
     choice: Choice | None = None

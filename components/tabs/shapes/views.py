@@ -39,7 +39,7 @@ MODULES = {
 
 
 def cost_sentence(shape: Shape, language: Language) -> str:
-    """State the operations per token at the beginning and at the end of the context."""
+    """State the FLOPs per token at the beginning and at the end of the context."""
     last = shape.config.block_size - 1
     first, end = (flops_per_token(shape.config, position, skeleton=shape.skeleton) for position in (0, last))
     return t(
@@ -54,7 +54,7 @@ def cost_sentence(shape: Shape, language: Language) -> str:
 
 
 def operations(n: int) -> str:
-    """Format a number of floating-point operations: 284,812,032 becomes 285 MFLOP."""
+    """Format a number of floating-point operations, such as 284,812,032 as "285 MFLOP"."""
     for unit, size in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if n >= 0.9995 * size:  # would round to 1,000 of the next smaller unit
             return f"{n / size:.3g} {unit}FLOP"
@@ -90,7 +90,7 @@ def status_sentence(built: Built, running: bool, language: Language) -> str:
 
 
 def stages_chart(built: Built, language: Language) -> dict[str, Any]:
-    """Plot the shapes in a forward pass, with each stage as wide as its vectors."""
+    """Plot the tensor shapes in a forward pass, with bars as wide as each stage's vectors."""
     n_layer, skeleton = built.shape.config.n_layer, built.shape.skeleton
     last = f"h.{n_layer - 1}"
     names, shapes = [], []

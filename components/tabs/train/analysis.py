@@ -15,7 +15,7 @@ from gpt.training.recorded_run import bundled_recording
 
 
 def analysis(film: Film, machine: Machine) -> Analysis:
-    """Return the analysis. `machine` runs the forward pass over the example."""
+    """Return the analysis for one training run. `machine` runs the forward pass over the example."""
 
     def run(session: Session) -> Iterator[None]:
         if film is RECORDED and not session.state(LearnedState).looked_for_recorded:
@@ -27,7 +27,7 @@ def analysis(film: Film, machine: Machine) -> Analysis:
 
 
 def wanted(film: Film, s: Snapshot) -> Hashable:
-    """Return what is missing: the recording, or the displayed step's forward pass."""
+    """Return a key for what is missing, the recording or the displayed step's forward pass, or None."""
     if film is RECORDED and not s.state(LearnedState).looked_for_recorded:
         return "recording"
     shown = film.shown(s)

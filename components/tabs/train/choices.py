@@ -26,7 +26,7 @@ from gpt.training.text_dataset import (
 
 SHAKESPEARE, TEXT = "shakespeare", "text"
 KINDS = tuple(LIVE_RECIPES)
-MAX_DISTINCT_CHARACTERS = 512  # a text with more gets one token per byte
+MAX_DISTINCT_CHARACTERS = 512  # with more, each byte becomes a token
 SHAPE = {
     "n_layer": (1, 2, 3, 4),
     "n_head": (1, 2, 4, 8),
@@ -104,7 +104,7 @@ def own_code() -> UploadedText:
 
 
 def source(uploaded: UploadedText, language: Language) -> str:
-    """Name the training text in one line."""
+    """Describe the training text in one line."""
     name = uploaded.name or t("train.example.name", language)
     return t("train.source", language, name=name, n=f"{len(uploaded.text):,}", different=f"{len(set(uploaded.text)):,}")
 

@@ -1,4 +1,4 @@
-"""A run's learning curve, with the displayed step."""
+"""A run's learning curve, with the displayed step marked."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def curve_chart(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def _shares(shown: Shown, language: Language) -> list[Share]:
-    """Return the lines below the losses; a run on a text has none."""
+    """Return the curves to plot below the losses; a run on a text has none."""
     run, progress, layer, head = shown.run, shown.progress, shown.layer, shown.head
     if isinstance(run, RecordedRun):
         rows = [run.figures[each.step] for each in progress.evaluations]

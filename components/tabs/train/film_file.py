@@ -1,4 +1,4 @@
-"""Export of a training run's film as an animated GIF, with one picture per evaluation and English labels."""
+"""Export a training run's film as an animated GIF, with one picture per evaluation and English labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOSS = (48, 64, 372, 226)  # left, top, right, bottom
 HEADS = (412, 64, 564, 226)
 PINNED = (586, 64, 738, 216)
 SHARE = (452, 262, 738, 396)
-TEXT_LINE, TEXT_LINES, TEXT_COLUMNS = 18, 7, 48  # pixels, lines and characters of the sample
+TEXT_LINE, TEXT_LINES, TEXT_COLUMNS = 18, 7, 48  # line height in pixels, number of lines, characters per line
 FRAME_MS, LAST_MS = 400, 2000
 Box = tuple[int, int, int, int]
 FILE_NAME = "training.gif"
@@ -67,7 +67,7 @@ def _picture(shown: Shown, evaluation: Evaluation) -> Image.Image:
 def _draw_curve(
     draw: ImageDraw.ImageDraw, box: Box, progress: RunProgress, shown: Evaluation, values: Sequence[float]
 ) -> None:
-    """Draw values in 0..1 over the steps of the evaluations: step 0, then a log scale."""
+    """Draw values in 0..1 against the evaluations' steps, on a log scale that begins with step 0."""
     left, top, right, bottom = box
     steps = [math.log(max(each.step, 0.5) / 0.5) for each in progress.evaluations]
     points = [
@@ -102,7 +102,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _draw_heads(picture: Image.Image, draw: ImageDraw.ImageDraw, weights: np.ndarray, layer: int, head: int) -> None:
-    """Draw all heads. `weights` is (n_layer, n_head, T, T)."""
+    """Draw all heads' attention weights, (n_layer, n_head, T, T)."""
     n_layer, n_head = weights.shape[:2]
     left, top, right, bottom = HEADS
     gap = 6
@@ -116,7 +116,7 @@ def _draw_heads(picture: Image.Image, draw: ImageDraw.ImageDraw, weights: np.nda
 
 
 def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
-    """Draw weights (T, T) in 0..1 in the page's colours. A pixel shows the largest weight that it covers."""
+    """Draw weights (T, T) in 0..1 in the page's colours. A pixel shows the average of the colours it covers."""
     colours = np.array([[int(pair.light[i : i + 2], 16) for i in (1, 3, 5)] for pair in SEQUENTIAL], np.float32)
     levels = np.sqrt(np.clip(weights, 0, 1)) * (len(colours) - 1)  # the square root keeps small weights visible
     low = np.minimum(levels.astype(int), len(colours) - 2)
@@ -126,5 +126,5 @@ def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
 
 
 def _label(draw: ImageDraw.ImageDraw, box: Box, text: str) -> None:
-    """Write a picture's name above it."""
+    """Draw a picture's name above it."""
     draw.text((box[0], box[1] - 20), text, MUTED, ImageFont.load_default(13))

@@ -23,7 +23,7 @@ from gpt.training.recipe import LIVE_RECIPES
 from gpt.training.recorded_run import RecordedRun
 from gpt.training.run_queue import RunQueue
 
-# shows the newest step
+# None selects the newest step and the default head and position.
 NOTHING_PINNED: dict[str, Any] = dict.fromkeys(("step", "layer", "head", "position", "shown_pass"))
 
 
@@ -59,12 +59,12 @@ def take_file(session: Session, path: str | None) -> None:
 
 
 def take_code(session: Session) -> None:
-    """Train on the built-in text."""
+    """Choose the built-in text for training."""
     session.change(TrainState, uploaded=choices.own_code(), text="", notice=None)
 
 
 def start(queue: RunQueue, session: Session) -> None:
-    """Start a run or add it to the queue. Errors are shown."""
+    """Start a run or add it to the queue. Errors are shown on the page."""
     state = session.change(TrainState, notice=None)
     try:
         if state.busy:
@@ -90,7 +90,7 @@ def _new_run(state: TrainState, language: Language) -> LiveRun:
 
 
 def pause(session: Session) -> None:
-    """Pause or resume."""
+    """Pause or resume the run."""
     run = session.state(TrainState).run
     if run is not None:
         (run.resume if run.state == "paused" else run.pause)()
@@ -118,7 +118,7 @@ def change_rate(session: Session, factor: object) -> None:
 
 
 def show_moment(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
-    """Show an evaluation by its number. The last number stands for the newest evaluation."""
+    """Show the evaluation with a given index. The last index follows the newest evaluation as the run continues."""
     moment, shown = sent.get("moment"), film.shown(session.snapshot())
     if shown is None or type(moment) is not int or moment < 0:
         return

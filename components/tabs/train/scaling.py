@@ -21,7 +21,7 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
-MOMENTS = 4  # moments in training drawn as lines against parameters
+MOMENTS = 4  # lines in the chart against parameters, one per moment in training
 FIRST = 4  # points omitted at the beginning of a curve
 
 
@@ -35,7 +35,7 @@ def scaling_card() -> Card:
 def _picture(draw: Callable[[Scaling, Language], dict[str, Any]], s: Snapshot) -> dict[str, Any]:
     try:
         return draw(load_scaling(), s.language)
-    except ValueError:  # shown below the charts
+    except ValueError:  # the error is shown below the charts
         return chart_data(None, "")
 
 
@@ -48,7 +48,7 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """Curves for the trained models, smallest first, and for Llama-shaped models, and the bundled model's point."""
+    """Curves for the GPT-2-style models, smallest first, and the Llama-style models, and the bundled model's point."""
 
     curves: tuple[ScalingCurve, ...]
     llama: tuple[ScalingCurve, ...]
@@ -60,7 +60,7 @@ class Parts:
 
     @property
     def last(self) -> int:
-        """The last moment for which all models have measurements."""
+        """Index of the last point that all curves have."""
         return min(len(curve.points) for curve in self.curves) - 1
 
     @property
@@ -81,7 +81,7 @@ def by_tokens(found: Scaling, language: Language) -> dict[str, Any]:
 
 
 def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
-    """Plot each model's loss against operations."""
+    """Plot each model's loss against training FLOPs."""
     parts = Parts.of(found)
     budget = min(curve.points[-1].flops for curve in parts.curves)
     best = min(parts.curves, key=lambda curve: loss_at(curve, budget))
@@ -91,7 +91,7 @@ def by_flops(found: Scaling, language: Language) -> dict[str, Any]:
 
 
 def loss_at(curve: ScalingCurve, flops: float) -> float:
-    """Return the loss after a number of operations, interpolated in log-log space."""
+    """Return the loss after a number of FLOPs, interpolated on a logarithmic FLOP axis."""
     x = np.log([point.flops for point in curve.points])
     return float(np.interp(np.log(flops), x, [point.loss for point in curve.points]))
 

@@ -19,8 +19,8 @@ class Shown:
     """A training run at the evaluation for the displayed step.
 
     Attributes:
-        layer, head: The chosen head, or the one that attends most to the next token in the newest evaluation.
-        position: The chosen position in the example, or the first that predicts a token in the answer.
+        layer, head: The chosen head, or the one with the highest `shares_of_next` in the newest evaluation.
+        position: The chosen position in the example, or the first one that predicts a token in the answer.
     """
 
     run: Run
@@ -32,7 +32,7 @@ class Shown:
 
 
 def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
-    """Return the run at the state's step, or at the last evaluation before it; None if there is no evaluation yet."""
+    """Return the run at the last evaluation up to the state's step, or None if there are no evaluations yet."""
     evaluations = progress.evaluations
     if not evaluations:
         return None
@@ -47,9 +47,9 @@ def shown_at(state: FilmState, run: Run, progress: RunProgress) -> Shown | None:
 
 
 def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
-    """Return how much each head attends to earlier occurrences of the next token: (n_layer, n_head), in 0..1.
+    """Return each head's attention to earlier occurrences of the next token, (n_layer, n_head), in 0..1.
 
-    This is the mean over the positions in the answer.
+    The attention is averaged over the positions in the answer.
     """
     tokens, first = np.array(run.dataset.example), run.dataset.query
     same = tokens[None, :] == tokens[1:, None]  # (T - 1, T): whether token j equals the one after token i
@@ -78,14 +78,14 @@ def _recorded(s: Snapshot) -> Shown | None:
 
 @dataclass(frozen=True)
 class Film:
-    """A training run whose steps can be replayed. `name` names its tab and is the prefix for its views' names."""
+    """A training run whose steps can be replayed. `name` is the name of its tab and the prefix of its views' names."""
 
     name: Literal["train", "learned"]
     state: type[FilmState]
     find: Callable[[Snapshot], Shown | None]
 
     def shown(self, s: Snapshot) -> Shown | None:
-        """Return the run at the displayed step; None until its first evaluation."""
+        """Return the run at the displayed step, or None before its first evaluation."""
         return s.cached(self.find)
 
     def of(self, s: Snapshot) -> FilmState:

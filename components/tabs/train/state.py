@@ -66,7 +66,7 @@ class FilmState:
 class LearnedState(FilmState):
     """State of the recorded run's tab.
 
-    `recorded` is the run in the assets; None until it has been looked for, or if it does not exist.
+    `recorded` is the run in the assets; None before it has been looked for, or if it does not exist.
     """
 
     recorded: RecordedRun | None = None
@@ -79,7 +79,7 @@ class TrainState(FilmState):
 
     Attributes:
         rate: The maximum learning rate as typed; None if it is not a number.
-        seconds: The time limit.
+        seconds: The time limit, in seconds.
         notice: An error or a message.
     """
 

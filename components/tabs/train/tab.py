@@ -1,6 +1,6 @@
 """The Train tab and the recorded run's tab, which share their pictures.
 
-Train runs a tiny GPT live on a task or a text, and shows below how the loss scales.
+The Train tab trains a tiny GPT live on a task or a text, and shows how the loss scales with size, data and compute.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _task() -> Card:
 
 
 def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[None]]) -> Card:
-    """Build the model's configuration, its recipe, and the buttons that control a run."""
+    """Build the controls for the model's configuration and recipe, and the buttons that control a run."""
     rate = number_box(
         "train-rate",
         whole=False,

@@ -53,7 +53,7 @@ def samples_sentence(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def samples_rows(shown: Shown, language: Language) -> dict[str, Any]:
-    """List the model's answers beside the correct ones; empty for a text."""
+    """List the model's answers beside the correct ones, or nothing for a text."""
     if shown.evaluation.accuracy is None:
         return {"rows": []}
     head = [t(f"train.samples.{key}", language) for key in ("given", "written", "expected")]
@@ -70,7 +70,7 @@ def samples_rows(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def sample_text(shown: Shown, language: Language) -> dict[str, Any]:
-    """Show a sample of a model trained on a text; empty for a task."""
+    """Show a sample from a model trained on a text, or nothing for a task."""
     if shown.evaluation.accuracy is not None:
         return {"text": ""}
     text = "".join(each.prompt + each.text for each in shown.evaluation.samples)
@@ -83,7 +83,7 @@ def labels(run: Run) -> list[str]:
 
 
 def overview(shown: Shown, language: Language) -> dict[str, Any]:
-    """Show all heads on the example at the displayed step."""
+    """Show all heads' attention on the example at the displayed step."""
     evaluation, layer, head = shown.evaluation, shown.layer, shown.head
     n_layer, n_head, T, _ = evaluation.attn_weights.shape
     weights = evaluation.attn_weights.astype(np.float32)
@@ -103,7 +103,7 @@ def overview(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def heatmap(shown: Shown, language: Language) -> dict[str, Any]:
-    """Show one head on the example at the displayed step, with the selected row framed."""
+    """Show one head's attention on the example at the displayed step, with the selected row framed."""
     evaluation, layer, head, row = shown.evaluation, shown.layer, shown.head, shown.position
     names, ids, vocabulary = labels(shown.run), shown.run.dataset.example, shown.run.dataset.vocabulary
     weights = evaluation.attn_weights[layer, head].astype(np.float32)
@@ -162,7 +162,7 @@ def lead(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def player(shown: Shown, language: Language) -> dict[str, Any]:
-    """List the moments in the film, with the displayed one marked."""
+    """Return the number of moments in the film and the index of the displayed one."""
     evaluations = shown.progress.evaluations
     texts = {key: t(f"train.film.{key}", language) for key in ("name", "play", "pause", "back", "forward")}
     step = t("train.film.step", language, step=f"{shown.evaluation.step:,}", steps=f"{shown.progress.steps:,}")
@@ -170,7 +170,7 @@ def player(shown: Shown, language: Language) -> dict[str, Any]:
 
 
 def machine(film: Film, s: Snapshot) -> dict[str, Any]:
-    """Show the whole model on the example; {} while the displayed step's forward pass is missing."""
+    """Show the whole model on the example. Returns {} while the displayed step's forward pass is missing."""
     shown, state = film.shown(s), film.of(s)
     if shown is None:
         return {"tokens": None, "text": ""}

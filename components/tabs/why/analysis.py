@@ -1,4 +1,4 @@
-"""Computation of the analyses that Causes lacks, each once per text, position and choice."""
+"""Compute missing results for Causes, each once per text, position and choice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Compute = Callable[[predictions.TracedText, predictions.Prediction], Any]
 
 
 def wanted(s: Snapshot) -> Any:
-    """Return what is missing for the selected position; None during generation."""
+    """Return a key for what is missing at the selected position, or None during generation."""
     if s.text is None or s.text.n_read == 0 or s.generating:
         return None
     missing = _missing(s.state(WhyState), s.text, s.text.at(s.selection))
@@ -57,7 +57,7 @@ def _missing(state: WhyState, text: Text, position: int) -> tuple[Any, ...]:
 
 
 def _question(state: WhyState, text: Text, position: int) -> tuple[int | None, int | None]:
-    """Return the token to explain and the token to compare with; None unless they were chosen for this position."""
+    """Return the token to explain and the token to compare with, each None unless chosen for this position."""
     return (state.token, state.against) if state.asked_at == (text, position) else (None, None)
 
 
@@ -96,7 +96,7 @@ def analyse(session: Session) -> Iterator[None]:
 
 
 def update(session: Session, answer: Explanation, **found: Any) -> bool:
-    """Add results to the current answer. Returns False if another answer has replaced it."""
+    """Add results to the current explanation. Returns False if another one has replaced it."""
     shown = session.state(WhyState).shown
     if shown is None or shown.traced is not answer.traced or shown.prediction != answer.prediction:
         return False
@@ -105,7 +105,7 @@ def update(session: Session, answer: Explanation, **found: Any) -> bool:
 
 
 def _add(session: Session, answer: Explanation, field: str, compute: Compute, **known: bool) -> Iterator[None]:
-    """Compute one field of the answer."""
+    """Compute one field of the explanation."""
     traced, prediction = answer.traced, answer.prediction
     found = yield from _busy(session, traced.model, field, lambda: compute(traced, prediction))
     update(session, answer, **{field: found}, **known)

@@ -19,16 +19,16 @@ from gpt.background import run_with_progress
 
 MAX_WATCHED = 5
 MAX_SEARCH_CHARS = 80
-NOTHING = -1  # the choice in `against` that stands for no token
+NOTHING = -1  # value of the `against` menu for no token
 
 
 def choose_position(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked token's position, in every tab."""
+    """Select the clicked token's position in all tabs."""
     _select(session, position=sent.get("index"))
 
 
 def choose_cell(session: Session, sent: dict[str, Any]) -> None:
-    """Open the clicked cell of the lens and select its position, in every tab."""
+    """Open the clicked cell of the lens, and select its position in all tabs."""
     column, row, shown = sent.get("x"), sent.get("y"), session.state(WhyState).shown
     if shown is not None and type(column) is int and type(row) is int:
         session.change(WhyState, row=row, shown=replace(shown, cell=None))
@@ -36,7 +36,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked head of a map, in every tab."""
+    """Select the head clicked in a map, in all tabs."""
     layer, head = sent.get("y"), sent.get("x")
     if type(layer) is int and type(head) is int:
         session.select(layer=layer, head=head)
@@ -92,7 +92,7 @@ def switch_part(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def _switched(answer: Explanation, sent: dict[str, Any], settings: SamplingParams) -> Ablation | None:
-    """Return what is off after a click; None if the click changes nothing."""
+    """Return what is off after a click, or None if the click changes nothing."""
     if sent.get("all") is True:
         return Ablation()
     part, place = sent.get("part"), sent.get("place")
@@ -139,8 +139,8 @@ def choose_against(session: Session, token: object) -> None:
 def watch(session: Session, wanted: object) -> None:
     """Watch tokens through the layers.
 
-    `wanted` is a list of ids and strings; a string stands for its first search result. The page also sends back what
-    the server has set.
+    `wanted` is a list of ids and strings; a string selects its first search result. The page also sends back
+    values that the server has set.
     """
     document = session.document
     if document is None or document.n_read == 0 or not isinstance(wanted, list):
@@ -167,7 +167,7 @@ def watch(session: Session, wanted: object) -> None:
 
 
 def choose(name: str, values: tuple[str, ...], session: Session, value: object) -> None:
-    """Set a switch, and recompute the results that depend on it."""
+    """Set a switch, and discard the results that depend on it."""
     if value not in values:
         return
     session.change(WhyState, **{name: value})

@@ -1,4 +1,4 @@
-"""Computations in Causes for one prediction. For long texts they cover only a window, to limit the time."""
+"""The computations behind Causes. For long texts, they cover only a window to save time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Prediction:
     """The prediction to explain: `token` after the token at `position`.
 
     Attributes:
-        follows: Whether it is the next token in the text.
+        follows: Whether `token` is the next token in the text.
         best: The most likely tokens, best first.
         previous: The tokens up to and including the position.
         logits: Logits after the position, (vocab_size,).
@@ -165,7 +165,7 @@ def longest_gradient(config: GPTConfig) -> int:
 
 
 def gradient(traced: TracedText, prediction: Prediction) -> Influence | None:
-    """Return input x gradient for each token up to the position; None if the text is too long."""
+    """Return input x gradient for each token up to the position, or None if the text is too long."""
     ids = traced.ids[: prediction.position + 1]
     if len(ids) > longest_gradient(traced.model.config):
         return None
@@ -197,7 +197,7 @@ class CauseFlow:
 
 
 def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> CauseFlow | None:
-    """Return the heads and words whose removal lowers the probability most; None if there is no head."""
+    """Return the heads and words whose removal lowers the probability most, or None if there are no heads."""
     if not falls.heads:
         return None
     heads = tuple(((fall.place[0], fall.place[1]), fall.probability) for fall in falls.heads[:FLOW_HEADS])
@@ -221,13 +221,13 @@ def word_key(word: Sequence[int]) -> str:
 
 
 def node_key(node: FeatureNode) -> str:
-    """Return the key of features in the concept graph."""
+    """Return the key of a feature node in the concept graph."""
     feature, position = node.places[0]
     return f"{node.layer}.{feature} {position}"
 
 
 def graph(traced: TracedText, prediction: Prediction) -> ConceptGraph | None:
-    """Return the concept graph; None if the model has no concepts or the text is too long for a gradient."""
+    """Return the concept graph, or None if the model has no concepts or the text is too long for a gradient."""
     loaded, ids = traced.loaded, prediction.previous
     if loaded.concepts is None or not 1 < len(ids) <= longest_gradient(traced.model.config):
         return None

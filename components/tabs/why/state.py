@@ -34,7 +34,7 @@ class WatchList:
     """The tokens that a visitor watches. Every change creates a new object.
 
     Attributes:
-        entries: Ids in that tokenizer, and strings as typed.
+        entries: Ids from the tokenizer, and strings as typed.
         ids: Ids for all entries.
         unknown: Strings that no token contains.
     """
@@ -51,16 +51,16 @@ class WatchList:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Results for one prediction. Each is None until it is computed.
+    """Results for one prediction, each None until computed.
 
     Attributes:
         off: The parts switched off in the flow.
         without: Logits without `off`, (vocab_size,).
         influence_known: Whether the gradient was computed; `influence` may still be None.
-        paths: The token to explain and the watched tokens through the layers.
+        paths: Paths of the token to explain and of the watched tokens through the layers.
         against: The token that the attribution compares with.
         graph: The concept graph; stays None if the model has no concepts or the text is too long.
-        graph_off: Keys of its parts that are switched off.
+        graph_off: Keys of the graph's parts that are switched off.
         graph_without: Logits without `graph_off`.
     """
 
@@ -97,11 +97,11 @@ class WhyState:
     """State of Causes.
 
     Attributes:
-        token: The token to explain; None for the one that follows.
+        token: The token to explain; None for the next one in the text.
         against: The token to compare with.
         asked_at: The text and position for which both tokens were chosen.
         row: Row in the lens; -1 for the last.
-        shown: The answer that all panels are drawn from.
+        shown: The explanation that all panels show.
         roles: Roles by sample.
         by: The kind of nodes that the flow passes through.
     """
@@ -146,7 +146,7 @@ def why_inputs(s: Snapshot) -> tuple[Any, ...]:
 
 
 def falls(s: Snapshot) -> Falls | None:
-    """Return how far the explained token's probability falls without each word and head; None until it is known."""
+    """Return how far the explained token's probability falls without each word and head, or None if not known yet."""
     shown = s.state(WhyState).shown
     if shown is None or shown.causes is None:
         return None

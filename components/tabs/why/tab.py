@@ -1,4 +1,4 @@
-"""The Causes tab in Why?. It runs its analyses only while it is open and nothing is being generated."""
+"""The Causes tab in Why?, which runs its analyses only while it is open and nothing is being generated."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _lens() -> tuple[Part, Part]:
 
 
 def _parts() -> Part:
-    """Build the charts of how much each part of the model contributes to the logit."""
+    """Build the charts of each part's contribution to the logit."""
     against = select(
         "why-against", _others, label="why.against", value=_against, on=handlers.choose_against, beside=True
     )
@@ -144,7 +144,7 @@ def _has_concepts(s: Snapshot) -> bool:
 
 
 def _tokens(s: Snapshot) -> list[tuple[str, int]]:
-    """Return the tokens to explain: the likeliest ones and the one that follows."""
+    """Return the tokens to choose from: the likeliest ones and the next one in the text."""
     shown = s.state(WhyState).shown
     return [] if shown is None else token_choices(shown.traced, shown.prediction, s.settings.sampling())
 
@@ -174,7 +174,7 @@ def _watched(s: Snapshot) -> list[Any]:
 
 
 def _to_watch(s: Snapshot) -> list[tuple[str, int]]:
-    """Return the likeliest tokens, and the watched ones that are not among them."""
+    """Return the likeliest tokens, followed by any other watched tokens."""
     shown, best = s.state(WhyState).shown, _tokens(s)
     if shown is None:
         return []

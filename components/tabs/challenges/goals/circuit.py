@@ -1,4 +1,4 @@
-"""Goals about the two heads that copy the end of a text."""
+"""Goals about the two heads that copy an earlier token to the end of the text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpt import Edits
 
 
 class Circuit(Goal):
-    """A goal about the two heads that copy the end of the text. Its arcs show where the two heads attend."""
+    """A goal about the two heads that copy an earlier token. Its arcs show where the two heads attend."""
 
     has_arcs = True
 
@@ -35,7 +35,7 @@ class Circuit(Goal):
 
     @abstractmethod
     def judge_copy(self, reading: Reading, after: Tensor) -> Verdict:
-        """Judge an answer for a text whose ending the model does copy."""
+        """Judge an answer, given that the unedited model predicts the copied token."""
 
     def copied(self, reading: Reading, after: Tensor) -> tuple[Later, float, float]:
         """Return the name of the token to copy, and its probability without and with the edits."""
@@ -81,7 +81,7 @@ class Meets(Circuit):
 class OffEach(Circuit):
     """Switch off each of the two heads on its own.
 
-    At least one of the two must lower the copied token's probability to the fraction `most` or less.
+    For at least one of them, the copied token's probability must fall to at most `most` times its original value.
     """
 
     most: float
@@ -107,7 +107,7 @@ class OffEach(Circuit):
 class PutBack(Circuit):
     """With the previous-token head off, restore the attention output at one token and layer.
 
-    This must bring back at least the fraction `least` of the copied token's probability.
+    The copied token's probability must rise to at least `least` times its original value.
     """
 
     least: float

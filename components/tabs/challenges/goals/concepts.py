@@ -22,7 +22,7 @@ N_LISTED = 4  # features per layer
 
 
 def concepts_of(reading: Reading) -> Concepts:
-    """Return the model's concepts. Raises ValueError if it has none."""
+    """Return the model's concepts. Raises ValueError if the model has none."""
     if reading.loaded.concepts is None:
         raise PageError("error.no_concepts", model=reading.loaded.name)
     return reading.loaded.concepts
@@ -30,9 +30,9 @@ def concepts_of(reading: Reading) -> Concepts:
 
 @dataclass(frozen=True)
 class TurnsUp(Goal):
-    """Turn up a concept so that the text continues with one of these words.
+    """Turn up concepts so that the continuation contains one of these words.
 
-    The continuation must remain a plausible text: the unsteered model's loss on it is below `most_loss` nats per token.
+    The continuation must remain plausible: the unsteered model's loss on it must be below `most_loss` nats per token.
     """
 
     words: tuple[str, ...]
@@ -54,7 +54,7 @@ class TurnsUp(Goal):
 
 @torch.inference_mode()
 def goes_on(reading: Reading, edits: Edits) -> list[int]:
-    """Continue the text greedily and return the new tokens."""
+    """Continue the text greedily and return the new token ids."""
     model = reading.loaded.model
     written: list[int] = []
     cache, new = model.new_cache(), torch.tensor([list(reading.ids)], device=model.device)
@@ -76,7 +76,7 @@ def loss_of(reading: Reading, written: list[int]) -> float:
 class Speaks(Goal):
     """Find a feature that is strongest right before somebody speaks.
 
-    In at least the fraction `least` of the feature's snippets, one of the two tokens after the strongest token contains
+    In at least a fraction `least` of the feature's snippets, one of the two tokens after the strongest token contains
     a quotation mark, and the strongest token itself does not.
     """
 
@@ -103,9 +103,9 @@ def speaks_next(reading: Reading, snippet: Snippet) -> bool:
 
 
 def strongest(reading: Reading, position: int) -> list[tuple[tuple[int, int], Tensor]]:
-    """Return the strongest features at a token, with their activity across the text.
+    """Return the strongest features at a position, with their activity across the text.
 
-    Each activity is (T,), relative to the feature's natural strength.
+    Each activity has shape (T,) and is relative to the feature's natural strength.
     """
     concepts, found = concepts_of(reading), []
     for layer, dictionary in concepts.dictionaries.items():

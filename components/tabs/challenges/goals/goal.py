@@ -1,4 +1,4 @@
-"""The base class of challenge goals: defines what the visitor can set and judges it by the model's numbers."""
+"""The base class of challenge goals, which define what visitors can set and judge the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from components.tabs.challenges.reading import Head, Reading
 from gpt import Edits
 from gpt.tokenizer import Vocabulary
 
-# A place is a token and a layer.
+# "place" means a token and a layer.
 Tool = Literal["text", "token", "head", "switches", "layer", "place", "concepts", "feature"]
 
 
@@ -22,9 +22,9 @@ class Verdict:
     """The verdict on an answer.
 
     Attributes:
-        key, values: Names the sentence `challenge.now.<key>`, and the values in it.
+        key, values: Key of the sentence `challenge.now.<key>`, and the values for its placeholders.
         done: Whether the goal is reached.
-        score: Score of a successful answer, if the goal can be exceeded.
+        score: Score of a successful answer, for goals that can be exceeded.
     """
 
     key: str
@@ -34,7 +34,7 @@ class Verdict:
 
 
 class Arc(NamedTuple):
-    """An arc from one position to another that it attends to, with a weight in 0..1."""
+    """An attention arc from one position to another. The weight is between 0 and 1."""
 
     start: int
     end: int
@@ -46,8 +46,8 @@ class Goal(ABC):
     """A challenge's goal.
 
     Attributes:
-        tool: The kind of input that the visitor gives.
-        shows_bars, has_arcs: Whether the next tokens and the arcs are shown.
+        tool: The kind of input that the goal asks for.
+        shows_bars, has_arcs: Whether the page shows the next-token bars and the arcs.
     """
 
     tool: ClassVar[Tool]
@@ -59,7 +59,7 @@ class Goal(ABC):
         return Edits(head_scale=dict.fromkeys(reading.answer.off, 0.0))
 
     def after(self, reading: Reading) -> Tensor:
-        """Return the next-token probabilities after the visitor's interventions, (vocab_size,)."""
+        """Return the next-token probabilities under the visitor's interventions, (vocab_size,)."""
         return reading.after(self.edits(reading))
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Goal(ABC):
 
 
 def first_id(tokenizer: Vocabulary, word: str) -> int:
-    """Return the id of a word's first token, encoded as the continuation of a text."""
+    """Return the id of the first token of a word that continues a text."""
     return tokenizer.encode_continuation(word)[0]
 
 

@@ -12,7 +12,7 @@ from components.tabs.challenges.goals.goal import Arc, Goal, Verdict, first_id, 
 from components.tabs.challenges.reading import Reading
 from gpt.analysis.heads import head_roles
 
-GOOD = 0.9  # minimum score, as a fraction of the best head's
+GOOD = 0.9  # minimum score, as a fraction of the best head's score
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Finds(Goal):
 
 
 def judge_head(key: str, scores: Tensor, reading: Reading) -> Verdict:
-    """Judge the picked head, whose score must be close to the highest of `scores`, (n_layer, n_head)."""
+    """Judge the picked head: its score must be close to the highest in `scores`, (n_layer, n_head)."""
     best, head = scores.max().item(), reading.answer.head
     if head is None:
         return Verdict("head", {"best": share(best)})
@@ -71,7 +71,7 @@ def head_arcs(reading: Reading) -> list[Arc]:
 
 @dataclass(frozen=True)
 class Tops(Goal):
-    """Make a word the most likely one by switching off at most `most_off` heads."""
+    """Make a word the most likely next word by switching off at most `most_off` heads."""
 
     word: str
     most_off: int
@@ -90,7 +90,7 @@ class Tops(Goal):
 
 @dataclass(frozen=True)
 class Keeps(Goal):
-    """Keep the most likely token in the lead with at least `least_off` heads off."""
+    """Switch off at least `least_off` heads without changing the most likely next token."""
 
     least_off: int
     tool = "switches"

@@ -38,7 +38,7 @@ class Matters(Goal):
 
 @dataclass(frozen=True)
 class Leads(Goal):
-    """Pick the first layer from which on the logit lens always shows the final prediction."""
+    """Pick the layer at which the logit lens settles on the final prediction."""
 
     tool = "layer"
 
@@ -60,7 +60,7 @@ class Leads(Goal):
 
     @torch.inference_mode()
     def after(self, reading: Reading) -> Tensor:
-        """Return the prediction that the logit lens reads after the picked layer."""
+        """Return the logit lens's prediction after the picked layer."""
         if (layer := reading.answer.layer) is None:
             return reading.before
         model = reading.loaded.model
@@ -69,7 +69,7 @@ class Leads(Goal):
 
 @dataclass(frozen=True)
 class Twin(Goal):
-    """Copy the residual stream at one token and layer from another text, so that the other text's prediction appears.
+    """Patch in another text's residual stream at one token and layer to get the other text's prediction.
 
     Attributes:
         text: The other text, which differs in one token.

@@ -18,10 +18,10 @@ def words_of(text: str) -> list[str]:
 
 
 def shortcut(reading: Reading, *token_ids: int, most: int = 0) -> str:
-    """Return the key of the sentence that explains why a text is not a valid answer, or "" if it is valid.
+    """Return the key of the message that explains why a text is not a valid answer, or "" if it is valid.
 
-    A valid text is more than the initial text with some words deleted. Each of the tokens must begin a word that occurs
-    in the text at most `most` times; otherwise the model would merely repeat it.
+    Merely deleting words from the initial text does not count. Each token must begin a word that occurs in the text at
+    most `most` times; otherwise the model would simply repeat it.
     """
     first, text = iter(words_of(reading.start)), words_of(reading.answer.text)
     if reading.answer.text != reading.start and all(word in first for word in text):
@@ -34,7 +34,7 @@ def shortcut(reading: Reading, *token_ids: int, most: int = 0) -> str:
 
 @dataclass(frozen=True)
 class Sure(Goal):
-    """Write a new text after which one next word has at least the probability `least`."""
+    """Write a new text after which one next word has a probability of at least `least`."""
 
     least: float
     tool = "text"
@@ -48,7 +48,7 @@ class Sure(Goal):
 
 @dataclass(frozen=True)
 class Torn(Goal):
-    """Write a new text after which two next words each have at least the probability `least`."""
+    """Write a new text after which two next words each have a probability of at least `least`."""
 
     least: float
     tool = "text"
@@ -67,7 +67,7 @@ class Torn(Goal):
 
 @dataclass(frozen=True)
 class Says(Goal):
-    """Reach at least the probability `least` for a word that occurs in the text at most once."""
+    """Reach a probability of at least `least` for a word that occurs in the text at most once."""
 
     word: str
     least: float
@@ -83,7 +83,7 @@ class Says(Goal):
 
 @dataclass(frozen=True)
 class LowerLoss(Goal):
-    """Lower the mean loss on the text below `below` nats per token by replacing at most `words` words."""
+    """Bring the mean loss on the text below `below` nats per token by replacing at most `words` words."""
 
     below: float
     words: int

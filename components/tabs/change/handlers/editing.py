@@ -27,7 +27,7 @@ def edit(session: Session, edits: Edits, **changes: Any) -> None:
 
 
 def set_switches(session: Session, sent: dict[str, Any]) -> None:
-    """Replace all factors after a click on the switches, and select the switched head."""
+    """Replace all scale factors after a click on the switches, and select the switched head."""
     session.select(layer=sent.get("layer"), head=sent.get("head"))
     document, edits, count = session.document, sent.get("edits"), sent.get("n")
     if document is None:
@@ -84,18 +84,18 @@ def switch_off_costliest(session: Session) -> Iterator[None]:
 
 
 def reset(session: Session) -> None:
-    """Remove all edits and return to Write's text."""
+    """Remove all edits and return to the text in Write."""
     session.edits_on = ()
     edit(session, Edits(), written=None)
 
 
 def select_token(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked token, in every tab if Write shows the same text."""
+    """Select the clicked token. If Write shows the same text, all tabs select it."""
     _select(session, sent.get("index"))
 
 
 def select_bar(session: Session, sent: dict[str, Any]) -> None:
-    """Select the clicked bar's token. For a long text, the chart shows only a window."""
+    """Select the clicked bar's token. For a long text, the chart shows only a window of tokens."""
     state, x = session.state(ChangeState), sent.get("x")
     if state.text is not None and type(x) is int:
         with session.lock.reading():

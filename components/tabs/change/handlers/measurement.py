@@ -23,7 +23,7 @@ from gpt.tokenizer import plain_text
 def text_source(s: Snapshot) -> Hashable:
     """Return a key for the text on which the edits are measured, or None if there is no text.
 
-    This is the unedited text of the generated pair, else the prompt in `Session.edits_on`, else Write's text.
+    In order of preference: the unedited model's generated text, the prompt in `Session.edits_on`, the text in Write.
     """
     if s.text is None or s.text.n_read == 0:
         return None
@@ -36,7 +36,7 @@ def text_source(s: Snapshot) -> Hashable:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """Return the text and the edits to measure; None during generation or if they are already measured."""
+    """Return a key for the text and the edits to measure, or None during generation or if there is nothing to do."""
     state, source = s.state(ChangeState), text_source(s)
     if source is None or s.generating or state.writing is not None:
         return None
@@ -63,7 +63,7 @@ def run(session: Session) -> Iterator[None]:
 
 
 def _read(session: Session) -> ReadText | None:
-    """Return the text on which to measure, reading it with the unedited model if necessary."""
+    """Return the text for the measurement, reading it with the unedited model if necessary."""
     with session.lock.reading():
         s = session.snapshot()
         source, state = text_source(s), s.state(ChangeState)
@@ -83,7 +83,7 @@ def _read(session: Session) -> ReadText | None:
 def _read_prompt(
     session: Session, loaded: LoadedModel, prompt: tuple[int, ...], source: Hashable, version: tuple[int, int]
 ) -> ReadText | None:
-    """Read a link's prompt.
+    """Read the prompt from a link.
 
     If the edits include a patch, the patch's text and this prompt become the two prompts for activation patching.
     """

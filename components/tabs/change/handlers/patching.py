@@ -38,23 +38,23 @@ def set_prompt(name: str, session: Session, value: object) -> None:
 
 
 def choose_answer(name: str, session: Session, value: object) -> Iterator[None]:
-    """Choose the "answer" or "other" token, and measure.
+    """Choose the "answer" or "other" token, and start the sweep.
 
-    `value` is a list with one id or text; an empty list stands for the likeliest token.
+    `value` is a list with one id or text; an empty list selects the default token.
     """
     session.change(ChangeState, **{name: value[0] if isinstance(value, list) and value else None})
     yield from sweep(session)
 
 
 def choose_activation(session: Session, value: object) -> Iterator[None]:
-    """Choose which activation to patch, and measure."""
+    """Choose which activation to patch, and start the sweep."""
     if value in PATCHED:
         session.change(ChangeState, patched=value)
         yield from sweep(session)
 
 
 def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
-    """Load an example pair of prompts, and measure."""
+    """Load an example pair of prompts, and start the sweep."""
     clean, corrupted = pair
     session.change(ChangeState, clean=clean, corrupted=corrupted)
     yield from sweep(session)
@@ -117,7 +117,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def keep(session: Session) -> None:
-    """Add the selected cell's patch to the edits, to be tried on prompt B."""
+    """Add the selected cell's patch to the edits, and try them on prompt B."""
     with session.lock.reading():
         s = session.snapshot()
     state, sweeps = s.state(ChangeState), sweeps_of(s)
@@ -132,7 +132,7 @@ def keep(session: Session) -> None:
 def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> Sweeps:
     """Prepare the prompts, the answers and the answer choices.
 
-    Chosen answers are kept if the prompts equal those of `before`. Raises ValueError if the prompts or answers cannot
+    Keeps the chosen answers if the prompts equal those of `before`. Raises ValueError if the prompts or answers cannot
     be compared.
     """
     clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text in state.prompts(loaded.name))

@@ -142,7 +142,7 @@ def divergence(s: Snapshot) -> dict[str, Any]:
 
 
 def divergence_chart(effect: Effect, position: int, language: Language, note: str = "") -> dict[str, Any]:
-    """Plot the divergence, limited to a window around the selected position of a long text."""
+    """Plot the divergence; for a long text, only in a window around the selected position."""
     tokenizer, n = effect.text.loaded.tokenizer, effect.text.n_read
     if not summary(effect.edits, effect.text.config, language):
         return chart_data(None, t("change.divergence.nothing", language))
@@ -172,18 +172,18 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
 
 
 def window(n: int, position: int) -> tuple[int, int]:
-    """Return the first position in the chart and the one after the last."""
+    """Return the first position in the chart and the position after the last."""
     end = min(n, max(position + WINDOW // 2, WINDOW))
     return max(0, end - WINDOW), end
 
 
 def _note(state: ChangeState, language: Language) -> str:
-    """Return the note shown while both texts are being generated: the chart still shows the previous text."""
+    """Return a note that the chart still shows the previous text while both texts are being generated."""
     return t("change.before", language) if state.writing is not None else ""
 
 
 def _bits(value: float) -> str:
-    """Format a number of bits with enough digits to never show a nonzero value as zero."""
+    """Format a number of bits without rounding a nonzero value to zero."""
     value = float(value)
     if 0 < value < 0.001:
         return "< 0.001"

@@ -20,13 +20,13 @@ from gpt.tokenizer import Vocabulary
 
 
 def sweeps_of(s: Snapshot) -> Sweeps | None:
-    """Return the results if they belong to the text's model."""
+    """Return the results if they belong to the text's model, else None."""
     sweeps = s.state(ChangeState).sweeps
     return sweeps if sweeps is not None and s.text is not None and sweeps.loaded is s.text.loaded else None
 
 
 def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
-    """Return the result shown in the map, or None if there is none or it cannot be measured."""
+    """Return the result to show in the map, or None if it is missing or cannot be measured."""
     state, sweeps = s.state(ChangeState), sweeps_of(s)
     if state.trouble is not None or sweeps is None or state.patched not in sweeps.by_name:
         return None
@@ -34,7 +34,7 @@ def shown_sweep(s: Snapshot) -> tuple[Sweeps, PatchSweep] | None:
 
 
 def answer_choices(tokenizer: Vocabulary, ids: Iterable[int], p: Tensor, q: Tensor) -> tuple[tuple[str, int], ...]:
-    """Return (label, id) pairs whose labels state each token's probability after A and after B."""
+    """Return (label, id) pairs whose labels state each token's probability after prompts A and B."""
     return tuple(
         (f"{visible(token_text(tokenizer, i))}  A {percent(float(p[i]))} · B {percent(float(q[i]))}", i) for i in ids
     )
@@ -52,7 +52,7 @@ def trouble(s: Snapshot) -> dict[str, Any]:
 
 
 def recovery_map(s: Snapshot) -> dict[str, Any]:
-    """Map the recovered share of the answer by layer and position."""
+    """Plot the recovered fraction of the logit difference by layer and position."""
     shown = shown_sweep(s)
     if shown is None:
         return chart_data(None, "")

@@ -67,7 +67,7 @@ def first_difference(s: Snapshot) -> dict[str, Any]:
 
 
 def stale(s: Snapshot) -> dict[str, Any]:
-    """Name the older edits that generated the edited model's text."""
+    """Name the outdated edits with which the edited model's text was generated."""
     pair = written_pair(s)
     if pair is None or pair.read is None or not is_stale(s):
         return {"text": ""}

@@ -23,12 +23,12 @@ from gpt.inference.admission import AdmissionQueue
 from gpt.tokenizer import plain_text, prompt_ids
 
 STEP_SECONDS = 0.2  # minimum duration of a step, so that the tree grows visibly
-SEARCHES = AdmissionQueue(4)  # a running search keeps the keys and values for all its beams
+SEARCHES = AdmissionQueue(4)  # a running search holds the keys and values of all its beams
 RANGES = {"width": (1, MAX_WIDTH), "penalty": (-2, 3), "length": (1, 40)}
 
 
 def set_value(name: str, session: Session, value: object) -> None:
-    """Set a slider."""
+    """Set the value of a slider."""
     low, high = RANGES[name]
     checked = checked_number("k" if name != "penalty" else name, value, low, high)
     session.change(BeamState, **{name: checked})
@@ -92,9 +92,9 @@ def adopt(session: Session) -> None:
 
 
 def _document(searched: Generation, session: Session) -> Generation:
-    """Return a document with the search's prompt.
+    """Return a document with the prompt of the search.
 
-    This is the visitor's own document if it has the same prompt, so that its branches are kept.
+    If the visitor's document has the same prompt, this is a copy of it, which keeps its branches.
     """
     with session.changing():
         own = session.document

@@ -41,7 +41,7 @@ def type_prompt(session: Session, prompt: object) -> None:
 
 
 def type_right_prompt(session: Session, prompt: object) -> None:
-    """Set the right column's prompt. While it equals the left one, it follows changes to that one."""
+    """Set the right column's prompt. While it equals the left prompt, it follows changes to that prompt."""
     if isinstance(prompt, str):
         session.change(CompareState, right_prompt=None if prompt == prompts(session)[0] else prompt)
 
@@ -51,7 +51,7 @@ def set_length(session: Session, length: object) -> None:
 
 
 def set_value(side: int, name: str, session: Session, value: object) -> None:
-    """Change one column's setting, clamped to its range."""
+    """Set one of a column's settings, clamped to its range."""
     columns = list(session.state(CompareState).columns)
     if name == "model":
         if value not in (*list_models(), *session.own_models):
@@ -74,7 +74,7 @@ def run_preset(name: str, session: Session) -> Iterator[None]:
 def generate(session: Session) -> Iterator[None]:
     """Generate both columns in lockstep, and compare them up to the last token.
 
-    If nothing has changed since the last run, new seeds are used, because the texts would otherwise be identical.
+    If nothing has changed since the last run, new seeds are used; otherwise the same texts would appear again.
     """
     if _made_with(session) == session.state(CompareState).ran:
         session.change(CompareState, columns=other_seeds(session.state(CompareState).columns))
@@ -167,7 +167,7 @@ def _shown(session: Session) -> Iterator[None]:
 
 
 def select_token(side: int, session: Session, sent: dict[str, Any]) -> None:
-    """Select the token clicked in one strip; in both columns if they share a vocabulary."""
+    """Select the token clicked in one strip, in both columns if their texts are comparable."""
     _select(session, sent.get("index"), side)
 
 

@@ -31,14 +31,14 @@ def tree_labels(language: Language) -> dict[str, str]:
 
 
 def root_text(search: BeamSearch) -> str:
-    """Return the end of the text at the tree's root."""
+    """Return the label of the tree's root, which is the end of the text."""
     tokenizer = search.document.loaded.tokenizer
     before = "".join(token_text(tokenizer, token_id) for token_id in search.document.ids[-MAX_ROOT_CHARS:])
     return before if len(before) <= MAX_ROOT_CHARS else f"…{before[1 - MAX_ROOT_CHARS :]}"
 
 
 def tree_lines(search: BeamSearch) -> Lines:
-    """Return the candidates, and the index of the candidate that ends the best text so far."""
+    """Return a line for each candidate, and the index of the last candidate in the best text so far."""
     tokenizer = search.document.loaded.tokenizer
     lines = Lines(
         widget.candidate_line(
@@ -58,7 +58,7 @@ def tree_lines(search: BeamSearch) -> Lines:
 
 
 def best(search: BeamSearch) -> int | None:
-    """Return the candidate that ends the best finished text or, until there is one, the likeliest active candidate."""
+    """Return the last candidate of the best finished text, or the likeliest active candidate if none has finished."""
     if search.finished:
         return search.best.candidate
     depth = search.candidates[-1].depth if search.candidates else 0
@@ -127,7 +127,7 @@ def chosen_sentence(state: BeamState, language: Language) -> str:
 
 
 def picked(state: BeamState) -> int | None:
-    """Return the clicked candidate, or the best one if none was clicked; None if there is none."""
+    """Return the clicked candidate or, by default, the best one; None if there are no candidates."""
     if state.search is None or not state.search.candidates:
         return None
     return best(state.search) if state.chosen is None else state.chosen
@@ -168,7 +168,7 @@ def finished(s: Snapshot) -> dict[str, Any]:
 
 
 def inputs(s: Snapshot) -> Hashable:
-    """Return the inputs to the views; None while this part is closed."""
+    """Return the inputs to the views, or None while this part is closed."""
     return None if s.state(CompareState).part != "beams" else (s.state(BeamState), s.progress, s.language)
 
 

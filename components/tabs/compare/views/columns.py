@@ -29,7 +29,7 @@ MAX_BARS = 10
 
 
 def column_labels(side: Side, language: Language) -> dict[str, str]:
-    """Return the labels of one column's strip."""
+    """Return the labels of one column's token strip."""
     named = token_words(language, t("compare.empty", language))
     return named | {"name": f"{t(f'compare.{side}', language)}: {named['name']}"}
 
@@ -82,7 +82,7 @@ def _prompts_sentence(pair: Pair, language: Language) -> str:
 
 
 def divergence_chart(pair: Pair, language: Language) -> dict[str, Any]:
-    """Plot the divergence at each position with a common history, or say that there is none."""
+    """Plot the divergence at each position with a common history, or explain why this is impossible."""
     found = pair.comparison.divergences
     if not pair.comparison.same_vocabulary:
         return chart_data(None, t("compare.divergence.vocabularies", language))
@@ -130,7 +130,7 @@ def bits(value: float) -> str:
 
 
 def bars_chart(pair: Pair, side: int, language: Language) -> dict[str, Any]:
-    """Plot the most probable next tokens at one column's selected position, before and after its settings apply."""
+    """Plot the most probable next tokens at one column's selected position, before and after applying its settings."""
     document, position = pair.documents[side], pair.at(side)
     tokenizer = document.loaded.tokenizer
     stages = pair.stages(side, position)
@@ -196,18 +196,18 @@ def divergence(s: Snapshot) -> dict[str, Any]:
 
 
 def shown_pair(s: Snapshot) -> Pair | None:
-    """Return the pair once both models have read its prompt."""
+    """Return the pair once both models have read their prompts."""
     pair = s.state(CompareState).pair
     return pair if pair is not None and all(document.n_read for document in pair.documents) else None
 
 
 def run_notice(run: type[RunState], s: Snapshot) -> dict[str, Any]:
-    """Show the remark or the error about a run."""
+    """Show the notice or the error about a run."""
     return sentence_data(s.state(run).notice, s.language)
 
 
 def inputs(s: Snapshot) -> Hashable:
-    """Return the inputs to the views; None while this part is closed."""
+    """Return the inputs to the views, or None while this part is closed."""
     state = s.state(CompareState)
     return None if state.part != "sides" else (state, s.progress, s.language)
 

@@ -16,12 +16,12 @@ from components.tabs.inside.views.scene import Scene, number
 from components.widgets.flow import PARTS
 from gpt import GPTConfig
 
-Captions = dict[str, tuple[str, dict[str, object]]]  # by part: the key of its text, and the values in it
+Captions = dict[str, tuple[str, dict[str, object]]]  # by part: catalogue key and placeholder values
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
 
 
 def flow_captions(scene: Scene, vectors: HeadVectors, logits: Tensor) -> dict[str, str]:
-    """Return three lines for each part of the model (see components.widgets.flow.PARTS). `logits` is (vocab_size,)."""
+    """Return a caption for each part of the model (see components.widgets.flow.PARTS). `logits` is (vocab_size,)."""
     config, position = scene.config, scene.position
     here = {"id": scene.row_of(position), "position": position}
     last = _lengths(scene, "resid_post", config.n_layer - 1)
@@ -141,7 +141,7 @@ def _either(key: str, **variant: bool) -> str:
 
 
 def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object]:
-    """Return the values for the next tokens' caption. `logits` is (vocab_size,)."""
+    """Return the values for the next-token caption. `logits` is (vocab_size,)."""
     best = int(logits.argmax())
     return {
         "vocab": f"{len(logits):,}",
@@ -153,7 +153,7 @@ def next_token_values(tokenizer: Vocabulary, logits: Tensor) -> dict[str, object
 
 
 def _weighted_values(scene: Scene, row: np.ndarray) -> str:
-    """Write the largest terms of the weighted sum of values: 0.41 v(girl) + 0.22 v(a) + ..."""
+    """Format the largest terms of the weighted sum of values: 0.41 v(girl) + 0.22 v(a) + ..."""
     largest = [int(i) for i in np.argsort(-row, kind="stable")[:3]]
     terms = [f"{row[i]:.2f} v({scene.quoted(i)})" for i in largest]
     return " + ".join([*terms, "…"] if len(row) > len(terms) else terms)

@@ -48,7 +48,7 @@ def nearest_chart(loaded: LoadedModel, token_id: int, language: Language) -> Dat
 
 
 def positions(s: Snapshot, scene: Scene) -> Data:
-    """Plot the similarity of the learned position embeddings; empty for a model without them."""
+    """Plot the similarity of the learned position embeddings, or nothing if the model has none."""
     model = scene.document.loaded.model
     return NOTHING if model.wpe is None else positions_chart(model, s.language)
 

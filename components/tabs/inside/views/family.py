@@ -42,7 +42,7 @@ def group_of(config: GPTConfig, head: int) -> range:
 
 
 def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
-    """Name the heads that share a head's keys and values, as a suffix to its number; "" if no other head does."""
+    """Name the heads that share a head's keys and values, as a suffix to its number; "" if no others do."""
     heads = group_of(config, head)
     if len(heads) == 1:
         return ""
@@ -50,7 +50,7 @@ def shared_heads(config: GPTConfig, head: int, language: Language) -> str:
 
 
 def scores_formula(config: GPTConfig) -> str:
-    """Return the formula for a score, such as "q · k / √64", with the model's own factor and cap if they differ."""
+    """Return the formula for a score, such as "q · k / √64", with the model's own scaling factor and soft cap."""
     factor = f"/ √{config.head_size}" if is_usual_scale(config) else f"× {decimal(config.score_scale, 4)}"
     if config.attn_softcap is None:
         return f"q · k {factor}"

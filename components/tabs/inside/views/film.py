@@ -1,4 +1,4 @@
-"""The film, which follows one token through the machine picture, with the numbers from the current text."""
+"""The film, which follows one token through the machine picture, with numbers from the current text."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", 
 
 
 def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
-    """Return the beats, their words, and the numbers that the picture itself lacks.
+    """Return the beats, their texts, and the numbers that are not in the picture itself.
 
-    Returns None if the film is closed or its results are not computed yet. `rows` are the positions in the picture.
+    Returns None if the film is closed or its results are not ready. `rows` are the positions in the picture.
     """
     state = s.state(InsideState)
     if s.film is None or not has_film(state, scene.recording, scene.position):
@@ -73,7 +73,7 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
 
 
 def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
-    """Return the selected token and those with the largest weights as (position, weight), in text order.
+    """Return the selected position and those with the largest weights as (position, weight), in text order.
 
     `start` is the first position in the picture.
     """
@@ -84,7 +84,7 @@ def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
 
 
 def _words(s: Snapshot, scene: Scene, stories: Stories, drawn: Data, values: dict[str, Any]) -> dict[str, Data]:
-    """Return the title, sentence and details of each beat, and the titles of the acts."""
+    """Return each beat's title, sentence and details, and the title of its act."""
     variants = {
         **dict.fromkeys(("differ", "blind"), "" if stories.is_suited else "unsuited"),
         "rows": {0: "first", 1: "second"}.get(scene.layer, ""),
@@ -136,7 +136,7 @@ def _attention_values(scene: Scene, asked: list[tuple[int, float]]) -> dict[str,
 
 
 def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
-    """Return what the model's head would predict after a few layers, including the first and the last."""
+    """Return the output head's predictions after a few layers, including the first and the last."""
     trace, model = s.state(InsideState).position_trace, scene.document.loaded.model
     assert trace is not None
     n = scene.config.n_layer
@@ -149,11 +149,11 @@ def _guesses(s: Snapshot, scene: Scene) -> list[Data]:
 
 
 def _draw(s: Snapshot, scene: Scene) -> Data:
-    """Return the data for the draw.
+    """Return the data for the beat that samples the next token.
 
-    "pieces" are (token, start, width), and "chosen" is the index of the drawn piece. "number" is in [0, 1), or None at
-    temperature 0. "writes" tells whether the token has yet to be written, and "ending" selects the variant of the last
-    beat.
+    "pieces" are (token, start, width), and "chosen" is the index of the drawn piece. "number" is the
+    random number in [0, 1), or None at temperature 0. "writes" tells whether the token can still be appended to the
+    text, and "ending" selects the variant of the last beat.
     """
     document, tokenizer, after = scene.document, scene.document.loaded.tokenizer, scene.position + 1
     params, number = draw_at(s, scene)
@@ -193,9 +193,9 @@ def _draw(s: Snapshot, scene: Scene) -> Data:
 
 
 def draw_at(s: Snapshot, scene: Scene) -> tuple[SamplingParams, float]:
-    """Return the settings and random number that sampled the next token, or would sample it now.
+    """Return the settings and random number with which the next token was sampled, or would be sampled now.
 
-    The seed in the settings is the last run's, or else the one that sampled the previous token.
+    In the latter case, the seed is the last run's or, failing that, the previous token's.
     """
     document, after = scene.document, scene.position + 1
     if after < len(document.ids) and (number := document.draw(after)) is not None:
@@ -216,7 +216,7 @@ def whole_percent(p: float, language: Language) -> str:
 
 
 def film_inputs(s: Snapshot) -> Any:
-    """Return the film's inputs other than the scene."""
+    """Return the inputs to the film except for the scene."""
     if s.film is None:
         return None
     state = s.state(InsideState)

@@ -17,7 +17,7 @@ from components.widgets.flow import packed
 ROWS_AFTER = 8  # maximum number of rows after the selected one
 MIN_SCALES = {"ff": 0.5}  # keeps GELU's and SiLU's smallest values (-0.17 for GELU) pale
 STACK_BINS = 4  # pixels for a vector in a layer that is not open
-MAX_NEXT = 8  # next tokens
+MAX_NEXT = 8  # next tokens listed
 FULL_PERCENTILE = 98  # percentile of |value| that gets the full colour, so that outliers do not make the rest pale
 
 _FIXED = (
@@ -59,7 +59,7 @@ def flow(scene: Scene, rows: slice) -> Data:
 
 
 def flow_labels(language: Language) -> dict[str, str]:
-    """Return the flow's labels. The browser replaces each {...}."""
+    """Return the flow's labels. The browser fills in the {...} placeholders."""
     fixed = {key: t(f"flow.{key}", language) for key in _FIXED}
     if is_exact():
         fixed["scale"] += t("flow.scale.pixels", language)
@@ -96,7 +96,7 @@ def row_fields(scene: Scene, rows: slice) -> Data:
 
 
 def next_fields(scene: Scene, logits: Tensor) -> Data:
-    """Return the most probable next tokens, and the one that follows in the text. `logits` is (vocab_size,)."""
+    """Return the most probable next tokens, and the index of the text's next token. `logits` is (vocab_size,)."""
     tokenizer, ids = scene.document.loaded.tokenizer, scene.document.ids
     best, p = top_tokens(logits)
     follower = ids[scene.position + 1] if scene.position + 1 < len(ids) else None

@@ -20,7 +20,7 @@ from components.widgets.encoding import to_base64
 from components.widgets.heads import max_pooled
 from components.widgets.stages import floats, shorts
 
-SIDE = 64  # number of queries and of keys shown
+SIDE = 64  # maximum number of queries and keys shown
 MAP_SIDE = 96  # maximum number of pixels per side in the thumbnail of a longer text
 
 
@@ -104,7 +104,7 @@ def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, a
 
 
 def stages_labels(scene: Scene) -> dict[str, str]:
-    """Return the labels for the stages as this model computes them. The browser replaces each {...}."""
+    """Return the labels for the stages as this model computes them. The browser fills in the {...} placeholders."""
     config, language = scene.config, scene.language
     labels = {key.removeprefix("stages."): t(key, language) for key in CATALOGUES["en"] if key.startswith("stages.")}
     variants = {
@@ -124,7 +124,7 @@ def stages_labels(scene: Scene) -> dict[str, str]:
 
 
 def _map(vectors: HeadVectors) -> Data:
-    """Return all weights for a long text. Each pixel is the maximum of a group of weights."""
+    """Return a thumbnail of all weights for a long text. Each pixel is the maximum of a group of weights."""
     length = len(vectors.weights)
     pixels = -(-length // -(-length // MAP_SIDE))
     levels = np.round(255 * max_pooled(vectors.weights, pixels)).astype(np.uint8)

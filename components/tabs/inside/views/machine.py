@@ -33,7 +33,7 @@ def family(s: Snapshot, scene: Scene) -> Data:
 
 
 def flow_of_model(s: Snapshot, scene: Scene) -> Data:
-    """Return the chosen model's flow. "offered_rows": the other number of tokens to show; None for a short text."""
+    """Return the flow of the full model or its skeleton, and the number of rows to offer for a long text."""
     state, length = s.state(InsideState), scene.recording.length
     rows = window(length, scene.position, state.flow_rows)
     offered = next(n for n in FLOW_ROWS if n != state.flow_rows) if length > FLOW_ROWS[0] else None

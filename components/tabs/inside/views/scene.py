@@ -25,7 +25,7 @@ class Scene:
     """The recorded text and the selection.
 
     Attributes:
-        position: The selected position, at most the last recorded one.
+        position: The selected position, clamped to the last recorded one.
         key: The selected key position, or None.
         head: The selected head; the first one if the average of all is selected.
     """
@@ -60,11 +60,11 @@ class Scene:
         return quoted(self.document.loaded.tokenizer, self.recording.ids[position])
 
     def row_of(self, position: int) -> str:
-        """Return a token's index in wte[...]: its id if numbers have all digits, else the token itself."""
+        """Return a token's index in wte[...]: its id if exact numbers are shown, else the token itself."""
         return str(self.recording.ids[position]) if is_exact() else self.quoted(position)
 
     def placed(self, position: int) -> str:
-        """Quote a token, followed by its position if numbers have all digits."""
+        """Quote a token, followed by its position if exact numbers are shown."""
         return placed(self.quoted(position), position)
 
 
@@ -82,8 +82,8 @@ def part_view(name: str, part: Part, draw: Draw, inputs: Inputs, nothing: Data) 
     """Make a view in one part of the tab. It stays unchanged while the part is closed or the text is not recorded yet.
 
     Args:
-        draw: Draws the data; {} for "unchanged".
-        inputs: Everything that `draw` depends on.
+        draw: Returns the data, or {} to leave the view unchanged.
+        inputs: Returns everything that `draw` depends on.
         nothing: The fields for a document without a recording.
     """
 

@@ -56,7 +56,7 @@ def skeleton_flow(scene: Scene, skeleton: SkeletonPass, rows: slice) -> Data:
 
 
 def _captions(scene: Scene, norms: dict[str, str], logits: Tensor) -> dict[str, str]:
-    """Return three lines for each part, like `flow_captions`."""
+    """Return a caption for each part, like `flow_captions`."""
     here = {"id": scene.row_of(scene.position), "position": scene.position}
     stream: dict[str, object] = {"norm": norms["pre"]}
     values: dict[str, tuple[str, dict[str, object]]] = {

@@ -22,12 +22,12 @@ from components.widgets.tokens import shade_value
 from gpt import Trace
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
-MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each of them raises or lowers
+MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each neuron raises or lowers
 NOTHING = chart_data(None, "")
 
 
 def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
-    """Return all activations at the selected position; None until they are computed."""
+    """Return all activations at the selected position, or None if they are not computed yet."""
     trace = s.state(InsideState).position_trace
     return trace if trace is not None and trace.is_at(scene.recording, scene.position) else None
 
@@ -98,7 +98,7 @@ def norms(s: Snapshot, scene: Scene) -> Data:
 
 
 def shares(s: Snapshot, scene: Scene) -> Data:
-    """Plot how much each component contributes to the stream after each layer."""
+    """Plot each component's contribution to the stream after each layer."""
     language, layer, found = s.language, scene.layer, s.cached(norms_of)
     parts = {"kept": found.kept_share[:, 0], "attn": found.attn_share[:, 0], "mlp": found.mlp_share[:, 0]}
     figure = share_bars(

@@ -48,7 +48,7 @@ def table(scene: Scene, *rows: tuple[object, ...]) -> list[list[str]]:
 
 
 def groups(scene: Scene, gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
-    """Return both models' rows of numbers, by the models' names."""
+    """Return both models' numbers by model name."""
     return {scene.t("llama.gpt2"): gpt2, scene.t("llama.llama"): llama}
 
 
@@ -98,7 +98,7 @@ def rotary(scene: Scene) -> Drawn:
 
 
 def swiglu(scene: Scene) -> Drawn:
-    """Plot a layer's neurons at the last token, by magnitude, in both models."""
+    """Plot a layer's neurons at the last token in both models, sorted by magnitude."""
     layer = int(scene.a)
     counts = {shape: neuron_counts(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     longest = max(len(count.values) for count in counts.values())
@@ -141,7 +141,7 @@ def grouped_queries(scene: Scene) -> Drawn:
 
 
 def no_biases(scene: Scene) -> Drawn:
-    """Compare the loss on the text with and without each model's biases, and list both models' numbers."""
+    """Compare the loss with and without each model's biases, and list both models' sizes, costs and losses."""
     gpt2, llama = (bias_effect(exact(name), ids_of(scene, get_model(name), least=2)) for name in NAMES.values())
     figure = grouped_bars(
         [scene.t("llama.loss"), scene.t("llama.loss_without")],
@@ -165,7 +165,7 @@ def no_biases(scene: Scene) -> Drawn:
 
 @lru_cache(maxsize=2)
 def exact(name: str) -> GPT:
-    """Return a bundled model with ordinary weights, which an experiment can replace."""
+    """Return a bundled model with unpacked weights, which experiments can replace."""
     return load_model(name, device="cpu", trainable=True).model.eval()
 
 

@@ -22,7 +22,7 @@ from gpt.experiments.minimal.average import MeanOfThePast
 from gpt.experiments.random_models import skeleton as make_skeleton
 
 TOP = 8  # bars for next tokens
-# Minimum tokens. In a shorter text, even a head without a preference puts half its attention on the second-to-last.
+# Minimum number of tokens. With fewer, even a head without a preference puts much weight on the second-to-last.
 MIN_CHOICE = 5
 SHOWN = 3  # numbers from a vector shown before and after dropout
 IDS = (2, 16)  # the small model's batch: rows, tokens
@@ -30,7 +30,7 @@ STREAM = ("resid_pre", "attn_out", "resid_mid", "mlp_out", "resid_post")
 
 
 def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
-    """Plot the best next tokens for one row of logits, (vocab_size,), with a sentence."""
+    """Plot the most probable next tokens for one row of logits, (vocab_size,), above a sentence."""
     best = logits.float().softmax(dim=0).topk(min(TOP, len(logits)))
     labels = [token_text(scene.loaded.tokenizer, i) for i in best.indices.tolist()]
     shares = best.values.cpu().numpy()
@@ -39,7 +39,7 @@ def next_tokens(scene: Scene, logits: torch.Tensor, text: str) -> Drawn:
 
 
 def activations(scene: Scene) -> Drawn:
-    """Plot the curves from the Activations tab at x."""
+    """Plot the curves from the Activations tab, marked at x."""
     return Drawn(chart=curves_chart(scene.a, scene.language))
 
 
@@ -82,9 +82,10 @@ def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
 
 @torch.inference_mode()
 def average(scene: Scene) -> Drawn:
-    """Plot the weights of the mean over past tokens."""
+    """Plot the weights of an average over all tokens so far."""
     ids = scene.ids()
-    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()  # applied to unit vectors, it returns the weights
+    # Applied to unit vectors, the average returns its weights.
+    weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
     text = scene.t("average", token=quoted(scene.loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
     return Drawn(chart=chart_data(heatmap(scene, weights, ids), text))
 
@@ -182,7 +183,7 @@ def model(scene: Scene) -> Drawn:
 
 
 def dropout(scene: Scene) -> Drawn:
-    """Compare the next token in two passes per mode, and list what the first training pass drops in each part."""
+    """Compare the predictions of two passes in each mode, and list what the first training pass drops in each part."""
     ids, tokenizer = scene.ids(), scene.loaded.tokenizer
     effect = dropout_effect(scene.loaded.model, ids, p=scene.a, seed=int(scene.b))
     shares = {"training": effect.training.float().softmax(-1), "evaluation": effect.evaluation.float().softmax(-1)}
@@ -202,7 +203,7 @@ def dropout(scene: Scene) -> Drawn:
 
 
 def dropped_row(scene: Scene, part: DroppedPart) -> list[str]:
-    """Return a part's name, how much is dropped, and SHOWN numbers before and after, including a dropped one."""
+    """Return a part's name, its number of zeros, and SHOWN values around a dropped one, before and after dropout."""
     zeros = (part.after == 0).nonzero().flatten().tolist()
     first = max(0, min(zeros[0] - 1, len(part.after) - SHOWN)) if zeros else 0
     shown = (

@@ -41,7 +41,7 @@ class SliderSpec:
         return max(self.low, min(self.value, self._high(config)))
 
     def clamped(self, value: object, config: GPTConfig) -> float:
-        """Return the value if it is valid for this slider, else the initial one."""
+        """Return the value clamped to the slider's range, or the initial value if it is not a number."""
         if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
             return self.start(config)
         inside = max(self.low, min(value, self._high(config)))
@@ -94,7 +94,7 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """The content: a sentence, a chart (see `chart_data`), a strip of tokens, and the rows of a table.
+    """The content of a figure: a sentence, a chart (see `chart_data`), a strip of tokens, and the rows of a table.
 
     Empty parts are hidden. `values` are the numbers that the lesson's questions ask for, by name.
     """
@@ -113,7 +113,7 @@ class Picture:
     Attributes:
         text: Initial text; None for no text box.
         choices: The switch's choices.
-        takes_time: Returns whether drawing would take seconds now.
+        takes_time: Returns whether drawing the figure would currently take several seconds.
         writes_with: Returns the model that generates text for the figure; None if the figure has no generated text.
     """
 

@@ -57,7 +57,7 @@ def initialisation(scene: Scene) -> Drawn:
 
 
 def layouts(scene: Scene) -> Drawn:
-    """List GPT-2 small's weights by their names here and in another layout, with both shapes."""
+    """List the names and shapes of GPT-2 small's weights here and in another layout."""
     rows = name_rows(scene.choice)
     head = [scene.t(key) for key in ("theirs", "shape", "ours", "shape")]
     return Drawn(scene.t(f"layouts.{scene.choice}", n=len(rows)), table=[head, *rows])
@@ -80,7 +80,7 @@ def name_rows(layout: str) -> list[list[str]]:
 
 
 def book_parts(shape: tuple[int, ...], ours: str) -> list[tuple[str, tuple[int, ...], str]]:
-    """Return the book's weights that make up one of ours, with their shapes: three for query, key and value."""
+    """Return the names and shapes of the book's weights that make up one of ours: three for query, key and value."""
     if ".c_attn." not in ours:
         return [(their_name(ours, BOOK), shape, ours)]
     third = (shape[0] // 3, *shape[1:])

@@ -146,7 +146,7 @@ def embedding(scene: Scene) -> Drawn:
 
 
 def batches(scene: Scene) -> Drawn:
-    """Show the input and the target at each position in a row."""
+    """Show the input and the target at each position in a row of a batch."""
     ids, tokenizer = scene.ids(least=2), scene.loaded.tokenizer
     names = [visible(token_text(tokenizer, token)) for token in ids]
     rows = [

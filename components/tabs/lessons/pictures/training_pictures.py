@@ -53,7 +53,7 @@ _alone = threading.Lock()
 class Recording:
     """A recorded training run.
 
-    Contains the loss at each update, in nats, and, every EVERY updates, a sample and the loss on held-out text.
+    Contains the loss at each update, in nats, plus a sample and the held-out loss after every EVERY updates.
     """
 
     losses: tuple[float, ...]
@@ -125,7 +125,7 @@ def training(scene: Scene) -> Drawn:
 
 
 def optimizer(scene: Scene) -> Drawn:
-    """Plot how two optimisers lower the loss of two weights in a valley that is 25 times as steep along one of them."""
+    """Plot how two optimisers descend a valley that is 25 times as steep along one weight as along the other."""
     found = {name: valley(name, scene.a) for name in ("descent", "adamw")}
     figure = lines(
         np.arange(VALLEY_STEPS + 1),

@@ -1,4 +1,4 @@
-"""The figure for the lesson on counting heads: heads in the poem model, and what it writes without one of them."""
+"""The figure for the lesson on counting heads: heads in the poem model, and its poems with and without a head."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def poems(scene: Scene | None = None) -> LoadedModel:
 def looked_at(choice: str) -> list[tuple[int, int]]:
     """Return pairs of a position and the position that a head should attend to from there.
 
-    The head should attend to the last punctuation mark, the previous rhyme, or the character above the next one.
+    Depending on `choice`, this is the last punctuation mark, the previous rhyme, or the character above the next one.
     """
     marks = [i for i, character in enumerate(POEM) if character in "，。\n"]
     if choice == "counts":

@@ -54,5 +54,5 @@ def plain_prompt(session: Session) -> str:
 
 
 def new_document(loaded: LoadedModel, text: str, *, chat: bool) -> Generation:
-    """Create a document from a prompt, or a chat with this message. Raises ValueError like `Generation`."""
+    """Create a document from a prompt, or a chat with this message. Raises the same errors as `Generation`."""
     return Generation(loaded, loaded.tokenizer.encode_message(text) if chat and text else text)

@@ -16,7 +16,7 @@ from components.state.text import Text
 from components.tabs.playground.state import PlaygroundState
 from gpt import Generation
 
-MAX_SHOWN_CHARS = 24  # limit for typed text in the status
+MAX_SHOWN_CHARS = 24  # limit for typed text shown in the status
 MAX_QUERY_CHARS = 200
 MAX_TYPED_CHARS = 2000
 
@@ -111,10 +111,10 @@ def search(session: Session, text: str) -> None:
 
 
 def _change(session: Session, change: Callable[[Generation], LastAction | None], *, new: bool = True) -> None:
-    """Stop the stream, change the document, and read its new tokens.
+    """Stop generation, change the document, and read its new tokens.
 
-    `change` returns the action, or None if it is no longer possible; a ValueError that it raises is passed on. `new`
-    tells whether the action clears the redo stack.
+    `change` returns the action, or None if it is no longer possible; its ValueErrors are propagated. `new` tells
+    whether the action clears the redo stack.
     """
     with session.changing():
         document = session.document

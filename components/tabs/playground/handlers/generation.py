@@ -84,14 +84,14 @@ def prepare_here(session: Session) -> Iterator[None]:
 
 
 def prepare_prompt(session: Session) -> Iterator[None]:
-    """Prepare to continue the text in the box as a new document's prompt."""
+    """Start a new document with the text in the box as its prompt, and prepare to continue it."""
     yield from _prepare(session, lambda loaded: _start(session, loaded, session.next_prompt))
 
 
 def pick_model(session: Session, name: str) -> Iterator[None]:
     """Prepare to generate with another model.
 
-    The browser sends each choice twice, and again when the list is closed.
+    Ignores repeated events: the browser sends each choice twice, and again when the list closes.
     """
     if name == session.picking or (session.document is not None and name == session.document.loaded.name):
         return
@@ -103,7 +103,7 @@ def pick_model(session: Session, name: str) -> Iterator[None]:
 
 
 def prepare_example(text: str, session: Session) -> Iterator[None]:
-    """Put the part of an example that the model can encode into the box, and prepare to continue it."""
+    """Fill the box with the part of an example that the model can encode, and prepare to continue it."""
     document = session.document
     if document is not None and document.loaded.name == session.model:
         text = encodable_text(document.loaded, text)
@@ -139,7 +139,7 @@ def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Generate what was prepared, once admitted, with one frame per token, or fewer under load."""
+    """Run the prepared generation once admitted, with one frame per token, or fewer under load."""
     pending, session.pending = session.pending, None
     if pending is None:
         return
@@ -247,7 +247,7 @@ def step(session: Session, box: str) -> Iterator[None]:
 
 
 def clear(session: Session) -> None:
-    """Replace the document with an empty one. The model still predicts from it, unless it needs a first token."""
+    """Start an empty document. The model predicts from it only if the vocabulary has a start-of-text token."""
     loaded = get_model(session.model) if session.document is None else session.document.loaded
     with session.changing():
         session.push_undo()
@@ -264,7 +264,7 @@ def clear(session: Session) -> None:
 
 
 def prepare_tail(session: Session) -> Iterator[None]:
-    """Truncate an overlong prompt to its last tokens, half a context, and prepare to continue it."""
+    """Shorten an overlong prompt to its end, which fills half the context, and prepare to continue it."""
     loaded = get_model(session.model)
     ids = loaded.tokenizer.encode(session.next_prompt)
     tail = loaded.tokenizer.decode(ids[-tail_length(loaded.model.config.block_size) :])
@@ -281,7 +281,10 @@ def _reset(session: Session) -> None:
 
 
 def _text_of_box(session: Session, box: str, loaded: LoadedModel) -> Generation | None:
-    """Return the document with the text in the box; None if it exceeds the context. Raises like `take_text`."""
+    """Return the document with the text in the box, or None if it exceeds the context.
+
+    Raises the same errors as `take_text`.
+    """
     typed = read_box(session, box)
     if typed is not None and not take_text(session, loaded, typed):
         return None
@@ -310,7 +313,7 @@ def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | Non
 
 
 def _n_given(document: Generation) -> int:
-    """Return the number of tokens before the answer: the prompt or, in a chat, all tokens up to the last typed one."""
+    """Return the number of given tokens: the prompt or, in a chat, all tokens up to the last typed one."""
     n_prompt, n = document.n_prompt, len(document.ids)
     if not is_chat(document.tokenizer, document.ids):
         return n_prompt

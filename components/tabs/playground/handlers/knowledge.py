@@ -1,4 +1,4 @@
-"""Switching to a model that was trained on texts like the one in the box."""
+"""Handler that switches to a model trained on texts like the one in the box."""
 
 from __future__ import annotations
 

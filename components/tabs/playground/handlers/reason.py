@@ -26,7 +26,7 @@ GOES_ON_SEED = 1
 
 
 def wanted(s: Snapshot) -> tuple[Hashable, ...] | None:
-    """Return what remains to be measured at the selected position; None while the text changes."""
+    """Return a key for what remains to be measured at the selected position, or None while the text changes."""
     if s.text is None or s.text.n_read == 0 or s.generating or s.unwritten is not None:
         return None
     lacks = {"concepts": concepts.wanted(s), "hidden": _lacks_hidden(s), "reason": _lacks_reason(s)}

@@ -107,13 +107,13 @@ def follow_line(session: Session, sent: dict[str, Any]) -> None:
 
 
 def preset_of(settings: Settings) -> str | None:
-    """Return the name of the preset with these settings; None if there is none."""
+    """Return the name of the preset with these settings, or None if no preset matches."""
     now = {name: getattr(settings, name) for name in LIMITS}
     return next((name for name, values in PRESETS.items() if values == now), None)
 
 
 def _whole_number(choice: object) -> int | None:
-    """Parse a chosen or typed number; returns None for invalid text."""
+    """Parse a chosen or typed number, or return None if it is invalid."""
     if isinstance(choice, str) and choice.isascii() and choice.isdecimal():
         return int(choice[:9])
     return choice if type(choice) is int else None

@@ -26,7 +26,7 @@ from gpt.tokenizer import prompt_ids, start_ids
 def type_text(session: Session, box: str) -> Iterator[None]:
     """Make the text in the box the document, and predict its next token.
 
-    A newer text replaces one that is still waiting. A text that the model cannot read leaves the document unchanged,
+    Newer text replaces text that is still waiting. Text that the model cannot read leaves the document unchanged,
     and the page explains why. For `box`, see `read_box`.
     """
     typed = read_box(session, box)
@@ -36,13 +36,13 @@ def type_text(session: Session, box: str) -> Iterator[None]:
     loaded = get_model(session.model) if session.document is None else session.document.loaded
     with admitted(session, loaded) as waiting:
         yield from waiting
-        with session.changing(), suppress(ValueError):  # the number of tokens or the unknown character is shown
+        with session.changing(), suppress(ValueError):  # the page shows the number of tokens or the unknown character
             if session.edited == edited and take_text(session, loaded, typed) and session.document is not None:
                 session.document.read()
 
 
 def read_box(session: Session, box: str) -> str | None:
-    """Return the text in the box; None if nothing has been typed since the last call.
+    """Return the text in the box, or None if nothing has been typed since the last call.
 
     `box` is JSON with "text" and "edited", the time of the last key press in ms. It is unvalidated browser input.
     """
@@ -58,11 +58,11 @@ def read_box(session: Session, box: str) -> str | None:
 
 
 def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
-    """Make a typed text the document without running the model. Returns False if it exceeds the context.
+    """Make the typed text the document without running the model. Returns False if it exceeds the context.
 
-    The caller holds the lock. Text typed after generated tokens becomes a branch of their document; any other text is a
-    prompt. Texts typed one right after another form one action for `undo`. Raises ValueError for characters outside the
-    vocabulary, leaving the document unchanged.
+    The caller must hold the lock. Text typed after generated tokens becomes a branch of their document; any other text
+    is a prompt. Consecutive edits form one action for `undo`. Raises ValueError for characters outside the vocabulary,
+    leaving the document unchanged.
     """
     document, before = session.document, session.typed
     shown = None if document is None else Text.of(document)
@@ -101,7 +101,7 @@ def take_text(session: Session, loaded: LoadedModel, typed: str) -> bool:
 
 
 def _take_chat(session: Session, loaded: LoadedModel, document: Generation | None, text: str, *, goes_on: bool) -> bool:
-    """Take a chat's text, like `take_text`; see `chat_edit`."""
+    """Like `take_text`, but for a chat; see `chat_edit`."""
     edit = chat_edit(loaded.tokenizer, document, text)
     if (n := edit.keep + len(edit.ids)) > loaded.model.config.block_size:
         session.change(PlaygroundState, too_long=n)
@@ -127,7 +127,7 @@ def _n_typed(document: Generation) -> int:
 
 
 def _is_prompt(document: Generation) -> bool:
-    """Return whether the document consists of nothing but its prompt."""
+    """Return whether the document consists only of its prompt, without branches."""
     return len(document.tree) == len(document.prompt_ids) == len(document.ids)
 
 

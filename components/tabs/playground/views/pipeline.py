@@ -23,7 +23,7 @@ from gpt import Generation, SamplingParams
 from gpt.analysis.sampling_stages import SamplingStage, TokenAtStage, sampling_stages, token_at_stages
 from gpt.sampling import top_ids
 
-MAX_LINES = 8  # tokens in the chart besides the followed one
+MAX_LINES = 8  # tokens in the chart in addition to the followed one
 MAX_CHOICES = 12  # tokens in the picker before a search
 
 
@@ -43,7 +43,7 @@ class PipelineView:
 
     @cached_property
     def stages(self) -> list[SamplingStage]:
-        """Each stage, then all of them together."""
+        """The individual stages, followed by their combination."""
         return sampling_stages(self.logits, self.params, previous_ids=self.document.ids[: self.position + 1])
 
     @cached_property
@@ -61,14 +61,14 @@ class PipelineView:
 
 
 def natural(document: Generation, position: int) -> int:
-    """Return the token followed by default: the one that came next, else the most likely one."""
+    """Return the token to follow by default: the next one in the text or, at its end, the most likely one."""
     if position + 1 < len(document.ids):
         return document.ids[position + 1]
     return int(document.logits(position).argmax())
 
 
 def lead_sentence(view: PipelineView, language: Language) -> str:
-    """Name the followed token and the one before it."""
+    """Name the selected token and state the size of the vocabulary."""
     token = quoted(view.document.tokenizer, view.document.ids[view.position])
     return t("pipeline.lead", language, token=token, total=f"{len(view.logits):,}")
 
@@ -140,7 +140,7 @@ def _end(value: float, unit: Unit) -> str:
 
 
 def sentence(view: PipelineView, language: Language) -> str:
-    """State the result in words, and the probability of the followed token."""
+    """Summarise what the stages remove, and how they change the followed token's probability."""
     whole, first, last = view.stages[-1], view.rows[0], view.rows[-1]
     caption = t(
         "pipeline.says" if whole.n_removed else "pipeline.says.all",
@@ -163,7 +163,7 @@ def sentence(view: PipelineView, language: Language) -> str:
 
 
 def choices(view: PipelineView, found: Sequence[int] = ()) -> list[tuple[str, int]]:
-    """Return (label, id) pairs for the search results or else the likeliest tokens, including the followed one."""
+    """Return (label, id) pairs for the search results, or else the likeliest tokens, and for the followed token."""
     ids = list(dict.fromkeys([*(found or view.likeliest[:MAX_CHOICES]), view.followed]))
     return [(f"{visible(token_text(view.document.tokenizer, i))}  {i}", i) for i in ids]
 
@@ -183,7 +183,7 @@ def _number(value: float) -> str:
 
 
 def pipeline_of(s: Snapshot) -> PipelineView | None:
-    """Return the stages at the selected position; None while the card is closed or there is no text."""
+    """Return the stages at the selected position, or None while the card is closed or there is no text."""
     state = s.state(PlaygroundState)
     if not state.pipeline_open or s.text is None or s.text.n_read == 0:
         return None

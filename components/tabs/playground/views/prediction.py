@@ -91,7 +91,7 @@ def box_inputs(s: Snapshot) -> Hashable:
 
 
 def stages_of(s: Snapshot) -> Stages | None:
-    """Return the distribution after the selected position; None until the model has read a token."""
+    """Return the distribution after the selected position, or None if the model has not read any tokens."""
     if s.text is None or s.text.n_read == 0:
         return None
     position = s.text.at(s.selection)
@@ -100,7 +100,7 @@ def stages_of(s: Snapshot) -> Stages | None:
 
 
 def stages_without_words(s: Snapshot) -> Stages | None:
-    """Return `stages_of` without the hidden words. Equals `stages_of` if none is hidden or measured yet."""
+    """Return the distribution without the hidden words, or `stages_of` if there are none or it is not measured yet."""
     stages, hidden = s.cached(stages_of), s.cached(hidden_words)
     logits = s.cached(logits_without_words)
     if s.text is None or stages is None or not hidden or logits is None:
@@ -117,7 +117,7 @@ def hidden_words(s: Snapshot) -> frozenset[int]:
 
 
 def logits_without_words(s: Snapshot) -> Tensor | None:
-    """Return the logits after the selected position without the hidden words; None until they are measured."""
+    """Return the logits after the selected position without the hidden words, or None if not measured yet."""
     if s.text is None or s.text.n_read == 0:
         return None
     position, reason = s.text.at(s.selection), s.state(ReasonState).reason
@@ -139,8 +139,8 @@ def _kept(s: Snapshot) -> list[int]:
 def arcs(s: Snapshot) -> list[tuple[int, float]]:
     """Return (position, share) for the words that the prediction depends on.
 
-    The share is the part of the probability that is lost without the word. Until that is measured, and while the text
-    grows, the share is the selected head's attention. There are no pairs while attention is off.
+    The share is the fraction of the probability that is lost without the word. Until it is measured, and while the text
+    grows, it is the selected head's attention weight. The list is empty while attention is off.
     """
     if s.state(HiddenState).attention_off:
         return []
@@ -168,8 +168,8 @@ def attended(s: Snapshot) -> list[tuple[int, float]]:
 def bars(s: Snapshot) -> dict[str, Any]:
     """Show the most probable tokens after the selected one.
 
-    Behind each bar is another for comparison: with all words if some are hidden, without the turned-up concepts if
-    there are any, or, if numbers have all digits, before the sampling settings.
+    A second bar behind each bar shows the probability with all words if some are hidden, without the turned-up concepts
+    if there are any, or, if exact numbers are shown, before applying the sampling settings.
     """
     stages, chosen = s.cached(stages_of), _chosen(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)
@@ -279,7 +279,7 @@ def why(s: Snapshot) -> dict[str, Any]:
 
 
 def reason_falls(s: Snapshot) -> Falls | None:
-    """Return how far the next token's probability falls without each word and head; None until it is measured."""
+    """Return how far the next token's probability falls without each word and head, or None if not measured yet."""
     reason = s.state(ReasonState).reason
     if s.text is None or s.text.n_read == 0 or reason is None or not reason.belongs_to(s.text, s.text.at(s.selection)):
         return None
@@ -287,7 +287,7 @@ def reason_falls(s: Snapshot) -> Falls | None:
 
 
 def measured_reason(s: Snapshot) -> str:
-    """Name the word that the prediction depends on most; "" until it is measured."""
+    """Name the word that the prediction depends on most; "" if it is not measured yet."""
     reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
     if s.text is None or reason is None or falls is None:
         return ""
@@ -296,7 +296,7 @@ def measured_reason(s: Snapshot) -> str:
 
 
 def main_word_name(s: Snapshot) -> str:
-    """Name the word that the prediction depends on most, like the sentence does; "" if there is none."""
+    """Name the word that the prediction depends on most, as in `measured_reason`; "" if there is none."""
     reason, falls = s.state(ReasonState).reason, s.cached(reason_falls)
     if s.text is None or reason is None or falls is None or (best := main_word(falls)) is None:
         return ""
@@ -343,7 +343,7 @@ def hidden_sentence(s: Snapshot) -> str:
 
 
 def steered_sentence(s: Snapshot) -> str:
-    """Name what the turned-up concepts make likelier; "" until it is measured or if no concept is turned up."""
+    """Name what the turned-up concepts make likelier; "" if no concepts are turned up or nothing is measured yet."""
     stages = s.cached(stages_of)
     return "" if stages is None else risen_sentence(s, stages.final)
 

@@ -1,4 +1,4 @@
-"""The prompt, the token strip and its status, the draw of a token, and the search results."""
+"""The prompt, the token strip and its status, the sampling of a token, and the search results."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def strip(s: Snapshot) -> dict[str, Any]:
 
 
 def selected(s: Snapshot) -> dict[str, Any]:
-    """Return the selected position, layer and head."""
+    """Describe the selected token, layer and head."""
     if s.text is None:
         return {"text": ""}
     head = head_name(s.selection.head, s.language)
@@ -145,7 +145,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def knows(s: Snapshot) -> dict[str, Any]:
-    """Point out that the model has never read texts like this one."""
+    """Point out that the model was not trained on texts like this one."""
     if s.loaded is None or is_known_to(s.loaded.name, s.next_prompt):
         return {"text": ""}
     corpus = corpus_of(s.loaded.name)
@@ -172,7 +172,7 @@ def hint(s: Snapshot) -> dict[str, Any]:
 
 
 def draw(s: Snapshot) -> dict[str, Any]:
-    """Show how the selected token was sampled; empty for a prompt token."""
+    """Show how the selected token was sampled, or explain why there is nothing to show."""
     if s.text is None:
         return draw_data("")
     document, language, tokenizer = s.text.document, s.language, s.text.tokenizer
@@ -203,7 +203,7 @@ def draw(s: Snapshot) -> dict[str, Any]:
 
 
 def _pieces(text: Text, ids: np.ndarray, ends: np.ndarray, drawn: int, language: Language) -> tuple[list[Piece], int]:
-    """Return the pieces and the drawn one's index. Small intervals other than the drawn one are combined."""
+    """Return the pieces and the index of the drawn one. Small intervals other than the drawn one are combined."""
     starts = np.concatenate(([0.0], ends[:-1]))
     broad = min(MAX_PIECES, int((ends - starts >= MIN_PIECE_SHARE).sum()))
     cuts = sorted({*range(broad + 1), drawn, drawn + 1, len(ids)})

@@ -17,7 +17,7 @@ LABEL_TOKENS = 16  # maximum length of a branch's label
 
 
 def tree(s: Snapshot) -> dict[str, Any]:
-    """Show the text's branches; empty if there is only one branch and the text extends to its end."""
+    """Show the text's branches, or nothing if there is only one branch and the text extends to its end."""
     if s.text is None:
         return tree_data([], "")
     document, branches, path = s.text.document, s.text.document.tree, s.text.document.path
@@ -45,7 +45,7 @@ def tree(s: Snapshot) -> dict[str, Any]:
 
 
 class _Line(NamedTuple):
-    """A branch: the nodes that belong only to it, the index of its parent line, and its depth."""
+    """A branch: the nodes that belong only to it, the index of its parent line, and the depth where it starts."""
 
     nodes: list[int]
     parent: int | None
@@ -55,7 +55,7 @@ class _Line(NamedTuple):
 def _lines(branches: TokenTree) -> list[_Line]:
     """Return the branches, each after its parent.
 
-    Of two branches with the same parent, the one that forks later comes first, so that the lines do not cross.
+    Among branches with the same parent, later forks come first, so that the lines do not cross.
     """
     lines: list[_Line] = []
     waiting: list[tuple[int, int | None]] = [(0, None)]
@@ -71,7 +71,7 @@ def _lines(branches: TokenTree) -> list[_Line]:
 
 
 def _label(document: Generation, line: _Line) -> str:
-    """Return the first tokens that belong only to this branch; for the first branch, those after its first fork."""
+    """Return the first tokens that belong only to this branch or, for the first branch, those after its first fork."""
     nodes, tree = line.nodes, document.tree
     if line.parent is None:
         fork = next((i for i, node in enumerate(nodes) if len(tree.children(node)) > 1), -1)

@@ -52,7 +52,7 @@ def _inputs(s: Snapshot) -> Any:
 
 
 def flow(s: Snapshot) -> dict[str, Any]:
-    """Return the data for the `ribbons` widget, without heads until the causes are known, or if there are none."""
+    """Return the data for the `ribbons` widget, without heads if the causes are not known yet or there are none."""
     shown, known = s.state(WhyState).shown, s.cached(falls)
     if s.state(WhyState).by == "concepts":
         return {"heads": [], "is_pending": False}
@@ -168,5 +168,5 @@ VIEWS = (View("why-because", _inputs, answer), View("why-flow", _inputs, flow))
 
 
 def four_digits(p: float) -> float:
-    """Round a probability to four significant digits, so that less than 1% does not become 0."""
+    """Round a probability to four significant digits, so that small probabilities do not become 0."""
     return float(f"{p:.4g}")

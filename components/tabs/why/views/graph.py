@@ -117,7 +117,7 @@ def _sentence(s: Snapshot, shown: Explanation, off: frozenset[str], before: floa
 
 
 def _named_share(graph: ConceptGraph) -> float:
-    """Return the share of the logit that the listed features in the later layer contribute."""
+    """Return the fraction of the logit that the listed features in the later layer contribute."""
     named = sum(node.adds for node in graph.late)
     return max(0.0, min(1.0, named / graph.logit)) if graph.logit > 0 else 0.0
 

@@ -25,7 +25,7 @@ from gpt.tokenizer import Vocabulary
 def lens_map(
     traced: TracedText, prediction: Prediction, lens: Lens, stage: LensPoint, layer: int, language: Language
 ) -> dict[str, Any]:
-    """Map each layer's predictions around the position."""
+    """Plot a map of each layer's predictions around the position."""
     tokenizer, row = traced.loaded.tokenizer, LENS_POINTS.index(stage)
     tokens, p, entropy = (values[:, row].tolist() for values in (lens.token, lens.probability, lens.entropy))
     first, end, column = traced.first, traced.end, prediction.position - traced.first
@@ -93,12 +93,12 @@ def cell_bars(
 
 
 def path_title(traced: TracedText, prediction: Prediction, language: Language) -> str:
-    """Return the title of the path."""
+    """Return the title of the path chart."""
     return t("why.path.question", language, token=quoted(traced.loaded.tokenizer, prediction.token))
 
 
 def path_lines(tokenizer: Vocabulary, paths: TokenPaths, unknown: Sequence[str], language: Language) -> dict[str, Any]:
-    """Plot the token to explain, which is the first path, and the watched tokens at each stage.
+    """Plot the paths of the token to explain, which comes first, and of the watched tokens.
 
     `unknown` contains the typed strings that no token contains.
     """

@@ -89,7 +89,7 @@ def _sorted_parts(ends: list[tuple[str, float]], heads: np.ndarray, mlp: np.ndar
 
 
 def heads_map(found: Attribution, selection: Selection, language: Language) -> dict[str, Any]:
-    """Map each head's contribution."""
+    """Plot a map of each head's contribution."""
     heads = found.heads.cpu().numpy()
     order = np.argsort(-heads, axis=None, kind="stable")
     ends = (_heads_named(heads, places, language, signed) for places in (order[:1], order[-1:]))
@@ -98,7 +98,7 @@ def heads_map(found: Attribution, selection: Selection, language: Language) -> d
 
 
 def roles_map(roles: HeadRoles, n: int, role: str, selection: Selection, language: Language) -> dict[str, Any]:
-    """Map each head's score for one role; return only a caption if the role cannot be measured on the text."""
+    """Plot a map of each head's score for one role, or nothing if the role cannot be measured on the text."""
     scores = getattr(roles, role).cpu().numpy()
     if np.isnan(scores).all():
         return chart_data(None, "")
@@ -197,7 +197,7 @@ def head(s: Snapshot) -> dict[str, Any]:
 
 
 def fitting(s: Snapshot) -> Selection:
-    """Return the selection, limited to the layers and heads that the shown text's model has."""
+    """Return the selection, clamped to the layers and heads of the shown text's model."""
     shown = s.state(WhyState).shown
     return s.selection if shown is None else s.selection.clamped_to(shown.traced.model.config, position=0)
 

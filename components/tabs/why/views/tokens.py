@@ -52,7 +52,7 @@ def lead_sentence(traced: TracedText, prediction: Prediction, settings: Sampling
 
 
 def token_choices(traced: TracedText, prediction: Prediction, settings: SamplingParams) -> list[tuple[str, int]]:
-    """Return (label, id) pairs for the likeliest tokens, the one that follows, and the one to explain."""
+    """Return (label, id) pairs for the likeliest tokens, the next one in the text, and the one to explain."""
     tokenizer, position, p = traced.loaded.tokenizer, prediction.position, prediction.probabilities(settings)
     others = [prediction.token, *traced.text.ids[position + 1 : position + 2]]
     named = [(f"{short(tokenizer, i)}  {percent(p[i].item())}", i) for i in prediction.best]
@@ -60,7 +60,7 @@ def token_choices(traced: TracedText, prediction: Prediction, settings: Sampling
 
 
 def influence_labels(language: Language) -> dict[str, str]:
-    """Return the labels for the strip, which is shaded by influence."""
+    """Return the labels for the token strip, which is shaded by influence."""
     return strip_labels(language, t("strip.empty", language)) | {"attention": t("why.influence", language)}
 
 
@@ -85,7 +85,7 @@ def fall_sizes(falls: Falls) -> np.ndarray:
 
 
 def fall_bars(traced: TracedText, prediction: Prediction, falls: Falls, language: Language) -> dict[str, Any]:
-    """Plot what is left of the probability without each word, for the words with the largest effect."""
+    """Plot the probability without each word, for the words with the largest effects."""
     tokenizer, ids = traced.loaded.tokenizer, prediction.previous
     order = sorted(falls.all_words, key=lambda fall: -abs(fall.probability - falls.probability))[:MAX_BARS]
     order.sort(key=lambda fall: fall.probability)
@@ -178,7 +178,7 @@ def method(s: Snapshot) -> dict[str, Any]:
 
 
 def _sizes(s: Snapshot) -> np.ndarray | None:
-    """Return each token's influence by the chosen method; None until it is known."""
+    """Return each token's influence by the chosen method, or None if it is not known yet."""
     state = s.state(WhyState)
     if state.method == "hidden":
         found = s.cached(falls)
