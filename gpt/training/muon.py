@@ -1,4 +1,4 @@
-"""The Muon optimizer: each matrix moves along its momentum, with all singular values made equal."""
+"""The Muon optimizer: updates each matrix along its momentum, with all singular values made about equal."""
 
 from __future__ import annotations
 

@@ -129,5 +129,5 @@ class Snapshots:
         (self.folder / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
     def figures(self) -> list[SnapshotFigures]:
-        """Measurements for each snapshot."""
+        """Read the measurements for each snapshot."""
         return [SnapshotFigures(**row) for row in read_json(self.folder / FIGURES, list)]

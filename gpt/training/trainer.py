@@ -51,7 +51,7 @@ class _LossModule(nn.Module):
 class Trainer:
     """A model, its optimizers and its training progress. Between updates, the model is in evaluation mode.
 
-    step: number of updates so far. losses: losses at the updates since the last evaluation. best: lowest held-back loss
+    step: number of updates so far. losses: losses of the updates since the last evaluation. best: lowest held-back loss
     so far.
     Raises ValueError if batch_size is not a multiple of the number of processes.
     """
@@ -165,7 +165,7 @@ class Trainer:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a `state`."""
+        """Restore a state returned by `state`."""
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
