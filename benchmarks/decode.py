@@ -52,7 +52,7 @@ class Engine:
 
 
 def prompt(length: int = PROMPT_TOKENS, seed: int = 0) -> list[int]:
-    """Return patternless token ids, the same in every process."""
+    """Return token ids without a pattern, the same in every process."""
     return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 49_000 for i in range(length)]
 
 

@@ -46,7 +46,7 @@ class Verdict:
 
 
 class Checker:
-    """A checker for programs, which computes the reference model's results only once."""
+    """Checks programs against the reference model, whose results it computes only once."""
 
     def __init__(self, reference: Reference | None = None) -> None:
         self.reference = reference or Reference()
@@ -56,7 +56,7 @@ class Checker:
     def check(
         self, program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = lambda: None
     ) -> Generator[Verdict, None, None]:
-        """Yield a verdict for each step, up to the first that is not ok. on_wait: see `LearnerProcess.ask`."""
+        """Yield a verdict for each step, stopping after the first failure. on_wait: see `LearnerProcess.ask`."""
         pairs = [(step, test) for step in steps for test in step.tests]
         with TemporaryDirectory(prefix="glassbox-course-") as folder:
             output = Path(folder) / "printed"
@@ -121,12 +121,12 @@ class Checker:
 
     @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
-        """Return the answer of a program with a known mistake."""
+        """Return the answer that a program with a known mistake gives to a test."""
         return child.answer(names_with(step, mistake), test.run, self.inputs(test))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """Return the solution with a mistake in the code of this step, or of an earlier step that this one checks again."""
+    """Return the solution with a mistake in this step's code or, if the step rechecks an earlier one, in that code."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))

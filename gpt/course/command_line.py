@@ -37,7 +37,7 @@ def main(
 ) -> int:
     """Run the command line and return 0, or 1 for an unfinished step or after an error message.
 
-    write_books: writes the book to a folder and returns its files; None if there is no such command.
+    write_books: writes the book to a folder and returns its files; None omits the command "book".
     """
     options = parse(arguments, program, has_book=write_books is not None)
     torch.set_num_threads(1)  # same sums as the learner's process; more threads are not faster for a small model

@@ -1,4 +1,4 @@
-"""A learner's GPT as a model in the app. Its numbers come from the process that runs the learner's program."""
+"""A learner's GPT as a model in the app. Its results come from the process that runs the learner's program."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class LearnersGPT(GPT):
     """The GPT in a learner's program, with the bundled weights and the interface of `gpt.model.GPT`.
 
     It takes the same arguments and fills the same traces. It supports only edits that scale heads, attention and
-    feed-forward. This object still holds the bundled model's modules, because analyses read their weights. Raises
-    ValueError if the program fails, takes too long, or does not provide something that is requested.
+    feed-forward. It keeps the bundled model's modules, because analyses read their weights. Raises ValueError if the
+    program fails, takes too long, or does not provide a requested result.
 
     shape: configuration fields that differ from the bundled model.
     """
@@ -184,7 +184,7 @@ class LearnersCache(KVCache):
         self.config, self.model, self.edits = config, model, Edits()
 
     def ids(self, length: int | None = None) -> Tensor:
-        """Return the token ids of the first positions, or of all by default: (B, length)."""
+        """Return the token ids of the first `length` positions, by default all: (B, length)."""
         return self.k[-1, :, 0, : self.length if length is None else length, 0].long()
 
     def store(self, idx: Tensor, found: Pass, edits: Edits | None) -> None:
@@ -205,7 +205,7 @@ class LearnersCache(KVCache):
         return other
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
-        """Return the weights that the learner's module stores. They are not computed from queries and keys."""
+        """Return the weights that the learner's module stores, instead of computing them from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)
         return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale the result in place
 
@@ -222,7 +222,7 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
     """Return the GPT in a program as a model with this name.
 
-    Raises ValueError if the program fails, or lacks something that the figures need. shape: see `LearnersGPT`.
+    Raises ValueError if the program fails or lacks a result that the figures need. shape: see `LearnersGPT`.
     """
     model = LearnersGPT(program, reference, **shape)
     model.hidden_states(reference.idx[:1], trace=Trace())
