@@ -65,7 +65,7 @@ def continuations(loaded: LoadedModel, edits: Edits | None = None) -> Tensor:
 
 
 def mentioning(loaded: LoadedModel, written: Tensor, words: Sequence[str]) -> float:
-    """Return the share of texts with a word that starts with one of `words` (or, in Chinese, that contain one)."""
+    """Return the share of texts in which a word starts with one of `words`. Chinese words may occur anywhere."""
     beginning = r"\b" if all(word.isascii() for word in words) else ""
     pattern = re.compile(f"{beginning}({'|'.join(map(re.escape, words))})", re.IGNORECASE)
     texts = [loaded.tokenizer.decode(ids[: length_of(loaded, ids)].tolist()) for ids in written]

@@ -1,4 +1,4 @@
-"""Measure how long a tiny GPT trains on each task of the Train tab.
+"""Measure how long a tiny GPT takes to learn each task of the Train tab.
 
     python benchmarks/live.py [TASK ...] [--steps N] [--seed N]
 

@@ -188,7 +188,7 @@ def added_by_heads(
 ) -> tuple[Tensor, Tensor]:
     """Return what each head, (nh, C), and the biases, (C,), add to the residual stream at one position.
 
-    weights: (nh, S), attention weights of the position. v: (kv, S, hs). edits: only their head_scale is applied.
+    weights: (nh, S), attention weights at the position. v: (kv, S, hs). edits: only their head_scale is applied.
     """
     y = weights[:, None] @ for_query_heads(v, len(weights))  # (nh, 1, hs)
     y = y if edits is None else edits.scale_heads(block.layer, y[None])[0]
@@ -199,7 +199,7 @@ def added_by_heads(
 
 
 def written_by_neurons(block: TransformerBlock, post: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what each neuron, (n_ff, C) per unit of activation, and the biases, (C,), add to the residual stream.
+    """Return what each neuron adds to the stream per unit of activation, (n_ff, C), and what the biases add, (C,).
 
     post: (n_ff,), activations at the position. They determine the scale of a norm after the feed-forward network.
     """

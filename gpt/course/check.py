@@ -101,7 +101,7 @@ class Checker:
         return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
 
     def recognise(self, step: Step, test: Test, answer: Answer) -> list[Mistake]:
-        """Return the known mistakes of a step that lead to this answer and pass all earlier tests."""
+        """Return the known mistakes of a step that give this answer and pass all earlier tests."""
         if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
             return []
         return [
@@ -126,7 +126,7 @@ class Checker:
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """Return the solution with a mistake in this step's code or, if the step rechecks an earlier one, in that code."""
+    """Return the solution with a known mistake, in the code of this step or of an earlier step that it checks again."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
@@ -141,7 +141,7 @@ def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
 
 
 def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:
-    """Return whether two results agree in shape, kind of number and, within the tolerance, values."""
+    """Return whether two results have the same shape and kind of number, and equal values within the tolerance."""
     if isinstance(received, str) or isinstance(expected, str):
         return bool(received == expected)
     a, b = as_tensor(received), as_tensor(expected)

@@ -55,7 +55,7 @@ def record(
 
     For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the attention weights that it
     stores. "logits" contains only the last position. heads, parts: factors that scale the heads before a projection,
-    and the outputs of modules. everything: whether to record everything, or only what a cache needs.
+    and the outputs of modules. everything: whether to record all tensors, or only those that a cache needs.
     """
     found = Pass()
 

@@ -14,7 +14,7 @@ PRINTED = Words("Your program printed:", "程序的输出：")
 def line(step: Step, state: State, language: Language) -> str:
     """Format a step's line in the table of results."""
     title = step.title.of(language)
-    wide = sum(ord(character) > 0x2E80 for character in title)  # these take two columns each
+    wide = sum(ord(character) > 0x2E80 for character in title)  # wide characters take two columns
     return f"  {step.key:>3} {title:<{34 - wide}} {MARKS[state]}"
 
 

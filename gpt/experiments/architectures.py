@@ -1,4 +1,4 @@
-"""Measure the effect on a text of each of the five changes from GPT-2 to Llama."""
+"""Measure the effects of the five changes from GPT-2 to Llama on a text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
-    """Time how fast each model continues a text with a KV cache.
+    """Measure how fast each model continues a text with a KV cache.
 
     Returns the seconds per token of each model, as medians over interleaved rounds.
     """

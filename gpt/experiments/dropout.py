@@ -1,4 +1,4 @@
-"""Dropout on a text: predictions in training and evaluation mode, and the numbers dropped in each part."""
+"""Dropout on a text: predictions in training and evaluation mode, and the values dropped in each part."""
 
 from __future__ import annotations
 

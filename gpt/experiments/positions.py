@@ -58,7 +58,7 @@ def train_extrapolation(
     seed: int = 0,
     tests: int = 20,
 ) -> Iterator[Extrapolation]:
-    """Train a tiny model on short texts, and yield its losses on longer texts `tests` times, ending after all updates.
+    """Train a tiny model on short texts, and yield its losses on longer texts at `tests` steps, including the last.
 
     Learned positions have an embedding per position, and those beyond trained_length are never trained. Rotary
     positions depend only on the distance between two tokens. Raises ValueError for an unknown kind of position, or

@@ -51,7 +51,7 @@ class IdentityBlock(nn.Module):
 
 
 class PaddedVocabulary(Vocabulary):
-    """A vocabulary with additional ids. No text encodes to them; id 4096 decodes to "<4096>"."""
+    """A vocabulary with additional ids that no text is encoded to. For example, id 4096 decodes to "<4096>"."""
 
     def __init__(self, inner: Vocabulary, n_vocab: int) -> None:
         self.inner, self.n_vocab, self.eot_id = inner, n_vocab, inner.eot_id

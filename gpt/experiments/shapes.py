@@ -30,7 +30,7 @@ class Flops:
 
     @property
     def total(self) -> int:
-        """Total number of operations."""
+        """Total FLOPs."""
         return self.matrices + self.attention
 
 
@@ -101,7 +101,7 @@ def cache_numbers(config: GPTConfig) -> int:
 def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
     """Count the FLOPs of a forward pass for the token at `position` (0-based), with earlier tokens in the cache.
 
-    A multiplication and an addition are two operations. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
+    A multiplication and an addition count as two FLOPs. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
     each block, and 2 C vocab_size in the head, tied or not. Attention to S = position + 1 tokens, including those
     outside a window, needs 2 H S for q k^T and 2 H S for weights v in each block, where H is the total width of all
     heads (C in GPT-2). Like the sources, this excludes the embedding lookup, biases, norms, softmax, activations and

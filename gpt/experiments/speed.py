@@ -100,7 +100,7 @@ class GenerationPass:
 def generation_passes(
     config: GPTConfig, n_prompt: int, length: int, *, cached: bool, number_bytes: int = 4
 ) -> list[GenerationPass]:
-    """Return the forward passes that extend a prompt of n_prompt tokens to `length` tokens, and read the last one.
+    """Return the forward passes that extend a prompt from n_prompt to `length` tokens and then read the last token.
 
     The first pass reads the prompt (prefill), and every other pass reads the latest token (decode). Without a cache,
     every pass reads the whole text so far. Raises ValueError for lengths outside the context, or a prompt longer than
@@ -179,8 +179,7 @@ class LayerTimes:
     """Times of the parts of one forward pass, in seconds. Together they make up the whole pass.
 
     embedding: token and position embeddings. attention, feed_forward: per block, including the preceding norm and the
-    addition to the residual stream; n_layer numbers. head: the final norm, and the logits after the last
-    token.
+    addition to the residual stream; n_layer numbers. head: the final norm, and the logits after the last token.
     """
 
     embedding: float

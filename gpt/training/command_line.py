@@ -54,7 +54,7 @@ SHAKESPEARE_CARD = CardText(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code: 0, 1 after an error message, 128 + signal if stopped."""
+    """Run the command line and return the exit code: 0, 1 after an error, or 128 + signal number if stopped."""
     try:
         options = parse_options(arguments)
         recipe = chosen_recipe(options)

@@ -86,7 +86,7 @@ class Autoencoder:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """Encoder, decoder and biases."""
+        """Encoder, decoder, bias and center."""
         return [self.encoder, self.decoder, self.bias, self.center]
 
     def update(self, x: Tensor, rate: float) -> float:
@@ -141,7 +141,7 @@ class Autoencoder:
 
 
 def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
-    """Return the ids of each story, preceded by end-of-text if the vocabulary has it."""
+    """Return the ids of each story, preceded by end-of-text if the vocabulary has this token."""
     start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
     return [np.array([*start, *tokenizer.encode(story)]) for story in stories]
 
@@ -339,7 +339,7 @@ class _Evidence:
         self.tints[features, places] = (255 * values / self.peaks[features, :1]).round().clamp(max=255).to(torch.uint8)
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the dictionary."""
+        """Return the dictionary's fields that were measured."""
         keys, which = torch.unique(torch.cat([keys for keys, _ in self.sums]), return_inverse=True)
         sums = torch.zeros(len(keys)).index_add(0, which, torch.cat([values for _, values in self.sums]))
         tokens = torch.full((self.n, TOP_TOKENS), NONE, dtype=torch.int32)
@@ -443,7 +443,7 @@ def loss_with(
 
 
 def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], data: str) -> None:
-    """Write the dictionaries, with their evidence, and the card."""
+    """Write the dictionaries with their evidence, and the card that describes them."""
     model, n_vocab, none = loaded.model, loaded.tokenizer.n_vocab, torch.empty(0)
     parts = windows(held_back, min(CONTEXT, model.config.block_size))
     fields = dict.fromkeys(("share", "tokens", "promotes", "starts", "peaks", "tints"), none)

@@ -18,7 +18,7 @@ from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load
 
 
 def training_text(text: str) -> str:
-    r"""Clean a text for training: remove the byte order mark, end lines with \n, replace lone surrogates with U+FFFD.
+    r"""Clean a text for training: remove the byte order mark, end lines with \n, and turn lone surrogates into U+FFFD.
 
     Many Windows editors write the mark U+FEFF at the start of a file. It is not part of the text, but decoding as
     "utf-8" keeps it, as does pasting.

@@ -93,7 +93,7 @@ class LiveRun:
         self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
-        """Multiply the recipe's learning rates, starting with the next update.
+        """Multiply the recipe's learning rates by a factor from the next update on.
 
         Raises ValueError unless 0 <= factor <= 100.
         """

@@ -3,7 +3,7 @@
 POEMS contains poems, each followed by an <|endoftext|> line. A poem has a line for its title, if any, and a line for
 each couplet. OUT contains the poems for `gpt.training`. Titles are put in 《》, which distinguishes them from verses
 and lets a prompt ask for a title. A fifth of the poems lose their title, so that the model can also continue a first
-line. Of poems that share half their verses, only the first is kept.
+line. Of poems that share at least half their verses, only the first is kept.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Poem:
 
 
 def distinct(poems: Iterable[Poem]) -> Iterator[Poem]:
-    """Yield the poems, except those that share half their verses with earlier poems."""
+    """Yield the poems, except those that share at least half their verses with earlier poems."""
     seen: set[str] = set()
     for poem in poems:
         if sum(verse in seen for verse in poem.verses) * 2 < len(poem.verses):

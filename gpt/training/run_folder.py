@@ -342,7 +342,7 @@ class ProgressBar:
             self.print(f"step {trainer.step}/{trainer.recipe.steps} loss {loss:.4f}, {speed:,.0f} tokens/s")
 
     def print(self, line: str) -> None:
-        """Print a line, above the bar if there is one."""
+        """Print a line, above the progress bar if one is shown."""
         if self.trainer.process.is_first:
             self.bar.write(line)
             sys.stdout.flush()

@@ -41,7 +41,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Task:
-    """A distribution over examples. draw: draws an example. width: maximum length, including the line feed."""
+    """A distribution over examples. draw: draws one example. width: maximum length, including the line feed."""
 
     name: str
     characters: str

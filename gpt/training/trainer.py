@@ -92,7 +92,7 @@ class Trainer:
         return self.recipe.learning_rate * factor * self.recipe.lr_factor(self.step)
 
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
-        """Make one update from the batches of all processes. Returns their mean loss before the update, in nats.
+        """Make one update on a batch split among the processes. Returns their mean loss before the update, in nats.
 
         rate_factor: multiplies the recipe's learning rates. Dropout depends on the recipe's seed, the step and the
         rank. Raises ValueError, without changing the weights, if the loss or its gradient is not finite.
