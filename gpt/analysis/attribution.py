@@ -148,7 +148,7 @@ def neuron_logit_attribution(
     against: int | None = None,
     edits: Edits | None = None,
 ) -> NeuronAttribution:
-    """Split one layer's contribution to a logit into the contributions of its neurons.
+    """Split the contribution of one feed-forward network to a logit into the contributions of its neurons.
 
     Takes the same arguments and holds the same values constant as `direct_logit_attribution`. Ignores the effect of a
     hook on mlp_out. Raises ValueError if a layer, position or id is out of range.
