@@ -2,10 +2,10 @@
 
     python benchmarks/cluster.py [--visitors 1 8 32] [--replicas 0 1 2] [--rounds 3] [--tokens 100] [--model NAME]
 
-Each visitor is a thread that steps through a document, like the page. With 0 replicas, the model runs in this process.
-Each round measures every number of replicas in turn. Prints, as medians over the rounds, the total tokens per second
-(also relative to this process) and the slowest time to first token. The benchmark stops if a text differs from the
-one generated alone with the same seed.
+Each visitor is a thread that steps through a document, as the page does. With 0 replicas, the model runs in this
+process. Each round measures every number of replicas in turn. Prints, as medians over the rounds, the total tokens per
+second (also relative to this process) and the slowest time to first token. The benchmark stops if a text differs from
+the output of `generate` with the same seed.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     python -m benchmarks.concepts [MODEL]
 
-For each named concept with words, prints how many of 16 continuations mention it with steering at the page's strength,
-and how many without. Also prints the unsteered model's loss on the steered texts. The page may offer a concept
-if at least three quarters of the steered texts mention it, at most a quarter of the others do, and the loss is below
-3.2 nats per token. For poems the limit is 4.1, the model's loss on poems written by people.
+For each named concept with words, prints how many of 16 continuations mention it with and without steering, at the
+strength used on the page. Also prints the unsteered model's loss on the steered texts. The page may offer a concept if
+at least three quarters of the steered texts mention it, at most a quarter of the others do, and the loss is below 3.2
+nats per token. For poems the limit is 4.1, the model's loss on poems written by people.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def continuations(loaded: LoadedModel, edits: Edits | None = None) -> Tensor:
 
 
 def mentioning(loaded: LoadedModel, written: Tensor, words: Sequence[str]) -> float:
-    """Return the share of texts with a word that starts with one of `words` (or, in Chinese, that contain one)."""
+    """Return the share of texts in which a word starts with one of `words`. Chinese words may occur anywhere."""
     beginning = r"\b" if all(word.isascii() for word in words) else ""
     pattern = re.compile(f"{beginning}({'|'.join(map(re.escape, words))})", re.IGNORECASE)
     texts = [loaded.tokenizer.decode(ids[: length_of(loaded, ids)].tolist()) for ids in written]

@@ -13,7 +13,7 @@ together: total tokens per second for 16 such texts at once.
 first: seconds from the prompt to the first token.
 memory: resident memory after loading and generating, not counting imports, relative to the size of the weights and a
     cache of 1,024 tokens.
-shape: GPT-2 124M; or SmolLM2 or Qwen3, which only this app and transformers support here.
+shape: GPT-2 124M, or SmolLM2 or Qwen3, which this benchmark runs only in this app and in transformers.
 
 To simulate an older CPU, restrict all engines (except onnxruntime, which can't be restricted) with
 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 CT2_FORCE_CPU_ISA=AVX2.
@@ -52,7 +52,7 @@ class Engine:
 
 
 def prompt(length: int = PROMPT_TOKENS, seed: int = 0) -> list[int]:
-    """Return patternless token ids, the same in every process."""
+    """Return token ids without a pattern, the same in every process."""
     return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 49_000 for i in range(length)]
 
 

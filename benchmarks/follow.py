@@ -1,8 +1,8 @@
-"""Measure what a class costs the server: pages that follow a teacher through a lesson.
+"""Measure the server load of a class, whose pages follow a teacher through a lesson.
 
     python -m benchmarks.follow [--pages 30] [--browsers 2] [--languages en zh]
 
-The app runs in a separate process, and the teacher in a headless Chromium. `--browsers` of the followers are Chromium
+The app runs in a separate process, and the teacher in a headless Chromium. Of the followers, `--browsers` are Chromium
 tabs; the others send the same requests as a page but draw nothing. The teacher steps through the first lesson's eight
 stops and back, then generates a text.
 

@@ -2,7 +2,7 @@
 
     python benchmarks/generate.py [--rounds 5] [--tokens 128]
 
-Greedy, batch size 1. Each measurement runs in a new process, and the two take turns. Prints medians.
+Decoding is greedy, with batch size 1. Each measurement runs in a new process, and the two take turns. Prints medians.
 """
 
 from __future__ import annotations

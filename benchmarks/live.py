@@ -1,8 +1,8 @@
-"""Measure how long a tiny GPT trains on each task of the Train tab.
+"""Measure how long a tiny GPT takes to learn each task of the Train tab.
 
     python benchmarks/live.py [TASK ...] [--steps N] [--seed N]
 
-Trains in the background on one core, like the page. For each task, prints the first evaluation with at least 99%
+Trains in the background on one core, as the page does. For each task, prints the first evaluation with at least 99%
 accuracy on test examples, the final accuracy, the wall-clock time and the CPU time.
 """
 
@@ -42,7 +42,7 @@ def learn(name: str, steps: int | None, seed: int) -> tuple[str, ...]:
 
 
 def first_good(progress: RunProgress, clock: float, processor: float) -> tuple[int, float, float] | None:
-    """Return (step, seconds, CPU seconds) once the goal has been reached."""
+    """Return (step, seconds, CPU seconds) if the goal has been reached, else None."""
     good = [
         evaluation.step
         for evaluation in progress.evaluations

@@ -94,7 +94,7 @@ async def visit(client: AsyncClient, url: str, tokens: int, seed: int, expected:
 
 
 def visits(url: str, tokens: int, expected: Sequence[Expected]) -> list[Visit | None]:
-    """Run one visit per expected text, all of them concurrently."""
+    """Run one visit per expected text, all concurrently."""
 
     async def gather() -> list[Visit | None]:
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)

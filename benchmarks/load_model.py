@@ -1,4 +1,4 @@
-"""Measure the time from loading a checkpoint to its first token: python -m benchmarks.load_model [CHECKPOINT ...]
+"""Measure the time to load a checkpoint and predict a token: python -m benchmarks.load_model [CHECKPOINT ...]
 
 Without arguments, writes GPT-2 small with random weights to a temporary folder in each layout. Every load runs in a new
 process, and imports are timed separately. The files are in the page cache, as they would be after a download.

@@ -1,4 +1,4 @@
-"""Measure what it takes until the page responds: size, requests, time and layout shift.
+"""Measure the cost of loading the page until it responds: size, requests, time and layout shift.
 
     python benchmarks/loading.py [--rounds 5]
 
@@ -55,9 +55,9 @@ COMPONENT = """() => {
 
 
 class Visit:
-    """One visit with an empty cache: the time until the page responds, and the requests and kilobytes it took.
+    """One visit with an empty cache: the time until the page responds, and the requests and kilobytes until then.
 
-    For the empty page, all requests are counted.
+    For the empty page, counts all requests.
     """
 
     def __init__(self, browser: Browser, url: str, script: str, width: int) -> None:

@@ -33,7 +33,7 @@ class Places:
     """Positions of characters in a poem that follows the end-of-text token.
 
     marks: Punctuation at the end of the verses.
-    above: Pairs: a character in a second verse, and the character above it in the first verse.
+    above: Pairs of a character in a second verse and the character above it in the first verse.
     ends: Rhyming characters at the end of the even verses.
     """
 
@@ -100,7 +100,7 @@ Head = tuple[int, int]  # layer, head
 
 
 def found(weights: Tensor, left: dict[Head, float], whole: float) -> list[Head]:
-    """Return the heads whose removal changes a measure most, and those that attend most to the right positions."""
+    """Return the heads whose removal changes a measure most, and the heads that attend most to the given positions."""
     changed = sorted(left, key=lambda head: abs(left[head] - whole), reverse=True)[:BEST]
     look = sorted(left, key=lambda head: float(weights[head]), reverse=True)[:BEST]
     return list(dict.fromkeys(changed + look))

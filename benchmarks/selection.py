@@ -42,7 +42,7 @@ FLOW, STAGES, NEURONS = (f"{name} figcaption .gb-says" for name in ("#flow", "#s
 
 
 def clicks() -> Iterator[tuple[str, str, list[str], str]]:
-    """Yield (inner tab, name of what is clicked, two selectors to alternate, selector of the changing caption)."""
+    """Yield (inner tab, label, two selectors to click in turn, selector of the caption that changes)."""
 
     def head(widget: str, number: int) -> str:
         return f"{widget} .gb-picks-heads button:nth-of-type({number})"

@@ -83,7 +83,7 @@ def main() -> None:
     plain, traced = MODELS[args.measure](config)
     for n in args.tokens:
         idx = torch.randint(config.vocab_size, (1, n), generator=torch.Generator().manual_seed(0))
-        rounds = [(seconds(plain, idx), seconds(traced, idx)) for _ in range(args.rounds + 1)][1:]  # without warm-up
+        rounds = [(seconds(plain, idx), seconds(traced, idx)) for _ in range(args.rounds + 1)][1:]  # drop the warm-up
         (wall, used), (traced_wall, traced_used) = (
             [statistics.median(each) for each in zip(*times, strict=True)] for times in zip(*rounds, strict=True)
         )

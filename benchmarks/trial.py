@@ -1,9 +1,9 @@
-"""Load and failure tests: many visitors, cut connections, fuzzing, scripts, broken checkpoints, kill -9, long texts.
+"""Load and failure tests: visitors, dropped connections, fuzzing, scripts, broken checkpoints, kill -9, long texts.
 
     python -m benchmarks.trial [--scale 1.0] [TRIAL ...]
 
-Prints a row for each trial, and every failure. The exit code is 1 if anything failed. tests/trial runs a tenth of it
-(--scale 0.1).
+Prints a row for each trial, and every failure. The exit code is 1 if anything failed. tests/trial runs the trials at a
+tenth of their size (--scale 0.1).
 """
 
 from __future__ import annotations

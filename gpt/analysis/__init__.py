@@ -1,17 +1,17 @@
-"""Analyses of one text: pure functions of a trace, a model and token ids. None of them changes the model.
+"""Analyses of a single text: pure functions of a trace, a model and token ids. They never change the model.
 
-A model can be a loaded model, its name, or a GPT. Most functions accept a text instead of a trace.
+The model can be a loaded model, its name, or a GPT. Most functions accept a text instead of a trace.
 
-    gpt.analysis.heads              attention weights, head roles, and the copying ability of a model
+    gpt.analysis.heads              attention weights, head roles, and the heads that copy
     gpt.analysis.rollout            attention rollout
     gpt.analysis.lens               logit lens: the prediction after each layer
     gpt.analysis.attribution        contribution of each component and neuron to a logit
-    gpt.analysis.residual           norms along the residual stream, neurons
+    gpt.analysis.residual           norms along the residual stream, and the strongest neurons
     gpt.analysis.embeddings         similarity of token and position embeddings
     gpt.analysis.patching           activations of a clean run patched into a corrupted run
     gpt.analysis.saliency           contribution of each token in the text to a prediction
     gpt.analysis.predictions        probability, rank, entropy and surprisal of tokens, and Kullback-Leibler divergence
-    gpt.analysis.sampling_stages    the distribution after each sampling stage, and the draw
+    gpt.analysis.sampling_stages    the distribution after each sampling stage, and the token drawn
     gpt.analysis.vocabulary_search  search for tokens by text
 
 Results are float32, or float64 for a model in float64.

@@ -89,11 +89,12 @@ def direct_logit_attribution(
     against: int | None = None,
     edits: Edits | None = None,
 ) -> Attribution:
-    """Attribute the logit of `token` after a position, before any cap, or its difference from the logit of `against`.
+    """Split the logit of `token` after a position, before any cap, into the contributions of the model's components.
 
     trace: the trace of a pass, or a text. position: negative positions count from the end. token: defaults to the most
-    likely token. edits: the edits to the traced pass. Raises ValueError for a position or id that does not exist, and
-    for a patched position, where the components do not sum to the logit.
+    likely token. against: if given, split the difference from this token's logit instead. edits: the edits applied in
+    the traced pass. Raises ValueError if a position or id is out of range, and for a patched position, where the
+    components do not sum to the logit.
     """
     model, trace = gpt_of(model), traced(model, trace)
     position = traced_position(trace, position)
@@ -147,11 +148,10 @@ def neuron_logit_attribution(
     against: int | None = None,
     edits: Edits | None = None,
 ) -> NeuronAttribution:
-    """Attribute a logit to the neurons of one layer.
+    """Split the contribution of one feed-forward network to a logit into the contributions of its neurons.
 
-    Takes the same arguments, and holds the same values constant, as `direct_logit_attribution`. edits: the edits to the
-    traced pass. Ignores the effect of a hook on mlp_out. Raises ValueError for a layer, position or id that does not
-    exist.
+    Takes the same arguments and holds the same values constant as `direct_logit_attribution`. Ignores the effect of a
+    hook on mlp_out. Raises ValueError if a layer, position or id is out of range.
     """
     model, trace = gpt_of(model), traced(model, trace)
     position = traced_position(trace, position)
@@ -168,7 +168,7 @@ def contribution_to_logit(
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """Return a function that maps summands of the final stream (..., C) to contributions (...), and the norm's scale.
 
-    Raises ValueError for an id that does not exist.
+    Raises ValueError if an id is out of range.
     """
     for each in (token, against):
         if each is not None:
@@ -188,7 +188,7 @@ def added_by_heads(
 ) -> tuple[Tensor, Tensor]:
     """Return what each head, (nh, C), and the biases, (C,), add to the residual stream at one position.
 
-    weights: (nh, S), attention weights of the position. v: (kv, S, hs). edits: only their head_scale is applied.
+    weights: (nh, S), attention weights at the position. v: (kv, S, hs). edits: only their head_scale is applied.
     """
     y = weights[:, None] @ for_query_heads(v, len(weights))  # (nh, 1, hs)
     y = y if edits is None else edits.scale_heads(block.layer, y[None])[0]
@@ -199,7 +199,7 @@ def added_by_heads(
 
 
 def written_by_neurons(block: TransformerBlock, post: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what each neuron, (n_ff, C) per unit of activation, and the biases, (C,), add to the residual stream.
+    """Return what each neuron adds to the stream per unit of activation, (n_ff, C), and what the biases add, (C,).
 
     post: (n_ff,), activations at the position. They determine the scale of a norm after the feed-forward network.
     """

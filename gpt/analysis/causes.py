@@ -1,4 +1,4 @@
-"""Words and heads that a prediction depends on, and predictions without some of them."""
+"""Find the words and heads that a prediction depends on, and predict without them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.model import GPT
 
-N_HEADS = 8  # number of heads to ablate: those with the largest direct contributions
+N_HEADS = 8  # number of heads to ablate, those with the largest direct contributions
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +61,11 @@ class Ablation:
 def measure_causes(
     model: GPT, ids: Sequence[int], token: int, words: Sequence[Collection[int]], edits: Edits | None = None
 ) -> Causes:
-    """Predict the next token without each word, given by its positions, and without each of N_HEADS heads.
+    """Predict the next token without each word, and without each of the N_HEADS heads that contribute most to `token`.
 
-    Leaves words out like `logits_without_each`, and sets the outputs of heads to 0. edits: the edits to the original
-    pass. Patches and hooks at a position are ignored because they belong to one text. Raises ValueError for an id or
-    position that does not exist.
+    Leaves words out as `logits_without_each` does, and sets the outputs of heads to 0. words: positions of each word.
+    edits: the edits applied in the original pass; patches and hooks at a position are ignored because they belong to
+    one text. Raises ValueError if an id or position is out of range.
     """
     check_token_id(token, model.config.vocab_size)
     edits = (edits or Edits()).for_any_text()
@@ -88,8 +88,8 @@ def measure_causes(
 def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: Edits | None = None) -> Tensor:
     """Return the next-token logits, (vocab_size,), after ablating tokens, heads and reads.
 
-    Leaves tokens out like `logits_without_each`, and ablates reads layer by layer, starting with the lowest. edits: see
-    `measure_causes`. Raises ValueError for a position, layer or head that does not exist, or if no token is left.
+    Leaves tokens out as `logits_without_each` does, and ablates reads layer by layer, starting with the lowest. edits:
+    see `measure_causes`. Raises ValueError if a position, layer or head is out of range, or if no tokens remain.
     """
     for position in (*ablation.tokens, *(read[2] for read in ablation.reads)):
         check_position(position, len(ids))

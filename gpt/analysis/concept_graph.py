@@ -1,8 +1,8 @@
-"""Attribution graph: from the words of a text through the features of two layers to the logit of the next token.
+"""Attribution graphs: trace the logit of the next token back to the words of a text through the features of two layers.
 
 If attention weights, norm scales and activation slopes are fixed at their values on the text, the model is linear. A
-logit is then a sum of contributions: from all features of a layer, from the dictionary's reconstruction error, and from
-biases. In the same way, the activity of a feature is a sum over the features of an earlier layer.
+logit is then the sum of contributions from all features of a layer, from the dictionary's reconstruction error and from
+biases. Likewise, the activity of a feature is a sum over the features of an earlier layer.
 
 Source: Ameisen et al., "Circuit Tracing" (2025). They use transcoders; this module uses dictionaries for the residual
     stream.
@@ -47,8 +47,9 @@ class ConceptGraph:
     """The strongest contributions to a logit.
 
     layers: the earlier and the later layer. late, early: features of the later and the earlier layer, in descending
-    order of contribution. words: positions of words.
-    to_late: (early, late), and to_early: (words, early), contributions of the first to the logit through the second.
+    order of contribution. words: positions of each word.
+    to_late: (early, late), contribution to the logit of each early feature through each late feature.
+    to_early: (words, early), contribution to the logit of each word through each early feature.
     others: contribution of the biases and of all other features of the later layer. error: contribution of the
     later dictionary's reconstruction error. The contributions of the late features, others and error sum to the logit.
     """
@@ -77,8 +78,8 @@ def concept_graph(
 ) -> ConceptGraph:
     """Build the graph for the logit of `token` after a text (T,), before any cap, from the first and last dictionaries.
 
-    words: positions of each word of the text. name: called with a layer and a feature; features with equal names are
-    one node. Raises ValueError for an id that does not exist.
+    words: positions of each word of the text. name: called with a layer and a feature; features with equal names form
+    one node. Raises ValueError if an id is out of range.
     """
     check_token_id(token, model.config.vocab_size)
     first, last = min(concepts.dictionaries), max(concepts.dictionaries)
@@ -120,7 +121,7 @@ def concept_graph(
 
 @dataclass(frozen=True)
 class Removed:
-    """Positions, nodes and optionally the later dictionary's error, all to be left out of a prediction."""
+    """Word positions and features to leave out of a prediction, and whether to remove the later dictionary's error."""
 
     words: frozenset[int] = frozenset()
     nodes: frozenset[tuple[int, int, int]] = frozenset()  # layer, feature, position
@@ -133,7 +134,7 @@ def logits_without(
 ) -> Tensor:
     """Return the next-token logits, (vocab_size,), without some words, features or the reconstruction error.
 
-    When words are left out, the words after them move up.
+    Later words move up to fill the gaps.
     """
     trace, hooks = trace_text(model, ids, edits), []
     kept = [position for position in range(len(ids)) if position not in removed.words]
@@ -186,7 +187,7 @@ def _strongest(adds: Tensor, layer: int, name: Callable[[int, int], Hashable]) -
 
 
 class _Linear:
-    """The model with some edits, linearised on one text: its nonlinear parts are fixed at their values on that text."""
+    """An edited model, linearised by fixing its nonlinear parts at their values on one text."""
 
     def __init__(self, model: GPT, trace: Trace, edits: Edits | None = None) -> None:
         self.model, self.edits = model, edits or Edits()
@@ -211,7 +212,7 @@ class _Linear:
         return state @ to_float32(self.model.lm_head.weight[token])
 
     def norm(self, norm: Any, x: Tensor) -> Tensor:
-        """Apply a norm, if there is one. Its scale is detached."""
+        """Apply a norm with its scale detached. Returns x unchanged if the model has no such norm."""
         if norm is None or isinstance(norm, NoNorm):
             return x
         y = norm.contribution(x, norm.scale(x).detach())

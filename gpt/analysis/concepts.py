@@ -26,7 +26,7 @@ from gpt.trace import Trace
 WINDOW, BEFORE = 20, 13  # tokens per snippet, and tokens before the strongest one
 NONE = -1  # padding in rows of ids and snippets
 MAX_STRENGTH = 10.0
-MAX_SHARE = 0.1  # features active on a larger share of all tokens are common: they stand for no particular idea
+MAX_SHARE = 0.1  # features active on a larger share of all tokens are too common to stand for an idea
 NO_ACTIVITY = -1.0  # strength that reduces the activity of a feature to 0
 
 
@@ -104,7 +104,7 @@ class NamedConcept:
 
 @dataclass(frozen=True, eq=False)
 class Snippet:
-    """Tokens around a strong token in the held-out text. tint: activity on each token, relative to the highest peak."""
+    """Tokens around a strong activation in the held-out text. tint: activity on each token; the highest peak is 1."""
 
     ids: tuple[int, ...]
     tint: tuple[float, ...]
@@ -138,8 +138,8 @@ class Concepts:
         """Return the edit that turns a feature up at every position, by a multiple of its natural strength.
 
         A negative strength turns the feature down: it removes that fraction of the activity at each position, and all
-        of it at NO_ACTIVITY or below. Positions where the feature is inactive do not change. Raises ValueError for a
-        feature that does not exist or a strength beyond MAX_STRENGTH.
+        of it at NO_ACTIVITY or below. Positions where the feature is inactive do not change. Raises ValueError for an
+        unknown layer or feature, or a strength beyond MAX_STRENGTH.
         """
         check_choice("layer", layer, sorted(self.dictionaries))
         dictionary = self.dictionaries[layer]
@@ -165,10 +165,10 @@ class Concepts:
         return found
 
     def search(self, tokenizer: Vocabulary, query: str, limit: int = 20) -> list[tuple[int, int]]:
-        """Search for features by a word and return them as (layer, feature).
+        """Search for features by a word and return (layer, feature) pairs.
 
-        Features with a matching name come first, then those that are strong on the word, then those that promote it.
-        Each group is in descending order of share."""
+        Features with a matching name come first, in the order of `named`. Features that are strong on the word come
+        next, then those that promote it, each in descending order of share."""
         wanted = query.strip().lower()
         if not wanted:
             return []

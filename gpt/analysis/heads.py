@@ -64,7 +64,7 @@ def normalize_rows(weights: Tensor) -> Tensor:
 class HeadRoles:
     """Scores of all heads, (n_layer, n_head), between 0 and 1: mean attention to the positions that define a role.
 
-    A score is NaN if it cannot be measured at any position in the text.
+    A score is NaN if no position in the text qualifies for it.
 
     Attributes:
         previous_token: Weight on the previous token, averaged over all positions except the first.
@@ -151,8 +151,9 @@ class CopyCircuit:
 
 @torch.inference_mode()
 def copy_circuit(trace: Trace, ids: Sequence[int]) -> CopyCircuit:
-    """Find the heads that copy in a text (T,) whose last token has occurred before. Raises ValueError if it has not.
+    """Find the two heads that copy what followed an earlier occurrence of a text's last token.
 
+    Raises ValueError if the last token has not occurred before.
     Source: Olsson et al., "In-context Learning and Induction Heads" (2022), arXiv 2209.11895.
     """
     last = len(ids) - 1

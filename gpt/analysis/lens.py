@@ -36,8 +36,8 @@ class Lens:
         token: The most likely next token.
         probability: Probability of that token.
         entropy: Entropy of the distribution, in bits.
-        chosen_probability: Probability of the `chosen` tokens; None if there are none.
-        chosen_rank: Rank of the `chosen` tokens, 1 for the most likely; None if there are none.
+        chosen_probability: Probability of the `chosen` tokens; None if none were given.
+        chosen_rank: Rank of the `chosen` tokens, 1 for the most likely; None if none were given.
     """
 
     token: Tensor
@@ -69,7 +69,7 @@ def logit_lens(
     positions: Defaults to all; negative positions count from the end.
     chosen: An id, or one id per position, such as that of the next token.
 
-    This applies the head to 2 x n_layer x N states. Raises ValueError for a position or id that does not exist.
+    Applies the head to 2 x n_layer x N states. Raises ValueError if a position or id is out of range.
     """
     model, trace = gpt_of(model), traced(model, trace)
     T, device = trace.final_norm.shape[1], trace.final_norm.device
@@ -103,7 +103,7 @@ def lens_top_tokens(
 
 
 def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[int] | None:
-    """Return one id for each of n positions. Raises ValueError for invalid ids."""
+    """Return one chosen id for each of n positions, or None if none were given. Raises ValueError for invalid ids."""
     if chosen is None:
         return None
     ids = [chosen] * n if isinstance(chosen, int) else list(chosen)

@@ -30,7 +30,7 @@ class PatchSweep:
     Attributes:
         recovered: (n_layer, T), the logit difference after patching one layer and position, scaled so that 0 is the
             corrupted run and 1 the clean one.
-        clean: Logit of the answer minus logit of the other token at the end of the clean text.
+        clean: Logit of the answer minus the logit of the other token, at the end of the clean text.
         corrupted: The same difference at the end of the corrupted text.
     """
 
@@ -40,9 +40,9 @@ class PatchSweep:
 
 
 def patch_from(model: AnyModel, text: Text, name: str, layer: int, position: int) -> Patch:
-    """Run a text and return the activation at a name, layer and position, as a patch for the same location.
+    """Run the model on a text and return one activation as a patch for the same name, layer and position.
 
-    Raises ValueError for a name, token, layer or position that does not exist.
+    Raises ValueError if the name is not in PATCHABLE, or a token, layer or position is out of range.
     """
     check_patchable(name)
     model, ids = gpt_of(model), ids_of(model, text)
@@ -74,7 +74,7 @@ class _ActivationTrace(Trace):
 
 
 def is_patch_of_model(model: GPT, patch: Patch) -> bool:
-    """Return whether `patch_from` gives the same value for this model and the patch's ids, to within 1e-3."""
+    """Return whether this model reproduces the patch's value from the patch's ids, to within 1e-3."""
     try:
         value = patch_from(model, patch.ids or (), patch.name, patch.layer, patch.position).value
     except ValueError:
@@ -93,7 +93,7 @@ def patch_sweep(
     name: str = "resid_pre",
     progress: Progress | None = None,
 ) -> PatchSweep:
-    """Patch an activation at each layer and position in turn.
+    """Patch an activation of the clean run into the corrupted run, at each layer and position in turn.
 
     clean, corrupted: two texts with the same number of tokens. answer: the token that follows the clean text; other:
     the token that follows the corrupted text. name: one of PATCHABLE. progress: called with (passes done, total

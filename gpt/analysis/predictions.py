@@ -22,8 +22,8 @@ MAX_CHUNK_LOGITS = 2**23  # 32 MB in float32
 def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) -> Iterator[tuple[slice, Tensor]]:
     """Compute log-probabilities from final-norm states (N, C), in chunks of at most MAX_CHUNK_LOGITS logits.
 
-    weight: `to_float32(model.lm_head.weight)`. Pass it if you make several calls, so that it is unpacked only
-    once. Yields (rows, log-probabilities in nats (n, vocab_size)).
+    weight: `to_float32(model.lm_head.weight)`. Pass it to several calls to unpack it only once. Yields (rows,
+    log-probabilities in nats (n, vocab_size)).
     """
     weight = to_float32(model.lm_head.weight) if weight is None else weight
     bias = None if model.lm_head.bias is None else to_float32(model.lm_head.bias)
@@ -47,7 +47,7 @@ def kl_divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
-    """Compute `kl_divergence` between the predictions of two passes, such as an original (p) and an edited one (q).
+    """Compute `kl_divergence` between the predictions of two passes, such as the original (p) and an edited pass (q).
 
     Takes final-norm states (N, C) and returns (N,). Raises ValueError if the shapes differ.
     """
@@ -59,7 +59,7 @@ def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return `kl_bits` with fixed first states, so that their log-probabilities are computed only once.
+    """Return `kl_bits` with its first states fixed, so that their log-probabilities are computed only once.
 
     The log-probabilities take 4 N vocab_size bytes."""
     weight = to_float32(model.lm_head.weight)
@@ -124,7 +124,7 @@ class TextStatistics:
 
 @torch.inference_mode()
 def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int = 0) -> TextStatistics:
-    """Compute statistics for n ids, with the top_k most likely tokens, from the final-norm states (n, C) before them.
+    """Compute statistics for n ids, with the top_k most likely tokens, from the final-norm states before them, (n, C).
 
     The output head runs in the model's dtype, in chunks of at most MAX_CHUNK_LOGITS logits.
     """

@@ -17,7 +17,7 @@ from gpt.trace import Trace
 
 @dataclass(frozen=True)
 class StreamNorms:
-    """Norms and shares along the residual stream; each tensor is (n_layer, T).
+    """Norms and shares along the residual stream, each with shape (n_layer, T).
 
     resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of the activations with these names.
     added: norm of attn_out + mlp_out.

@@ -44,7 +44,7 @@ def leave_one_out(
 
     Yields (n,) nats for the next n positions; see `logits_without_each`.
     Li et al., "Understanding Neural Networks through Representation Erasure" (2016), arXiv 1612.08220.
-    Raises ValueError if the text has fewer than two tokens or a position does not exist.
+    Raises ValueError if the text has fewer than two tokens or a position is out of range.
     """
     model, ids = gpt_of(model), ids_of(model, text)
     check_token_id(token, model.config.vocab_size)
@@ -59,8 +59,8 @@ def logits_without_each(
     """Compute the next-token logits after leaving each group of positions out of the text.
 
     Yields (n, vocab_size) for the next n groups, in batches of at most MAX_BATCH_TOKENS. Later tokens move up and are
-    recomputed. Tokens before all gaps in a batch are computed once. edits: applied to all passes, except for patches.
-    Raises ValueError if a position does not exist or a group leaves no token.
+    recomputed. Tokens before the first gap in a batch are computed once. edits: applied in all passes, except for
+    patches. Raises ValueError if a position is out of range or a group covers the whole text.
     """
     T = len(ids)
     for group in groups:

@@ -18,7 +18,7 @@ from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, r
 
 @dataclass(frozen=True)
 class SamplingStage:
-    """One sampling stage. The stage "final" combines all others.
+    """The effect of one sampling stage. The stage "final" combines all others.
 
     logits, probabilities, log_probabilities: values after the stage, float32 on the CPU, (vocab_size,).
     Log-probabilities are in nats; for removed tokens they are -inf.
@@ -48,7 +48,10 @@ class SamplingStage:
 
 
 def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
-    """Return each stage and "final" for logits (vocab_size,). Takes the arguments to `distribution`."""
+    """Apply the sampling stages to logits (vocab_size,). Returns the effect of each, then the combined stage "final".
+
+    Takes the same arguments as `distribution`.
+    """
     rows = [torch.from_numpy(row) for row in stage_logits(logits, params, previous_ids)]
     *names, final = get_args(StageName)
     stages = [_stage(name, *pair) for name, pair in zip(names, pairwise(rows), strict=True)]
@@ -88,9 +91,9 @@ class TokenAtStage:
 
 
 def token_at_stages(logits: Tensor, stages: Sequence[SamplingStage], token_id: int) -> list[TokenAtStage]:
-    """Follow a token through the stages.
+    """Follow a token's logit, probability and rank through the stages.
 
-    logits: the argument to `sampling_stages`. stages: its result. Raises ValueError for an id outside the vocabulary.
+    logits: the input to `sampling_stages`. stages: its result. Raises ValueError for an id outside the vocabulary.
     """
     check_token_id(token_id, len(logits))
     raw = logits.detach().to("cpu", torch.float32)

@@ -21,8 +21,8 @@ def trace_text(
 ) -> Trace:
     """Trace a forward pass over a text.
 
-    full, gradients: see `Trace`. If both are False, the pass ends before the output head. Raises ValueError like
-    `gpt.inputs.ids_of`, and if the text is longer than the context.
+    full, gradients: see `Trace`. If both are False, the pass ends before the output head. Raises the same errors as
+    `gpt.inputs.ids_of`, and ValueError if the text is longer than the context.
     """
     network, trace = gpt_of(model), Trace(full=full, gradients=gradients)
     idx = torch.tensor([ids_of(model, text)], device=network.device)
@@ -38,7 +38,7 @@ def traced(model: AnyModel, source: Trace | Text) -> Trace:
 
 @torch.inference_mode()
 def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: Edits | None = None) -> Trace:
-    """Trace positions start to stop - 1, without the output head. Reads earlier tokens into a cache."""
+    """Trace positions start to stop - 1, without the output head. Earlier tokens are first read into a cache."""
     idx = torch.tensor([list(ids[:stop])], device=model.device)
     cache = model.new_cache(max_length=stop)
     if start:
@@ -61,7 +61,7 @@ def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits |
 
 
 def to_float32(x: Tensor) -> Tensor:
-    """Convert x to float32. Keeps float64."""
+    """Convert x to float32, except for float64, which stays unchanged."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 

@@ -46,7 +46,7 @@ class Verdict:
 
 
 class Checker:
-    """A checker for programs, which computes the reference model's results only once."""
+    """Checks programs against the reference model, whose results it computes only once."""
 
     def __init__(self, reference: Reference | None = None) -> None:
         self.reference = reference or Reference()
@@ -56,7 +56,7 @@ class Checker:
     def check(
         self, program: Path, steps: Sequence[Step], on_wait: Callable[[], None] = lambda: None
     ) -> Generator[Verdict, None, None]:
-        """Yield a verdict for each step, up to the first that is not ok. on_wait: see `LearnerProcess.ask`."""
+        """Yield a verdict for each step, stopping after the first failure. on_wait: see `LearnerProcess.ask`."""
         pairs = [(step, test) for step in steps for test in step.tests]
         with TemporaryDirectory(prefix="glassbox-course-") as folder:
             output = Path(folder) / "printed"
@@ -101,7 +101,7 @@ class Checker:
         return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
 
     def recognise(self, step: Step, test: Test, answer: Answer) -> list[Mistake]:
-        """Return the known mistakes of a step that lead to this answer and pass all earlier tests."""
+        """Return the known mistakes of a step that give this answer and pass all earlier tests."""
         if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
             return []
         return [
@@ -121,12 +121,12 @@ class Checker:
 
     @cache  # noqa: B019 - a checker lives as long as the program
     def answer_of(self, step: Step, mistake: Mistake, test: Test) -> Answer:
-        """Return the answer of a program with a known mistake."""
+        """Return the answer that a program with a known mistake gives to a test."""
         return child.answer(names_with(step, mistake), test.run, self.inputs(test))
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """Return the solution with a mistake in the code of this step, or of an earlier step that this one checks again."""
+    """Return the solution with a known mistake, in the code of this step or of an earlier step that it checks again."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
@@ -141,7 +141,7 @@ def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
 
 
 def agrees(received: Any, expected: Any, tolerance: float, *, equal_nan: bool = False) -> bool:
-    """Return whether two results agree in shape, kind of number and, within the tolerance, values."""
+    """Return whether two results have the same shape and kind of number, and equal values within the tolerance."""
     if isinstance(received, str) or isinstance(expected, str):
         return bool(received == expected)
     a, b = as_tensor(received), as_tensor(expected)

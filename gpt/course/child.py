@@ -1,7 +1,7 @@
 """Run a learner's programs: python -I child.py FOLDER. This file imports nothing from the package.
 
 A number n on standard input requests the job in FOLDER/n.job, {"path", "run", "inputs"}. The answer is written to n.pt:
-{"result"}, or {"error", "message", "line", "code"}. The process ends when its input ends.
+{"result"}, or {"error", "message", "line", "code"}. The process exits when its standard input is closed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ class WrongNames(Exception):
 
 
 def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
-    """Copy weights to the parameters with these names, and switch to evaluation mode. Raises WrongNames."""
+    """Copy weights into a module's parameters by name, and switch it to evaluation mode.
+
+    Raises WrongNames if the names or shapes differ.
+    """
     parameters = dict(module.named_parameters(remove_duplicate=False))
     problems = [f"- {name}" for name in weights if name not in parameters]
     problems += [f"+ {name}" for name in parameters if name not in weights]
@@ -50,9 +53,9 @@ def record(
 ) -> Pass:
     """Record the inputs and outputs of a GPT's modules.
 
-    For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the weights that it stores. "logits"
-    contains only the last position. heads, parts: factors that scale the heads before a projection, and the outputs of
-    modules. everything: whether to record everything, or only what a cache needs.
+    For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the attention weights that it
+    stores. "logits" contains only the last position. heads, parts: factors that scale the heads before a projection,
+    and the outputs of modules. everything: whether to record all tensors, or only those that a cache needs.
     """
     found = Pass()
 
@@ -100,7 +103,10 @@ def answer(names: dict[str, Any], run: str, inputs: dict[str, Any], path: str = 
 
 
 def plain(value: Any) -> Any:
-    """Convert a result to a value that can be sent: a tensor without its graph, a number, a string or None."""
+    """Convert a result to a value that can be saved: a tensor without its graph, a number, a string or a dictionary.
+
+    Raises TypeError for results of other types.
+    """
     if isinstance(value, Pass):
         return {name: plain(tensor) for name, tensor in value.items()}
     if isinstance(value, Tensor):
@@ -113,7 +119,7 @@ def plain(value: Any) -> Any:
 
 
 def failure(error: BaseException, path: str) -> dict[str, Any]:
-    """Return an error with the line of the program that raised it, or 0 if it was raised elsewhere."""
+    """Describe an error and the line of the program that raised it, or line 0 if it was raised elsewhere."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line, code = (frames[-1].lineno, frames[-1].line) if frames else (0, "")
     if isinstance(error, SyntaxError):

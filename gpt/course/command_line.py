@@ -1,4 +1,4 @@
-"""python -m gpt.course: start, check, watch, solution, notebooks."""
+"""The command line of the course: python -m gpt.course start, check, watch, solution or notebooks."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def main(
     program: str = "python -m gpt.course",
     write_books: Callable[[Path], list[Path]] | None = None,
 ) -> int:
-    """Run the command line and return 0, or 1 for an unfinished step or after an error message.
+    """Run the command line. Returns 0, or 1 if a step is unfinished or an error message was printed.
 
-    write_books: writes the book to a folder and returns its files; None if there is no such command.
+    write_books: writes the book to a folder and returns its files; None omits the command "book".
     """
     options = parse(arguments, program, has_book=write_books is not None)
     torch.set_num_threads(1)  # same sums as the learner's process; more threads are not faster for a small model
@@ -68,7 +68,7 @@ def main(
 
 
 def place(words: Sequence[str]) -> tuple[Path, Step | None]:
-    """Return the folder and the step given in any order. Defaults to the current folder and all steps."""
+    """Parse a folder and a step, given in any order. Defaults to the current folder and all steps."""
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:

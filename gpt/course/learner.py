@@ -1,4 +1,4 @@
-"""A learner's GPT as a model in the app. Its numbers come from the process that runs the learner's program."""
+"""A learner's GPT as a model in the app. Its results come from the process that runs the learner's program."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ result = 0
 RECORD = "result = record(_opened, idx, heads, parts, everything)"
 SECONDS = 30.0  # time limit for one pass
 KEPT_PASSES = 4
-TOLERANCE = 1e-3  # between the learner's logits and the head applied to its input
+TOLERANCE = 1e-3  # for checking that the logits are the output of the head
 BROKEN = {  # {name: step, correct code and wrong code for a known mistake}
     "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
     "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),
@@ -53,8 +53,8 @@ class LearnersGPT(GPT):
     """The GPT in a learner's program, with the bundled weights and the interface of `gpt.model.GPT`.
 
     It takes the same arguments and fills the same traces. It supports only edits that scale heads, attention and
-    feed-forward. This object still holds the bundled model's modules, because analyses read their weights. Raises
-    ValueError if the program fails, takes too long, or does not provide something that is requested.
+    feed-forward. It keeps the bundled model's modules, because analyses read their weights. Raises ValueError if the
+    program fails, takes too long, or does not provide a requested result.
 
     shape: configuration fields that differ from the bundled model.
     """
@@ -80,7 +80,7 @@ class LearnersGPT(GPT):
         return answer["result"]
 
     def record(self, idx: Tensor, edits: Edits | None = None, *, everything: bool) -> Pass:
-        """Run a pass over whole texts, (B, T). everything: whether to record everything that traces need."""
+        """Run a pass over whole texts, (B, T). everything: whether to record all tensors that traces need."""
         edits = edits or Edits()
         if replace(edits, head_scale={}, attn_scale={}, mlp_scale={}) != Edits():
             raise GPTError(
@@ -147,7 +147,7 @@ class LearnersGPT(GPT):
         return tuple(part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2) for part in parts)
 
     def _fill(self, trace: Trace, found: Pass, start: int) -> None:
-        """Record a pass in a trace. start: first position of everything except keys and values, which are complete."""
+        """Record a pass in a trace. start: first position to record, except for keys and values, which are complete."""
         trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap)
         trace.record(None, "token_embedding", given(found, "wte")[:, start:])
         trace.record(None, "position_embedding", given(found, "wpe")[..., start:, :])
@@ -184,7 +184,7 @@ class LearnersCache(KVCache):
         self.config, self.model, self.edits = config, model, Edits()
 
     def ids(self, length: int | None = None) -> Tensor:
-        """Return the token ids of the first positions, or of all by default: (B, length)."""
+        """Return the token ids of the first `length` positions, by default all: (B, length)."""
         return self.k[-1, :, 0, : self.length if length is None else length, 0].long()
 
     def store(self, idx: Tensor, found: Pass, edits: Edits | None) -> None:
@@ -205,7 +205,7 @@ class LearnersCache(KVCache):
         return other
 
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
-        """Return the weights that the learner's module stores. They are not computed from queries and keys."""
+        """Return the weights that the learner's module stores, instead of computing them from queries and keys."""
         found = self.model.record(self.ids(stop), self.edits, everything=True)
         return given(found, f"h.{layer}.attn.weights")[:, :, start:].clone()  # callers scale the result in place
 
@@ -220,9 +220,9 @@ def given(found: Mapping[str, Tensor], name: str) -> Tensor:
 
 
 def open_program(name: str, program: Path, reference: Reference, **shape: Any) -> LoadedModel:
-    """Return the GPT in a program as a model with this name.
+    """Open the GPT in a learner's program as a model with this name.
 
-    Raises ValueError if the program fails, or lacks something that the figures need. shape: see `LearnersGPT`.
+    Raises ValueError if the program fails or lacks a result that the figures need. shape: see `LearnersGPT`.
     """
     model = LearnersGPT(program, reference, **shape)
     model.hidden_states(reference.idx[:1], trace=Trace())
@@ -230,7 +230,7 @@ def open_program(name: str, program: Path, reference: Reference, **shape: Any) -
 
 
 def open_broken(name: str, reference: Reference) -> LoadedModel:
-    """Return the GPT in the solution, changed by one of the mistakes in BROKEN."""
+    """Return the solution's GPT with one of the mistakes in BROKEN."""
     key, right, wrong = BROKEN[name]
     step = STEPS[key]
     mistake = next(each for each in step.mistakes if (each.right, each.wrong) == (right, wrong))

@@ -150,7 +150,7 @@ def copied(inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def cell_of(step: Step, names: dict[str, Any]) -> str:
-    """Return Python's file name for the cell with a step's functions, or "" if there is none."""
+    """Return Python's file name for the cell that defines a step's functions, or "" if none does."""
     for value in (names[name] for name in step.defines if name in names):
         for function in (value, *vars(value).values()):
             if inspect.isfunction(function):

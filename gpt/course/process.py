@@ -21,7 +21,7 @@ Answer = dict[str, Any]  # see `gpt.course.child`
 
 
 class LearnerProcess:
-    """A Python process in isolated mode. It runs one job after another until it ends or a job takes too long.
+    """A Python process in isolated mode. It runs one job after another until it exits or a job takes too long.
 
     folder: folder for the jobs, the answers and the programs' output.
     """
@@ -44,9 +44,10 @@ class LearnerProcess:
         seconds: float,
         on_wait: Callable[[], None] = lambda: None,
     ) -> Answer:
-        """Run lines in a program's namespace and return the answer, or the error "late" or "ended" if there is none.
+        """Run lines in a program's namespace and return the answer.
 
-        on_wait: called repeatedly while waiting. An exception that it raises ends the process.
+        The answer is the error "late" if the job exceeds its time limit, or "ended" if the process exits. on_wait:
+        called repeatedly while waiting. If it raises an exception, the process is killed.
         """
         number, self.n_asked = self.n_asked, self.n_asked + 1
         job, path = {"path": str(program.resolve()), "run": run, "inputs": inputs}, self.folder / f"{number}.pt"
@@ -76,6 +77,6 @@ class LearnerProcess:
         return answer
 
     def close(self) -> None:
-        """End the process."""
+        """Kill the process."""
         self._process.kill()
         self._process.communicate()

@@ -62,7 +62,7 @@ hs 是一个头的宽度。
 
 
 def find_step(key: str) -> Step:
-    """Return the step with this key. Raises ValueError if there is none."""
+    """Return the step with this key. Raises ValueError for an unknown key."""
     if key not in STEPS:
         raise GPTError(
             "course.step", "there is no step {step}: choose one of {steps}", step=key, steps=", ".join(STEPS)

@@ -43,7 +43,7 @@ class Reference:
 
     @cached_property
     def loaded(self) -> LoadedModel:
-        """The bundled model, with ordinary parameters."""
+        """The bundled model, with trainable parameters."""
         return load_model(BUNDLED, device="cpu", trainable=True)
 
     @property
@@ -111,7 +111,7 @@ class Reference:
 
     @cached_property
     def long_text(self) -> Tensor:
-        """Greedy continuation of the first of TEXTS by LONG_TEXT tokens, as written by the app: (1, T)."""
+        """The first of TEXTS, continued greedily by LONG_TEXT tokens, as the app does: (1, T)."""
         ids, end = self.idx[0].tolist(), self.idx.shape[1] + LONG_TEXT
         while len(ids) < end:  # after the end of a story, start another
             steps = generate(self.loaded, ids, SamplingParams(temperature=0), end - len(ids), on_full="crop")

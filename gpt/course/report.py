@@ -1,4 +1,4 @@
-"""Verdicts as text."""
+"""Format verdicts as text."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PRINTED = Words("Your program printed:", "程序的输出：")
 
 
 def line(step: Step, state: State, language: Language) -> str:
-    """Return a step's line in the table."""
+    """Format a step's line in the table of results."""
     title = step.title.of(language)
-    wide = sum(ord(character) > 0x2E80 for character in title)  # these take two columns each
+    wide = sum(ord(character) > 0x2E80 for character in title)  # wide characters take two columns
     return f"  {step.key:>3} {title:<{34 - wide}} {MARKS[state]}"
 
 

@@ -1,4 +1,4 @@
-"""The parts of a course step: text, code, tests, and the mistakes that it recognises."""
+"""The parts of a course step: its text, code and tests, and the mistakes that it recognises."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Test:
     """A comparison of the learner's code with the reference model.
 
     run: Lines of Python that set `result`. They can use the names in the learner's program, the inputs, `torch`, `nn`
-        and `copy_weights` (see `gpt.course.child`). A result is a tensor, a number or a string.
+        and `copy_weights` (see `gpt.course.child`). The result is a tensor, a number or a string.
     inputs, expected: Computed by the reference model when the test runs.
     tolerance: Absolute tolerance. A relative difference of 1e-5 is also allowed.
     seconds: Time limit. Only tests with the default limit recognise known mistakes.
@@ -56,7 +56,7 @@ class Test:
 class Mistake:
     """A known mistake: the solution with `wrong` in place of `right`.
 
-    `right` occurs once in the code of the step, or else once in the whole program.
+    `right` occurs once in the step's code or, if it does not occur there, once in the whole program.
     """
 
     right: str

@@ -1,4 +1,4 @@
-"""Measure the effect of each of five changes from GPT-2 to Llama on a text."""
+"""Measure the effects of the five changes from GPT-2 to Llama on a text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class NormEffect:
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
     """Measure what the norm before a layer's attention does to the last token of a text.
 
-    In a model without this norm, the token's vector does not change. Raises ValueError if the layer does not exist.
+    In a model without this norm, the token's vector does not change. Raises ValueError if the layer is out of range.
     """
     check_layer(layer, model.config.n_layer)
     before = trace_text(model, ids).layers[layer].resid_pre[0, -1].float()  # (C,)
@@ -55,7 +55,10 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 
 @torch.inference_mode()
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
-    """Time each model's new tokens after a text, with a cache. Returns medians over interleaved rounds, in seconds."""
+    """Measure how fast each model continues a text with a KV cache.
+
+    Returns the seconds per token of each model, as medians over interleaved rounds.
+    """
     times: list[list[float]] = [[] for _ in models]
     for _ in range(rounds):
         for model, seconds in zip(models, times, strict=True):
@@ -107,7 +110,7 @@ class NeuronCounts:
 
 @torch.inference_mode()
 def neuron_counts(model: GPT, ids: Sequence[int], layer: int) -> NeuronCounts:
-    """Return the neurons of a layer at the last token. Raises ValueError for a layer that does not exist."""
+    """Measure a layer's feed-forward network at the last token. Raises ValueError if the layer is out of range."""
     check_layer(layer, model.config.n_layer)
     values = trace_text(model, ids).layers[layer].mlp_post[0, -1].float().cpu()
     n_matrices = 3 if model.config.gated else 2
@@ -122,9 +125,9 @@ def cache_bytes(config: GPTConfig, n_tokens: int, bytes_per_number: int = 4) -> 
 
 @dataclass(frozen=True)
 class BiasEffect:
-    """The effect of biases.
+    """The number of biases in a model, including those of norms, and their effect on its loss.
 
-    n_biases: number of biases, including norms. loss, loss_without: loss with and without biases, in nats per token.
+    loss, loss_without: loss with and without biases, in nats per token.
     """
 
     n_biases: int
@@ -134,7 +137,7 @@ class BiasEffect:
 
 @torch.inference_mode()
 def bias_effect(model: GPT, ids: Sequence[int]) -> BiasEffect:
-    """Measure the loss on a text with all biases, and with zeros instead of biases. Does not change the model.
+    """Measure the loss on a text with all biases, and with all biases set to 0. Does not change the model.
 
     Raises ValueError for a text with fewer than two tokens.
     """

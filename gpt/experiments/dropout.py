@@ -1,4 +1,4 @@
-"""Dropout on a text: predictions in training and evaluation mode, and the numbers dropped in each part."""
+"""Dropout on a text: predictions in training and evaluation mode, and the values dropped in each part."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 class DroppedPart:
     """Dropout in one module during one pass.
 
-    before, after: (n,), numbers for the last token. Attention weights include all heads."""
+    before, after: (n,), values at the last token; for attention weights, those of all heads."""
 
     part: Part
     before: Tensor
@@ -37,8 +37,8 @@ class DroppedPart:
 class DropoutEffect:
     """Predictions with dropout.
 
-    training, evaluation: logits after the last token in two passes per mode, (2, vocab_size). parts: the embedding and
-    the first block in the first pass in training mode; the other blocks work the same way."""
+    training, evaluation: logits after the last token in two passes per mode, (2, vocab_size). parts: dropout in the
+    embedding and the first block during the first training pass; the other blocks work the same way."""
 
     training: Tensor
     evaluation: Tensor

@@ -88,7 +88,7 @@ def random_ids(config: GPTConfig, seed: int) -> list[int]:
 
 
 def linear(n_in: int, n_out: int, generator: torch.Generator) -> nn.Linear:
-    """Create the same layer as `nn.Linear(n_in, n_out)` would with torch's global generator in the same state."""
+    """Create a layer with the weights that `nn.Linear` would draw if torch's global generator had the same state."""
     layer = nn.utils.skip_init(nn.Linear, n_in, n_out)
     nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
     nn.init.uniform_(layer.bias, -1 / math.sqrt(n_in), 1 / math.sqrt(n_in), generator=generator)

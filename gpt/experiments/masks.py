@@ -20,7 +20,7 @@ BATCH_SIZE, LEARNING_RATE = 32, 0.01  # settings for training on random text
 
 @dataclass(frozen=True)
 class MaskEffect:
-    """The change in each token's prediction, with and without a mask: `total_variation`, (T,) each."""
+    """How much the prediction at each token changes, with and without a mask: `total_variation`, (T,) each."""
 
     with_mask: Tensor
     without_mask: Tensor
@@ -61,7 +61,7 @@ def padding_effect(
 ) -> MaskEffect:
     """Measure how each prediction changes when a text is padded, with and without the padding mask.
 
-    For padding on the right, the causal mask is enough. Raises ValueError if text and padding exceed the context.
+    With padding on the right, the causal mask is enough. Raises ValueError if text and padding exceed the context.
     """
     left, right = (n_padding, 0) if side == "left" else (0, n_padding)
     idx = F.pad(torch.tensor([list(ids)], device=model.device), (left, right), value=pad_id)  # (1, T + n_padding)
@@ -73,7 +73,7 @@ def padding_effect(
 
 
 def train_on_random_text(*, steps: int = 100, letters: int = 8, seed: int = 0) -> Iterator[RandomTextLosses]:
-    """Train a tiny model with the causal mask and one without. After each update, yields all losses so far."""
+    """Train one tiny model with the causal mask and one without, and yield all losses so far after each update."""
     recipe = Recipe(
         block_size=16, n_layer=2, n_head=2, n_embd=32, steps=steps, batch_size=BATCH_SIZE, seed=seed,
         optimizer="adamw", adamw_lr=LEARNING_RATE, adamw_weight_decay=0.0, warmup=0, decay_from=1.0,

@@ -27,8 +27,8 @@ class Normalised:
     """Intermediate results of normalising rows with LayerNorm (arXiv 1607.06450) or RMSNorm (arXiv 1910.07467).
 
     before: (n, C). mean, variance, unbiased_variance: (n,), per row; variance divides by C, as in LayerNorm, and
-    unbiased_variance by C - 1. standard: (n, C), with mean 0 and variance 1, or with mean square 1, apart from the
-    effect of eps. after: (n, C), standard x scale + shift.
+    unbiased_variance by C - 1. standard: (n, C), rows with mean 0 and variance 1 (LayerNorm) or with mean square 1
+    (RMSNorm), apart from the effect of eps. after: (n, C), standard x scale + shift.
     """
 
     before: Tensor
@@ -83,7 +83,7 @@ def linear_relu_rows(*, n_rows: int = 2, n_in: int = 5, n_out: int = 6, seed: in
 
 
 def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
-    """Return a model's norms: those before and after the branches of each block, and ln_f."""
+    """Return the names of a model's norms: those before and after the branches of each block, and ln_f."""
     before, after = config.pre_norm, config.post_norm
     exists = {"ln_1": before, "ln_1_post": after, "ln_2": before, "ln_2_post": after, "ln_f": True}
     return tuple(norm for norm in NORM_NAMES if exists[norm])
@@ -91,10 +91,10 @@ def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
 
 @torch.inference_mode()
 def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
-    """Return the input to a norm for a text: one of `norms_of` in a layer, or ln_f.
+    """Return the input to a norm for a text, and the norm's parameters.
 
-    shift is 0 for a model without biases. Parallel branches both read the stream before the layer. Raises ValueError
-    for a layer or norm that the model lacks.
+    norm: one of `norms_of`, in the given layer unless it is ln_f. shift is 0 for a model without biases. Parallel
+    branches both read the stream before the layer. Raises ValueError for a layer or norm that the model lacks.
     """
     check_layer(layer, model.config.n_layer)
     check_choice("norm", norm, norms_of(model.config))
@@ -120,8 +120,8 @@ class DepthProfile:
 
     lengths: mean norm of a token's vector before the first block and after each block; n_layer + 1 numbers.
     weight_gradients: norm of the gradient of each block's feed-forward output matrix; n_layer numbers.
-    straight_gradients: norm of the part of the gradient that passes only through additions and norms, not through the
-    branches, before the first block and after each block, relative to that after the last block; n_layer + 1 numbers.
+    straight_gradients: norm of the part of the gradient that bypasses the branches, flowing only through additions and
+    norms, before the first block and after each block, relative to the last of these; n_layer + 1 numbers.
     """
 
     lengths: tuple[float, ...]
@@ -152,7 +152,7 @@ class DetachedInput(nn.Module):
 def depth_profile(placement: Placement, *, n_layer: int = 12, n_embd: int = 64, seed: int = 0) -> DepthProfile:
     """Measure the profile of a model with Xavier initialisation, as in Xiong et al. (arXiv 2002.04745).
 
-    Raises ValueError for an unknown placement or an invalid shape.
+    Raises ValueError for an unknown placement, or an invalid n_layer or n_embd.
     """
     check_choice("placement", placement, PLACEMENTS)
     check_integer("n_layer", n_layer, 1)

@@ -1,4 +1,4 @@
-"""The textbook experiment from seed to text: an untrained GPT-2 (124M), compared with the original printed values.
+"""Repeat a textbook's experiment with an untrained GPT-2 (124M), and compare the results with the printed values.
 
 Source: chapter 4 of Raschka, "Build a Large Language Model (From Scratch)" (2024).
 """
@@ -60,7 +60,7 @@ class PrintedValue:
 
 
 def run_notebook() -> Iterator[PrintedValue]:
-    """Compute the values in the order of PRINTED, rounded in the same way.
+    """Compute each value of PRINTED, in the same order and rounded in the same way.
 
     The model needs 622 MiB for a few seconds. Raises ValueError if that much memory is not free.
     """
@@ -101,7 +101,7 @@ def run_notebook() -> Iterator[PrintedValue]:
 def default_initialised_124m() -> GPT:
     """Return UNTIED_124M with PyTorch's default initial weights, from torch's global generator.
 
-    They are drawn as if query, key and value were separate layers. `GPT.init_weights` draws GPT-2's weights instead.
+    They are drawn as if query, key and value were separate layers. `GPT.init_weights` uses GPT-2's initialisation.
     """
     model = meta_model(UNTIED_124M).to_empty(device="cpu")
     for name, module in model.named_modules():

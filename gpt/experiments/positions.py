@@ -1,4 +1,4 @@
-"""Sinusoidal, learned and rotary positions, and the loss with learned and rotary ones beyond the trained length."""
+"""Sinusoidal, learned and rotary positions, and how the latter two affect the loss beyond the trained length."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def train_extrapolation(
     seed: int = 0,
     tests: int = 20,
 ) -> Iterator[Extrapolation]:
-    """Train a tiny model on short texts. Yields its losses on longer texts `tests` times, the last after all updates.
+    """Train a tiny model on short texts, and yield its losses on longer texts at `tests` steps, including the last.
 
     Learned positions have an embedding per position, and those beyond trained_length are never trained. Rotary
     positions depend only on the distance between two tokens. Raises ValueError for an unknown kind of position, or
@@ -86,7 +86,7 @@ def train_extrapolation(
 
 
 class SecondOrderText:
-    """Random text. With RULE_PROBABILITY, a table maps two letters to the next one; otherwise, it is uniform."""
+    """Random text. With RULE_PROBABILITY, a table maps the last two letters to the next; otherwise, it is uniform."""
 
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)

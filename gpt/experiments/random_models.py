@@ -1,4 +1,4 @@
-"""Models of any shape with random weights, within a memory budget, and model skeletons without blocks."""
+"""Models of any size with random weights, within a memory budget, and model skeletons without blocks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_MEMORY_BYTES = 2**30  # for all random models in use at the same time
 
 
 class MemoryInUse(GPTError):
-    """Raised when a model fits the budget, but not together with the models in use."""
+    """Raised when a model would fit the budget on its own, but not alongside the models in use."""
 
     def __init__(self, n_bytes: int) -> None:
         super().__init__(
@@ -51,7 +51,7 @@ class IdentityBlock(nn.Module):
 
 
 class PaddedVocabulary(Vocabulary):
-    """A vocabulary with additional ids. No text encodes to them; id 4096 decodes to "<4096>"."""
+    """A vocabulary with additional ids that no text is encoded to. For example, id 4096 decodes to "<4096>"."""
 
     def __init__(self, inner: Vocabulary, n_vocab: int) -> None:
         self.inner, self.n_vocab, self.eot_id = inner, n_vocab, inner.eot_id
@@ -85,7 +85,7 @@ def memory_bytes(config: GPTConfig, *, skeleton: bool = False) -> int:
 def skeleton(config: GPTConfig, *, generator: torch.Generator | None = None) -> GPT:
     """Return a GPT with random weights whose blocks and final norm are replaced by identities.
 
-    Only embedding and head remain. All shapes are the same as in the complete model. generator: see `GPT`.
+    Only the embeddings and the head remain. All shapes are the same as in the complete model. generator: see `GPT`.
     """
     model = GPT(config.with_layers(1), generator=generator)
     model.config = config
@@ -135,10 +135,10 @@ def resize_vocabulary(vocabulary: Vocabulary, size: int) -> Vocabulary:
 
 @torch.inference_mode()
 def module_shapes(model: GPT, ids: Sequence[int]) -> list[ModuleShape]:
-    """Return the output shapes in a forward pass, in order.
+    """Return the output shapes of a model's modules in a forward pass, in order.
 
-    These are the ids, embeddings, the first block's linear layers, all blocks, final norm and logits. The model must
-    not be shared, because it has hooks during the pass."""
+    Covers the ids, the embeddings, the first block's linear layers, all blocks, the final norm and the logits. Do not
+    share the model between threads, because the pass registers hooks on it."""
     idx = torch.tensor([list(ids)], device=model.device)
     found = [ModuleShape("idx", tuple(idx.shape))]
     inside = ("h.0.attn.c_attn", "h.0.attn.c_proj", "h.0.mlp.c_gate", "h.0.mlp.c_fc", "h.0.mlp.c_proj")

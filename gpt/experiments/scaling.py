@@ -3,7 +3,7 @@
     python -m gpt.experiments.scaling stories.txt
 
 The text, its vocabulary, its held-back part and the recipe are the same as for the bundled model, which is also
-measured. Run the same command again to continue a run that was stopped.
+measured. Run the same command again to resume an interrupted run.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SAVE_STEPS = 100  # steps between saves
 
 @dataclass(frozen=True)
 class ScalingPoint:
-    """A model after some training: tokens read, operations, loss in nats per token and in bits per byte."""
+    """One point on a training curve: tokens seen, FLOPs, loss in nats per token, and bits per byte."""
 
     tokens: int
     flops: float
@@ -61,8 +61,8 @@ class ScalingCurve:
 class Scaling:
     """The results of a run.
 
-    command: command that started the run. curves: smallest model first, the bundled model last. llama: curves for
-    Llama's shape, in the same order."""
+    command: command that started the run. curves: smallest model first, the bundled model last. llama: curves for the
+    Llama architecture, in the same order."""
 
     command: str
     curves: tuple[ScalingCurve, ...]
@@ -90,7 +90,7 @@ def load_scaling(path: Path | str = SCALING) -> Scaling:
 
 
 def training_flops(config: GPTConfig) -> float:
-    """Return the number of operations per training token, averaged over a context: three times a forward pass.
+    """Return the FLOPs per training token, averaged over a context: three times those of a forward pass.
 
     The backward pass costs twice as much as the forward pass (Kaplan et al., arXiv 2001.08361, section 2.1).
     """
@@ -110,7 +110,7 @@ def measure_scaling(
 ) -> Iterator[ScalingCurve]:
     """Train a model of each size with one recipe, and score it after 1, 2, 4, 8 ... steps and at the end.
 
-    saved: file to resume from after a stop. Raises ValueError if the file belongs to a different recipe.
+    saved: file for saving and resuming the run. Raises ValueError if the file belongs to a different recipe.
     """
     for name, (n_layer, n_head, n_embd) in sizes.items():
         sized = replace(recipe, n_layer=n_layer, n_head=n_head, n_embd=n_embd)
@@ -131,7 +131,7 @@ def measure_scaling(
 
 
 def llama_recipe(recipe: Recipe) -> Recipe:
-    """Return the recipe for models with Llama's shape, with one key and value head."""
+    """Return the recipe for the Llama architecture, with a single key and value head."""
     return replace(recipe, architecture="llama", bias=False, n_kv_head=1)
 
 
@@ -164,7 +164,7 @@ def read_saved(path: Path | None) -> dict[str, Any]:
 
 
 def measure_bundled(loaded: LoadedModel, held_back: list[str], recipe: Recipe) -> ScalingCurve:
-    """Return a curve with a single point for a model that has already been trained with a recipe."""
+    """Return a curve with a single point for a model already trained with a recipe."""
     config, n_tokens = loaded.model.config, recipe.steps * recipe.batch_size * recipe.block_size
     score = score_stories(loaded.model, loaded.tokenizer, held_back)
     point = ScalingPoint(n_tokens, n_tokens * training_flops(config), score.loss, score.bits_per_byte)

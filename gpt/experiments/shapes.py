@@ -1,4 +1,4 @@
-"""A GPT's parameters, KV cache size and operations, computed from its configuration; the effect of weight tying."""
+"""Compute a GPT's parameter count, KV cache size and FLOPs from its configuration, and the effects of weight tying."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Flops:
 
     @property
     def total(self) -> int:
-        """Total number of operations."""
+        """Total FLOPs."""
         return self.matrices + self.attention
 
 
 @dataclass(frozen=True)
 class WeightShape:
-    """A weight of a model, or of each of its blocks.
+    """A weight of a model. One entry stands for the same weight in all blocks.
 
     name: name of the parameter; starts with "h.N." in the blocks. shape: shape of one copy. copies: n_layer in the
     blocks, else 1.
@@ -53,7 +53,7 @@ class WeightShape:
 
 
 def weight_shapes(config: GPTConfig, *, skeleton: bool = False) -> tuple[WeightShape, ...]:
-    """Return every weight in the order of the modules; a tied head is not repeated. skeleton: omit blocks and norms."""
+    """Return every weight in module order; a tied head is not repeated. skeleton: whether to omit blocks and norms."""
     model = meta_model(config.with_layers(1))
     return tuple(
         WeightShape(name.replace("h.0.", "h.N."), tuple(weight.shape), config.n_layer if name.startswith("h.") else 1)
@@ -99,12 +99,12 @@ def cache_numbers(config: GPTConfig) -> int:
 
 
 def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False) -> Flops:
-    """Count the operations of a forward pass for the token at `position` (0-based), with earlier tokens in the cache.
+    """Count the FLOPs of a forward pass for the token at `position` (0-based), with earlier tokens in the cache.
 
-    A multiplication and an addition are two operations. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
+    A multiplication and an addition count as two FLOPs. Matrices need 2 per weight: in GPT-2, 2 (4 C^2 + 2 C n_ff) in
     each block, and 2 C vocab_size in the head, tied or not. Attention to S = position + 1 tokens, including those
     outside a window, needs 2 H S for q k^T and 2 H S for weights v in each block, where H is the total width of all
-    heads (C in GPT-2). Like the sources, this does not count embedding lookup, biases, norms, softmax, activation, and
+    heads (C in GPT-2). Like the sources, this excludes the embedding lookup, biases, norms, softmax, activations and
     additions to the residual stream.
     Sources: Kaplan et al., arXiv 2001.08361, section 2.1 (2 per weight); Hoffmann et al., arXiv 2203.15556,
     appendix F (both products of attention, the head). Raises ValueError for a position outside the context.
@@ -122,7 +122,7 @@ def flops_per_token(config: GPTConfig, position: int, *, skeleton: bool = False)
 
 @dataclass(frozen=True)
 class ParameterCounts:
-    """The parameter counts for one shape, with tied and with untied weights."""
+    """Parameter counts of a model with tied and with untied weights."""
 
     tied: int
     untied: int
@@ -137,7 +137,7 @@ class ParameterCounts:
 class EmbeddingEffects:
     """The embedding and head of an untrained model. Both numbers are fractions of the vocabulary, 0 to 1.
 
-    own_token_best: tokens that get the highest logit when their own embedding is multiplied by the head.
+    own_token_best: tokens whose own logit is the highest when their embedding is multiplied by the head.
     rows_with_gradient: rows of the embedding that get a gradient from a text: all if tied, else those of its tokens.
     """
 
@@ -146,12 +146,12 @@ class EmbeddingEffects:
 
 
 def tied_and_untied(config: GPTConfig) -> ParameterCounts:
-    """Count the parameters for one shape, tied and untied."""
+    """Count the parameters of a model with tied and with untied weights."""
     return ParameterCounts(*(count_parameters(replace(config, tie_weights=tied)) for tied in (True, False)))
 
 
 def embedding_effects(config: GPTConfig, ids: Sequence[int], *, seed: int = 0) -> EmbeddingEffects:
-    """Measure an untrained model, tied or untied according to `config`. Suitable for small models."""
+    """Measure the embedding and head of an untrained model, tied or untied as in `config`. Meant for small models."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed))
     embedding, head = model.wte.weight.detach(), model.lm_head.weight.detach()  # (vocab_size, C) each
     best = (embedding @ head.T).argmax(dim=1)  # (vocab_size,)

@@ -33,9 +33,9 @@ def check_not_empty(ids: Sequence[int]) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """Cost of predicting the token after `length` others.
+    """Cost of predicting the token that follows `length` tokens.
 
-    multiplications: their number in all matrix products, including those that the causal mask discards.
+    multiplications: number in all matrix products, including those that the causal mask discards.
     cache_bytes: size of keys and values; 0 if there is no cache.
     weight_bytes: size of one layer's attention weights; 0 with "sdpa", which does not store them.
     """
@@ -50,7 +50,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class SpeedRow:
-    """A cost, and the median of the measured times in seconds."""
+    """A cost, and the median measured time in seconds."""
 
     cost: Cost
     seconds: float
@@ -64,7 +64,7 @@ class SpeedRow:
 def next_token_cost(
     config: GPTConfig, length: int, *, cached: bool, kernel: Kernel = "sdpa", number_bytes: int = 4
 ) -> Cost:
-    """Count the cost of predicting the token after `length` others.
+    """Count the cost of predicting the token that follows `length` tokens.
 
     With a cache, the pass reads one token, which attends to all tokens. Without a cache, it reads all tokens, and each
     attends to all. The head runs only for the last token. Raises ValueError for a length outside the context.
@@ -72,7 +72,7 @@ def next_token_cost(
     check_length(config, length)
     n_read = 1 if cached else length
     head = config.n_embd * config.vocab_size
-    blocks = flops_per_token(config, length - 1).total // 2 - head  # one multiplication per addition
+    blocks = flops_per_token(config, length - 1).total // 2 - head  # half of the FLOPs are multiplications
     return Cost(
         length=length,
         cached=cached,
@@ -100,7 +100,7 @@ class GenerationPass:
 def generation_passes(
     config: GPTConfig, n_prompt: int, length: int, *, cached: bool, number_bytes: int = 4
 ) -> list[GenerationPass]:
-    """Return the forward passes that continue a prompt of n_prompt tokens to `length` tokens and read the last token.
+    """Return the forward passes that extend a prompt from n_prompt to `length` tokens and then read the last token.
 
     The first pass reads the prompt (prefill), and every other pass reads the latest token (decode). Without a cache,
     every pass reads the whole text so far. Raises ValueError for lengths outside the context, or a prompt longer than
@@ -142,7 +142,7 @@ def measure_speed(model: GPT, ids: Sequence[int], lengths: Sequence[int], *, rep
 
 
 def timed_token(model: GPT, idx: Tensor, cache: KVCache | None, kernel: Kernel) -> tuple[Tensor, float]:
-    """Return the logits (vocab_size,) after a text (1, S), and the time in seconds.
+    """Compute the logits (vocab_size,) after a text (1, S). Returns them and the time taken, in seconds.
 
     A model with a cap on the scores uses eager attention with either kernel. cache: contains at least all tokens of the
     text except the last. Only its length changes, to S - 1.
@@ -179,8 +179,7 @@ class LayerTimes:
     """Times of the parts of one forward pass, in seconds. Together they make up the whole pass.
 
     embedding: token and position embeddings. attention, feed_forward: per block, including the preceding norm and the
-    addition to the residual stream; n_layer numbers. head: the final norm, and the logits after the last
-    token.
+    addition to the residual stream; n_layer numbers. head: the final norm, and the logits after the last token.
     """
 
     embedding: float
@@ -211,8 +210,8 @@ class Clock(Trace):
 def measure_layers(model: GPT, ids: Sequence[int], repeats: int) -> Iterator[LayerTimes]:
     """Time forward passes that read a whole text and predict the next token, after a warm-up pass.
 
-    On a GPU, this waits after each part, so a pass takes longer than in generation. Raises ValueError for an empty
-    text, or a text longer than block_size.
+    On a GPU, this synchronises after each part, so a pass takes longer than in generation. Raises ValueError for an
+    empty text, or a text longer than block_size.
     """
     check_not_empty(ids)
     idx = torch.tensor([list(ids)], device=model.device)  # (1, T)

@@ -25,7 +25,7 @@ TOP_K = 3
 
 
 def check_has_targets(n: int) -> None:
-    """Raise ValueError if a text of n tokens has none to predict."""
+    """Raise ValueError if a text of n tokens has no token to predict."""
     if n < 2:
         raise GPTError(
             "experiment.loss_too_short",
@@ -59,7 +59,7 @@ def score_text(
 
     A text longer than the context is read in windows of one context that start `stride` tokens apart. A token counts in
     the first window that contains it, so at least block_size - stride tokens precede it, as in Hugging Face's guide
-    "Perplexity of fixed-length models". Bits per byte refer to the bytes of the tokens that count.
+    "Perplexity of fixed-length models". Bits per byte are relative to the bytes of the tokens that count.
     stride: 1 to block_size - 1; defaults to half a context. progress: called with (windows done, windows in total).
     Raises ValueError for fewer than two tokens or an invalid stride.
     """
@@ -87,7 +87,7 @@ def token_losses(loaded: LoadedModel, inputs: list[int], targets: list[int]) -> 
 
 
 def losses_by_scale(files: Sequence[str | Path], text: str, **hints: Any) -> dict[str, float]:
-    """Return the mean loss on a text, in nats per token, for each of SCALES. The lowest one was used in training.
+    """Return the mean loss on a text, in nats per token, for each of SCALES. The lowest loss marks the trained scale.
 
     Args:
         files: The weights and the files next to them.

@@ -31,7 +31,7 @@ SAMPLES = {  # the same sentence in several languages
 class MergeStep:
     """One step in the encoding of a word.
 
-    parts: the bytes of the word, merged so far. at: index of the first of the two parts to merge next. merged:
+    parts: the word's bytes, as merged so far. at: index of the first of the two parts to merge next. merged:
     concatenation of these two parts. rank: token id of merged, the lowest among all neighbouring pairs. All three are
     None in the last step, when no two neighbours form a token.
     """
@@ -57,7 +57,7 @@ class TextCost:
 
     @property
     def tokens_per_character(self) -> float:
-        """Tokens per character; below 1 if tokens have several characters."""
+        """Tokens per character; below 1 if the average token has more than one character."""
         return self.tokens / self.characters
 
 
@@ -92,12 +92,12 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
 
 
 def text_cost(vocabulary: Vocabulary, text: str) -> TextCost:
-    """Measure a text's length with a vocabulary. Raises ValueError for an empty text."""
+    """Measure a text's length in characters, bytes and tokens. Raises ValueError for an empty text."""
     if not text:
         raise GPTError("experiment.nothing_to_count", "the text is empty: there is nothing to count")
     return TextCost(len(text), len(text.encode("utf-8", "replace_surrogate")), len(vocabulary.encode(text)))
 
 
 def language_costs(vocabulary: Vocabulary) -> dict[str, TextCost]:
-    """Measure the length of each of SAMPLES."""
+    """Return the `TextCost` of each sample in SAMPLES."""
     return {language: text_cost(vocabulary, text) for language, text in SAMPLES.items()}

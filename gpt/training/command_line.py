@@ -14,10 +14,11 @@ With torchrun, several processes share each batch, one per GPU:
 
     torchrun --nproc-per-node 4 -m gpt.training stories.txt --out runs/stories
 
-With --snapshots N, a run keeps N small copies of its weights and measures them, like the recorded training in the Learn
-tab.
+With --snapshots N, a run keeps N small copies of its weights and measures them, as for the recorded training in the
+Learn tab.
 
-The bundled model was trained on stories with the defaults and --compile --every 200; its card has a second part.
+The bundled model was first trained on stories with the defaults and --compile --every 200. Its model card describes the
+second training run.
 
 The curve requires matplotlib.
 """
@@ -53,7 +54,7 @@ SHAKESPEARE_CARD = CardText(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code: 0, 1 after an error message, 128 + signal if stopped."""
+    """Run the command line and return the exit code: 0, 1 after an error, or 128 + signal number if stopped."""
     try:
         options = parse_options(arguments)
         recipe = chosen_recipe(options)
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class StopSignal:
-    """A handler that lets Ctrl-C and SIGTERM stop after the current update. A second signal has its default effect."""
+    """Makes Ctrl-C and SIGTERM stop training after the current update. A second signal has its default effect."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -119,7 +120,7 @@ def failed(sentence: str) -> int:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. Exits with an error message if it names no text, or more than one."""
+    """Parse the command line. Exits with an error message if the options are invalid or name no text."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.resume or options.card:
@@ -134,7 +135,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def kept_options(options: argparse.Namespace) -> dict[str, object]:
-    """Return the options that are kept for resuming a run, as JSON values."""
+    """Return the options to save for resuming the run, as JSON values."""
     kept = {name: value for name, value in vars(options).items() if name not in ("out", "resume", "card")}
     return {name: str(value.resolve()) if isinstance(value, Path) else value for name, value in kept.items()}
 
@@ -151,9 +152,9 @@ def begin_with(model: str | None) -> LoadedModel | None:
 
 
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
-    """Return the preset, with the given options and the shape of the initial model applied.
+    """Return the preset, with the given options and the dimensions of the initial model applied.
 
-    Raises ValueError like `Recipe`."""
+    Raises the same errors as `Recipe`."""
     values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
     recipe = replace(RECIPE_PRESETS[options.preset], **{name: x for name, x in values.items() if x is not None})
     begun = begin_with(options.init_from)
@@ -252,7 +253,7 @@ def option_name(field: str) -> str:
 
 
 def repeat_command(options: argparse.Namespace, world_size: int) -> str:
-    """Return the command that repeats the run, with all differences from the preset but without local folders."""
+    """Return the command that repeats the run, including all differences from the preset but no local folders."""
     words = ["python"] if world_size == 1 else ["torchrun", "--nproc-per-node", str(world_size)]
     words += ["-m", "gpt.training"]
     if options.text:

@@ -2,12 +2,12 @@
 
     python -m gpt.training.concepts stories stories.txt --out runs/concepts
 
-MODEL is a name, a path or a repository on the hub. TEXT is UTF-8, with a line <|endoftext|> after each story. For the
-same share, the same stories are held back as in `gpt.training`; they are used to measure the dictionaries and provide
-the snippets. The command writes to the folder --out:
+MODEL is a name, a path or a repository on the hub. TEXT is UTF-8, with a line <|endoftext|> after each story. With the
+same --held-back share, the same stories are held back as in `gpt.training`. They are used to measure the dictionaries
+and provide the snippets. The command writes to the folder --out:
 
     concepts.safetensors   the dictionaries with their evidence; the page reads it from the checkpoint's folder
-    concepts.md            the card of the dictionaries
+    concepts.md            a card that describes the dictionaries
     last.pt                the state from which --resume continues
 
 Source: Gao et al. (2024), "Scaling and evaluating sparse autoencoders", arXiv 2406.04093.
@@ -47,7 +47,7 @@ from gpt.training.run_folder import nothing_to_resume
 ROWS = 32  # texts per chunk; tokens are shuffled within a chunk
 CONTEXT = 256  # maximum tokens per text
 BATCH = 1020  # tokens per update
-DEAD_TOKENS = 100_000  # a feature that stays inactive on this many tokens is dead
+DEAD_TOKENS = 100_000  # a feature that stays inactive for this many tokens is dead
 N_REVIVED, REVIVAL = 64, 1 / 32  # dead features used to model the error; weight of their loss
 WARMUP, DECAY_FROM = 0.03, 0.5  # fractions of the updates
 LEARNING_RATE = 1e-3
@@ -86,7 +86,7 @@ class Autoencoder:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """Encoder, decoder and biases."""
+        """Encoder, decoder, bias and center."""
         return [self.encoder, self.decoder, self.bias, self.center]
 
     def update(self, x: Tensor, rate: float) -> float:
@@ -126,7 +126,7 @@ class Autoencoder:
         return {"parameters": tensors, "silent": self.silent, "optimizer": self.optimizer.state_dict()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a `state`."""
+        """Restore a state returned by `state`."""
         with torch.no_grad():
             for parameter, value in zip(self.parameters, state["parameters"], strict=True):
                 parameter.copy_(value)
@@ -141,7 +141,7 @@ class Autoencoder:
 
 
 def documents(stories: list[str], tokenizer: Vocabulary) -> list[np.ndarray]:
-    """Return the ids of each story, preceded by end-of-text if the vocabulary has it."""
+    """Return the ids of each story, preceded by end-of-text if the vocabulary has this token."""
     start = [] if tokenizer.eot_id is None else [tokenizer.eot_id]
     return [np.array([*start, *tokenizer.encode(story)]) for story in stories]
 
@@ -178,7 +178,7 @@ def rate_at(progress: float) -> float:
 class Run:
     """Trains the dictionaries of one model on one text.
 
-    Raises ValueError for layers that the model lacks, and, with `resume`, if the folder has no run, or one with
+    Raises ValueError for layers that the model lacks and, with `resume`, if the folder has no run or a run with
     different options.
     """
 
@@ -329,7 +329,7 @@ class _Evidence:
         self.least = self.peaks.median(dim=1).values / 2
 
     def tint(self, number: int, part: Tensor, activity: Tensor) -> None:
-        """Store the activity around the peaks in part `number`, and its sums where it reaches half the peak."""
+        """Store the activity around the peaks in part `number`, and its sum per token above half the median peak."""
         position, feature = (activity > self.least).nonzero(as_tuple=True)
         keys, which = torch.unique(feature * self.n_vocab + part[position], return_inverse=True)
         self.sums.append((keys, torch.zeros(len(keys)).index_add(0, which, activity[position, feature])))
@@ -339,7 +339,7 @@ class _Evidence:
         self.tints[features, places] = (255 * values / self.peaks[features, :1]).round().clamp(max=255).to(torch.uint8)
 
     def fields(self) -> dict[str, Any]:
-        """Return the fields of the dictionary."""
+        """Return the dictionary's fields that were measured."""
         keys, which = torch.unique(torch.cat([keys for keys, _ in self.sums]), return_inverse=True)
         sums = torch.zeros(len(keys)).index_add(0, which, torch.cat([values for _, values in self.sums]))
         tokens = torch.full((self.n, TOP_TOKENS), NONE, dtype=torch.int32)
@@ -389,7 +389,7 @@ class Quality:
 
     explained: explained fraction of the stream's variance. active: active features per token. dead: number of features
     that are never active. loss: the model's loss with the reconstruction in place of the stream, in nats per token.
-    mean_loss: the same with the mean of the stream in its place.
+    mean_loss: the model's loss with the mean of the stream in its place.
     """
 
     explained: float
@@ -443,7 +443,7 @@ def loss_with(
 
 
 def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], data: str) -> None:
-    """Write the dictionaries, with their evidence, and the card."""
+    """Write the dictionaries with their evidence, and the card that describes them."""
     model, n_vocab, none = loaded.model, loaded.tokenizer.n_vocab, torch.empty(0)
     parts = windows(held_back, min(CONTEXT, model.config.block_size))
     fields = dict.fromkeys(("share", "tokens", "promotes", "starts", "peaks", "tints"), none)

@@ -18,7 +18,7 @@ from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load
 
 
 def training_text(text: str) -> str:
-    r"""Clean a text for training: remove the byte order mark, end lines with \n, replace lone surrogates with U+FFFD.
+    r"""Clean a text for training: remove the byte order mark, end lines with \n, and turn lone surrogates into U+FFFD.
 
     Many Windows editors write the mark U+FEFF at the start of a file. It is not part of the text, but decoding as
     "utf-8" keeps it, as does pasting.
@@ -75,14 +75,14 @@ def split_stories(stories: list[str], held_back: float, seed: int) -> tuple[list
 
 
 def fingerprint(stories: list[str]) -> str:
-    """Return the SHA-256 of the stories in their order."""
+    """Return the SHA-256 hash of the stories in their order."""
     return hashlib.sha256(END_OF_TEXT.join(stories).encode()).hexdigest()
 
 
 def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
     """Train byte-level BPE with GPT-2's word pattern: {bytes of a token: id} for vocab_size - 1 tokens.
 
-    The last id is reserved for end-of-text. The vocabulary is smaller if there are no pairs left to merge. Source:
+    The last id is reserved for end-of-text. The vocabulary is smaller if no pairs remain to be merged. Source:
     Sennrich et al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
     """
     if vocab_size < 257:

@@ -13,7 +13,7 @@ from gpt.training.trainer import Batch
 
 @dataclass(frozen=True)
 class Sample:
-    """A model's continuation of a prompt, and the correct continuation, or None if there is none."""
+    """A prompt, a model's continuation, and the correct continuation, or None for a dataset without correct answers."""
 
     prompt: str
     text: str
@@ -21,7 +21,7 @@ class Sample:
 
     @property
     def correct(self) -> bool | None:
-        """Whether every character is correct; None if there is no correct continuation."""
+        """Whether every character is correct, or None if `expected` is None."""
         return None if self.expected is None else self.text == self.expected
 
 
@@ -29,8 +29,7 @@ class Dataset(Protocol):
     """Interface of `gpt.training.tasks.TaskDataset` and `gpt.training.text_dataset.TextDataset`.
 
     validation: examples that are not used for training. example: ids of a validation example, on which attention is
-    recorded.
-    query: the position of `example` that predicts the answer's first token. start: a prompt to try.
+    recorded. query: the position of `example` that predicts the answer's first token. start: a prompt to try.
     """
 
     name: str
@@ -45,7 +44,7 @@ class Dataset(Protocol):
         """Return the training examples for one update."""
 
     def accuracy(self, model: GPT) -> float | None:
-        """Return the fraction of correct answers on the validation examples, or None if answers cannot be correct."""
+        """Return the fraction of validation examples answered correctly, or None if there are no correct answers."""
 
     def samples(self, loaded: LoadedModel) -> tuple[Sample, ...]:
         """Return the model's continuations of a few prompts."""

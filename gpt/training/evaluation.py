@@ -60,7 +60,7 @@ def windows(ids: list[int], block_size: int, stride: int | None = None) -> list[
 
 @torch.inference_mode()
 def score_stories(model: GPT, tokenizer: Vocabulary, stories: list[str], *, batch_size: int = 16) -> Score:
-    """Score each story separately, after an end-of-text token or, if there is none, starting at the second token.
+    """Score each story separately, after an end-of-text token or, if there is none, from the second token on.
 
     Skips characters that the vocabulary lacks. The model must be in evaluation mode.
     """

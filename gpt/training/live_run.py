@@ -1,4 +1,4 @@
-"""A small background training run that can be paused, changed and cancelled, and its records."""
+"""Small training runs in the background that can be paused, adjusted and cancelled, and their records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class LiveRun:
     """A training run in its own thread. All methods can be called from any thread.
 
     recipe: settings for the run. The dataset's block_size overrides the recipe's. time_limit_seconds: time after which
-    the run finishes early, counted from the start and including pauses. Raises ValueError for a recipe beyond LIMITS.
+    the run finishes early, counted from the start and including pauses. Raises ValueError if the recipe exceeds LIMITS.
     """
 
     def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
@@ -93,7 +93,7 @@ class LiveRun:
         self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
-        """Multiply the recipe's learning rates, starting with the next update.
+        """Multiply the recipe's learning rates by a factor from the next update on.
 
         Raises ValueError unless 0 <= factor <= 100.
         """
@@ -166,7 +166,7 @@ class LiveRun:
 
     @property
     def loaded(self) -> LoadedModel:
-        """Return the trained model. Raises ValueError unless the run has finished and has not been closed."""
+        """The trained model. Raises ValueError unless the run has finished and has not been closed."""
         with self._changed:
             if self._state != "finished" or self._model is None:
                 raise GPTError(
@@ -177,12 +177,12 @@ class LiveRun:
             return self._as_loaded(self._model)
 
     def save(self, folder: Path | str) -> None:
-        """Write the model in our own format, with its vocabulary, in float32. Raises ValueError like `loaded`."""
+        """Write the model and its vocabulary in our own format, in float32. Raises the same errors as `loaded`."""
         loaded = self.loaded
         save_model(folder, loaded.model, loaded.tokenizer, dtype=torch.float32)
 
     def write_archive(self, folder: Path) -> Path:
-        """Write a zip file with the files that `save` writes, and return its path. Raises ValueError like `loaded`."""
+        """Write the files of `save` to a zip archive and return its path. Raises the same errors as `loaded`."""
         path = folder / f"{self.dataset.name}.zip"
         with TemporaryDirectory(dir=folder) as files:
             self.save(files)
@@ -192,7 +192,7 @@ class LiveRun:
         return path
 
     def register(self) -> str:
-        """Add the model to the registry, unlisted, and return its name. Raises ValueError like `loaded`.
+        """Add the model to the registry, unlisted, and return its name. Raises the same errors as `loaded`.
 
         The model stays registered until `close` is called."""
         with self._files_lock, TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The model card of a training run: data, scores, recipe, samples and limits; and the card of its snapshots."""
+"""Write the model card of a training run (data, scores, recipe, samples and limits) and the card of its snapshots."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1
 
 
 def _measure(loaded: LoadedModel, score: Score, score_text: str) -> str:
-    """Explain the figures. Adds bits per character if each token is a character."""
+    """Return a text that explains the figures, with bits per character if each token is a character."""
     if not isinstance(loaded.tokenizer, Characters):
         return score_text
     return f"That is {score.loss / math.log(2):.3f} bits per character. {score_text}"

@@ -1,4 +1,4 @@
-"""The Muon optimizer: each matrix moves along its momentum, with all singular values made equal."""
+"""The Muon optimizer: updates each matrix along its momentum, with all singular values made about equal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def orthogonal(matrix: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon with Nesterov momentum, for matrices. lr: matched to AdamW's step size.
+    """Muon with Nesterov momentum, for matrices. lr: learning rate, scaled to match AdamW's step size.
 
     Source: Jordan et al. (2024), with the step size of arXiv 2502.16982. Equivalent to `torch.optim.Muon`, except that
     it computes in the dtype of the weights. `torch.optim.Muon` computes in bfloat16, which is many times slower on CPUs

@@ -1,9 +1,9 @@
 """Regulated Chinese poems as a file to train on: python -m gpt.training.poems POEMS OUT
 
 POEMS contains poems, each followed by an <|endoftext|> line. A poem has a line for its title, if any, and a line for
-each couplet. OUT contains the poems for `gpt.training`: titles are put in 《》, to distinguish them from verses and to
-make it possible to ask for a title; a fifth of the poems lose their title, so that the model can also continue a first
-line; and of poems that share half their verses, only one is kept.
+each couplet. OUT contains the poems for `gpt.training`. Titles are put in 《》, which distinguishes them from verses
+and lets a prompt ask for a title. A fifth of the poems lose their title, so that the model can also continue a first
+line. Of poems that share at least half their verses, only the first is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNTITLED = 0.2  # fraction of the titled poems that lose their title
 
 @dataclass(frozen=True)
 class Poem:
-    """A title ("" if there is none), and lines with one couplet each."""
+    """A title, or "" for an untitled poem, and lines with one couplet each."""
 
     title: str
     couplets: tuple[str, ...]
@@ -57,7 +57,7 @@ class Poem:
 
 
 def distinct(poems: Iterable[Poem]) -> Iterator[Poem]:
-    """Yield the poems, except those that share half their verses with earlier poems."""
+    """Yield the poems, except those that share at least half their verses with earlier poems."""
     seen: set[str] = set()
     for poem in poems:
         if sum(verse in seen for verse in poem.verses) * 2 < len(poem.verses):
@@ -66,14 +66,14 @@ def distinct(poems: Iterable[Poem]) -> Iterator[Poem]:
 
 
 def prepared(poems: Iterable[Poem], seed: int = 0) -> Iterator[str]:
-    """Yield the texts to train on."""
+    """Yield the distinct poems as training texts. A fraction UNTITLED of the poems lose their title."""
     rng = np.random.default_rng(seed)
     for poem in distinct(poems):
         yield Poem("" if rng.random() < UNTITLED else poem.title, poem.couplets).text
 
 
 def write_prepared(source: Path | str, target: Path | str) -> None:
-    """Write the file to train on."""
+    """Prepare the poems in `source` for training and write them to `target`."""
     texts = list(prepared(map(Poem.of_text, read_stories(source))))
     Path(target).write_text("".join(f"{text}\n{END_OF_TEXT}\n" for text in texts), encoding="utf-8")
     print(f"{target}: {len(texts):,} poems")

@@ -20,7 +20,7 @@ from gpt.models.loading import best_device
 
 @dataclass(frozen=True)
 class Process:
-    """One of `world_size` processes that train together. bf16: whether to use autocast."""
+    """One of `world_size` processes that train together. bf16: whether to autocast to bfloat16."""
 
     device: torch.device
     bf16: bool = False
@@ -89,4 +89,4 @@ def has_bf16(device: torch.device) -> bool:
         return False
     if platform.machine().lower() in ("aarch64", "arm64"):
         return has_bfloat16()
-    return torch.cpu._is_avx512_bf16_supported()  # oneDNN also emulates bfloat16 products
+    return torch.cpu._is_avx512_bf16_supported()  # without these, oneDNN emulates bfloat16 products

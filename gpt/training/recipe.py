@@ -25,7 +25,7 @@ class Recipe:
     """All hyperparameters of a training run. The defaults are those of the bundled model.
 
     Each field's description is in its metadata, for the command line and the model card.
-    Raises ValueError, with the value and the limit, for a value out of range or an invalid shape.
+    Raises ValueError, with the value and the limit, for a value out of range or an invalid model configuration.
     """
 
     vocabulary: Literal["bpe", "characters"] = setting(
@@ -98,7 +98,7 @@ class Recipe:
             norm="rms",
             activation="silu",
             gated=True,
-            n_ff=3 * self.n_embd,  # three matrices: about as many weights as two in GPT-2
+            n_ff=3 * self.n_embd,  # with three matrices, about as many weights as GPT-2's two
             n_kv_head=self.n_kv_head,
         )
 
@@ -107,9 +107,9 @@ class Recipe:
         return GPT(self.model_config(n_vocab, position), generator=torch.Generator().manual_seed(self.seed))
 
     def shaped_like(self, config: GPTConfig, *, characters: bool = False) -> Recipe:
-        """Return the recipe for a model with this configuration. Raises ValueError if no recipe can create it.
+        """Return the recipe for a model with this configuration. Raises ValueError if no recipe can create the model.
 
-        characters: Whether the vocabulary consists of characters. Recipes do not contain the number of characters.
+        characters: Whether the vocabulary consists of characters, whose number is not part of a recipe.
         """
         shape = {name: getattr(config, name) for name in ("block_size", "n_layer", "n_head", "n_embd", "bias")}
         if not characters:
@@ -177,7 +177,7 @@ class Recipe:
 
 
 # nanoGPT's character-level experiment: config/train_shakespeare_char.py, and the smaller setting for a CPU in its
-# README. Here the learning rate decreases linearly to zero; in nanoGPT it follows a cosine to a tenth.
+# README. Here the learning rate decays linearly to zero; in nanoGPT it decays to a tenth along a cosine.
 _SHAKESPEARE = Recipe(
     n_layer=6,
     n_head=6,

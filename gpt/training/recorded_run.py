@@ -1,4 +1,4 @@
-"""A finished training run with saved snapshots. It provides the same data as a live run."""
+"""A finished training run with saved snapshots, which provides the same data as a live run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.training.snapshots import SnapshotFigures, Snapshots
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
 MADE_HERE = Path("stories-small", "snapshots")  # folder to which the command in the card writes the snapshots
 EXAMPLE = 2 * " cold spoon bird door blue tree king"
-APPEARED = 0.5  # induction score above which a head copies
+APPEARED = 0.5  # induction score from which a head counts as copying
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ class RecordedRun:
         return Evaluation(step, figures.loss, None, samples, weights.half().numpy())
 
     def loaded_at(self, evaluation: Evaluation) -> LoadedModel:
-        """Load the model for an evaluation."""
+        """Load the model from an evaluation's snapshot."""
         model = self.snapshots.model(evaluation.step)
         return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
 
     def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
-        """Return the two steps between which a head's induction score first passes APPEARED, or None if it does not."""
+        """Return the two steps between which a head's induction score first reaches APPEARED; None if it never does."""
         before = 0
         for step, figures in self.figures.items():
             if figures.induction[layer][head] >= APPEARED:
@@ -83,13 +83,13 @@ class RecordedRun:
 
 
 def _first_again(ids: list[int]) -> int:
-    """Return the first position whose id has already occurred, or the second-to-last position if there is none."""
+    """Return the first position whose id has occurred before, or the second-to-last position if no id repeats."""
     return next((at for at, token_id in enumerate(ids) if token_id in ids[:at]), len(ids) - 2)
 
 
 @lru_cache(maxsize=1)
 def bundled_recording() -> RecordedRun | None:
-    """Return the recording in the assets, or else one written here by `recording_command`. Reads it only once."""
+    """Return the bundled recording or one made here with `recording_command`, or None. Reads it only once."""
     for folder in (ASSETS, MADE_HERE):
         try:
             return RecordedRun(folder)

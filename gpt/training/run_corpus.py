@@ -138,9 +138,9 @@ def without_unknown(batch: Batch, unknown_id: int | None) -> Batch:
 
 
 def with_repeats(rows: np.ndarray, tokenizer: Vocabulary, recipe: Recipe, step: int) -> Batch:
-    """Replace some of the first training rows (B, T + 1) of an update with repeated random sequences.
+    """Replace the first few training rows (B, T + 1) of an update with repeated random sequences.
 
-    On average, B x recipe.repeats(step) rows are replaced. In these rows, targets count only from the second token of
+    On average, this replaces B x recipe.repeats(step) rows. In these rows, targets count only from the second token of
     the second copy, because earlier tokens cannot be predicted.
     Source: the repeated random tokens in Olsson et al. (2022), arXiv 2209.11895.
     """

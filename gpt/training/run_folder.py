@@ -43,7 +43,7 @@ from gpt.training.snapshots import save_snapshot, snapshot_steps
 from gpt.training.trainer import Trainer
 
 SAMPLE_TOKENS = 100
-LINE_STEPS = 20  # steps per progress line if there is no terminal; the line shows their mean loss
+LINE_STEPS = 20  # steps per progress line when not attached to a terminal; each line shows their mean loss
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class RunFolder:
         self._write_log([])
 
     def tokenizer(self) -> Vocabulary | None:
-        """Return the vocabulary of a run on stories, or None if it has none yet."""
+        """Return the vocabulary of a run on stories, or None if it has not been written yet."""
         if (self.path / CHARACTERS).is_file():
             return Characters(read_json(self.path / CHARACTERS, list))
         return load_vocabulary(self.path / BPE) if (self.path / BPE).is_file() else None
@@ -127,7 +127,7 @@ class RunFolder:
     def save(self, state: dict[str, Any]) -> None:
         """Write the state to resume from."""
         part = self.path / "last.pt.part"
-        with part.open("wb") as file:  # given a path, torch would hide the error that the disk is full
+        with part.open("wb") as file:  # given a path, torch would hide a disk-full error
             torch.save(state, file)
         os.replace(part, self.path / "last.pt")
 
@@ -327,7 +327,7 @@ class ProgressBar:
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer, self.begun = trainer, (trainer.n_tokens, trainer.seconds)
-        disable = None if trainer.process.is_first else True  # None disables it if there is no terminal
+        disable = None if trainer.process.is_first else True  # None disables it when not attached to a terminal
         self.bar = tqdm(total=trainer.recipe.steps, initial=trainer.step, unit="step", disable=disable)
 
     def show(self) -> None:
@@ -342,7 +342,7 @@ class ProgressBar:
             self.print(f"step {trainer.step}/{trainer.recipe.steps} loss {loss:.4f}, {speed:,.0f} tokens/s")
 
     def print(self, line: str) -> None:
-        """Print a line, above the bar if there is one."""
+        """Print a line, above the progress bar if one is shown."""
         if self.trainer.process.is_first:
             self.bar.write(line)
             sys.stdout.flush()

@@ -20,7 +20,7 @@ class QueueFull(GPTError):
 
 
 class RunQueue:
-    """Starts runs in turn: owners' first runs before their second ones, then runs with less work, then earlier runs.
+    """Starts runs in turn: each owner's first run before anyone's second, then runs with less work, then earlier runs.
 
     max_running: maximum number of runs that train at the same time, including paused ones; defaults to half the number
     of cores.

@@ -1,7 +1,7 @@
 """Snapshots of a training run: small copies of the weights, saved after steps that are spaced on a log scale.
 
-A folder contains config.json (the shape), the vocabulary, one <step>.safetensors per snapshot, figures.json
-(measurements for each snapshot) and README.md.
+A folder contains config.json (the model's configuration), the vocabulary, one <step>.safetensors per snapshot,
+figures.json (measurements for each snapshot) and README.md.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def unpack_model(config: GPTConfig, packed: Mapping[str, Tensor]) -> GPT:
 
 
 def save_snapshot(folder: Path, step: int, model: GPT, tokenizer: Vocabulary) -> None:
-    """Write the packed weights after `step` updates to a folder, with the model's shape and vocabulary."""
+    """Write the packed weights after `step` updates to a folder, with the configuration and vocabulary."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / CONFIG).is_file():
         write_vocabulary(tokenizer, folder)
@@ -102,7 +102,7 @@ class SnapshotFigures:
 
 
 class Snapshots:
-    """A folder of snapshots. Raises ValueError if it has no snapshots, or a damaged one."""
+    """A folder of snapshots. Raises ValueError if it has no snapshots or a damaged config.json."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -129,5 +129,5 @@ class Snapshots:
         (self.folder / FIGURES).write_text(f"[\n{rows}\n]\n", encoding="utf-8")
 
     def figures(self) -> list[SnapshotFigures]:
-        """Measurements for each snapshot."""
+        """Read the measurements for each snapshot."""
         return [SnapshotFigures(**row) for row in read_json(self.folder / FIGURES, list)]

@@ -27,7 +27,7 @@ N_SAMPLES = 4
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt and its answer, which ends with a line feed. key: the same for examples that must stay together."""
+    """A prompt and its answer, which ends with a line feed. key: equal for examples that must stay together."""
 
     prompt: str
     answer: str
@@ -41,7 +41,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Task:
-    """A distribution over examples. draw: draws an example. width: maximum length, including the line feed."""
+    """A distribution over examples. draw: draws one example. width: maximum length, including the line feed."""
 
     name: str
     characters: str
@@ -116,13 +116,13 @@ def draw_letters(rng: np.random.Generator, count: int) -> str:
 
 
 def draw_sort(rng: np.random.Generator) -> Example:
-    """Return letters and the same letters in order: "qbdazkce>abcdekqz"."""
+    """Return letters and the same letters in alphabetical order: "qbdazkce>abcdekqz"."""
     letters = draw_letters(rng, 8)
     return Example(f"{letters}>", "".join(sorted(letters)) + "\n", letters)
 
 
 def draw_reverse(rng: np.random.Generator) -> Example:
-    """Return letters and the same letters in reverse: "qbdazkce>eckzadbq"."""
+    """Return letters and the same letters in reverse order: "qbdazkce>eckzadbq"."""
     letters = draw_letters(rng, 8)
     return Example(f"{letters}>", letters[::-1] + "\n", letters)
 

@@ -51,7 +51,7 @@ class _LossModule(nn.Module):
 class Trainer:
     """A model, its optimizers and its training progress. Between updates, the model is in evaluation mode.
 
-    step: number of updates so far. losses: losses at the updates since the last evaluation. best: lowest held-back loss
+    step: number of updates so far. losses: losses of the updates since the last evaluation. best: lowest held-back loss
     so far.
     Raises ValueError if batch_size is not a multiple of the number of processes.
     """
@@ -92,7 +92,7 @@ class Trainer:
         return self.recipe.learning_rate * factor * self.recipe.lr_factor(self.step)
 
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
-        """Make one update from the batches of all processes. Returns their mean loss before the update, in nats.
+        """Make one update on a batch split among the processes. Returns their mean loss before the update, in nats.
 
         rate_factor: multiplies the recipe's learning rates. Dropout depends on the recipe's seed, the step and the
         rank. Raises ValueError, without changing the weights, if the loss or its gradient is not finite.
@@ -165,7 +165,7 @@ class Trainer:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Continue from a `state`."""
+        """Restore a state returned by `state`."""
         self.model.load_state_dict(state["model"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

@@ -15,7 +15,7 @@ def load_gpt2(model: GPT, weights: dict[str, Tensor]) -> None:
         if name == "lm_head.weight":
             name = "wte.weight"  # tied
         theirs = weights[f"transformer.{name}"]
-        theirs = theirs.T if name.endswith(LINEAR) else theirs  # x W against x Wᵀ
+        theirs = theirs.T if name.endswith(LINEAR) else theirs  # stored transposed
         if ours.shape != theirs.shape:
             raise ValueError(f"{name}: {tuple(theirs.shape)} instead of {tuple(ours.shape)}")
         ours.copy_(theirs)

@@ -12,7 +12,7 @@ def padded_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
     visible = torch.ones_like(scores, dtype=torch.bool).tril()  # the past
     visible &= mask[:, None, None].bool()  # only real tokens
     weights = scores.masked_fill(~visible, -math.inf).softmax(dim=-1)
-    weights = weights.masked_fill(~visible, 0)  # replaces NaN in rows that see nothing
+    weights = weights.masked_fill(~visible, 0)  # fully masked rows would be NaN
     return weights @ v
 
 

@@ -69,7 +69,7 @@ def test_the_bundled_card_the_docstrings_and_the_defaults_state_one_recipe() -> 
     assert f"step {recipe.steps:,} of {recipe.steps:,} and {n_tokens:,} tokens" in card
     assert f"shuffled with seed {recipe.seed}, with a share of {recipe.held_back} held" in card
     assert "The defaults are those of the bundled model" in str(Recipe.__doc__)
-    assert "trained on stories with the defaults and --compile --every 200; its card has a second part." in str(usage)
+    assert "trained on stories with the defaults and --compile --every 200. Its model card describes" in str(usage)
 
 
 def test_the_bundled_model_of_llamas_shape_is_of_its_cards_recipe_and_reads_the_same_tokens() -> None:
