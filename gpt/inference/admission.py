@@ -47,7 +47,7 @@ class AdmissionQueue:
             self.leave(place)
 
     def close(self) -> None:
-        """Admit no more callers. New callers, and those still waiting for their first turn, get a GPTError."""
+        """Stop admitting callers. New callers, and those still waiting for their first turn, get a GPTError."""
         with self._lock:
             self.closed = True
             for place in self._places:
@@ -120,7 +120,7 @@ class Place:
             yield from self
 
     def rest(self) -> None:
-        """Yield the slot to any waiting callers while no token is needed. `after_token` joins the queue again."""
+        """Yield the slot to any waiting callers while no token is needed. `after_token` rejoins the queue."""
         if self._queue.n_waiting > 0:
             self._rests = True
             self._queue.leave(self)
