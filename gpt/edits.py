@@ -56,7 +56,7 @@ class Steering:
     value: (C,). concept: the feature and strength behind the vector (see `gpt.analysis.concepts`); None if the vector
         comes from elsewhere.
     activity: function that computes the feature's activity from the stream, (..., C) -> (...). It scales the vector at
-        each position, except at the first, where it counts as 0. If None, the vector is added unscaled. Ignored when
+        each position; at the first position, it counts as 0. If None, the vector is added unscaled. Ignored when
         Steering objects are compared.
     """
 

@@ -76,7 +76,7 @@ class ForwardContext:
         return replace(ctx, windowed=replace(ctx.windowed, rotary=rotary))
 
     def with_window(self, config: GPTConfig, T: int, device: torch.device) -> ForwardContext:
-        """Return this context with `windowed` set for T new positions, unless the model has no windows."""
+        """Return this context with `windowed` set for T new positions, if the model has a sliding window."""
         if config.window is None:
             return self
         windowed, S = self, self.start + T
@@ -145,7 +145,7 @@ class CausalSelfAttention(nn.Module):
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
             k, v = ctx.record(self.layer, "attn_k", k), ctx.record(self.layer, "attn_v", v)
-        is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # SDPA lacks one
+        is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # SDPA has no softcap
         y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
         y = y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
         return ctx.record(self.layer, "head_out", y)
