@@ -101,7 +101,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Answer one request."""
+    """Handle one request."""
     *folders, seconds, n_bytes, max_chars = arguments
     sys.path += folders
     request = json.load(sys.stdin)

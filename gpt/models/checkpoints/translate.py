@@ -32,7 +32,7 @@ def strip_wrappers(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def pattern(ours: str, theirs: str) -> re.Pattern[str]:
-    """Return a pattern for names with a role. Groups: n, h, and leaf unless `ours` names a single weight."""
+    """Return the pattern of stored names for a role. Groups: n, h, and leaf unless `ours` names a single weight."""
     text = re.escape(strip_wrappers(theirs)).replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\{h\}", r"(?P<h>\d+)")
     return re.compile(text + ("" if ours.endswith((".weight", ".bias")) else r"(\.(?P<leaf>weight|bias))?"))
 
