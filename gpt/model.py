@@ -33,7 +33,7 @@ QUERY_CHUNK = 128  # queries per chunk of eager attention
 
 @dataclass(frozen=True)
 class ForwardContext:
-    """Arguments to a forward pass that every layer receives.
+    """Forward-pass arguments that every layer receives.
 
     start: number of positions already in the cache.
     attn_mask: (T, S) or (B, 1, T, S), True where attention is allowed; None if `is_causal` is the only mask.

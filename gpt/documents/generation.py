@@ -219,8 +219,8 @@ class Generation(Document):
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
         """Make up to max_new_tokens steps, as one action for `undo`.
 
-        The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call. For
-        a deployed model, a replica starts on them immediately.
+        The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call.
+        For a deployed model, a replica starts on them immediately.
         """
         return Steps(self, self._backend, with_seed(params), max_new_tokens)
 

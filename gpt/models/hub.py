@@ -175,7 +175,7 @@ def weight_names(repo_id: str) -> list[str]:
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:
-    """Download the missing parts of the weights into the cache, which snapshot_download would start over."""
+    """Download the weights into the cache, resuming partial files. snapshot_download would start over."""
     stated = {name: get_hf_file_metadata(hf_hub_url(repo_id, name)) for name in names}
     total, before = sum(file.size or 0 for file in stated.values()), 0
     with tqdm(desc=repo_id, total=total, unit="B", unit_scale=True, disable=progress is not None) as bar:

@@ -77,7 +77,7 @@ class LoadedModel:
         return f"half ({str(dtype).removeprefix('torch.')})"
 
     def to_tokens(self, texts: Text | Sequence[Text]) -> Tokens:
-        """Encode one or more texts as tensors on the model's device. Raises the errors of `gpt.inputs.ids_of`."""
+        """Encode one or more texts as tensors on the model's device. Raises the same errors as `ids_of`."""
         single = isinstance(texts, str | Tensor) or all(is_integer(each) for each in texts)
         rows = [ids_of(self, text) for text in ([texts] if single else texts)]  # type: ignore[arg-type]
         T = max(map(len, rows))

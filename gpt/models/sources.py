@@ -190,7 +190,7 @@ def load_model(
     trainable: bool = False,
     progress: Progress | None = None,
 ) -> LoadedModel:
-    """Load an unshared model from a name in `list_models`, a path, or a hub repository.
+    """Load a model, without sharing it, from a name in `list_models`, a path, or a hub repository.
 
     device: Defaults to CUDA if available, else MPS, else the CPU.
     n_head, activation, attn_scale, names: Settings that the checkpoint does not contain, see

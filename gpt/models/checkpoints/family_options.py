@@ -45,7 +45,7 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
 
 
 def check_config(config: Values) -> Family | None:
-    """Return a model's family, or None if config.json is in our format. Without a model_type, it may be GPT-2's.
+    """Return a model's family, or None if config.json is in our format. Without a model_type, the family is GPT-2.
 
     This needs only config.json, so unsupported models are rejected before their weights are downloaded.
 

@@ -285,7 +285,7 @@ def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) ->
 def added_beside(
     settings: Mapping[str, Any], added: Mapping[str, Any], tokens: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return added tokens from tokenizer_config.json or, failing that, added_tokens.json, in tokenizer.json's format."""
+    """Return added tokens from tokenizer_config.json or else added_tokens.json, in tokenizer.json's format."""
     listed = settings.get("added_tokens_decoder")
     if isinstance(listed, dict):
         flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
