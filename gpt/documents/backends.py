@@ -311,7 +311,7 @@ def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
 
 
 def plain_edits(edits: Edits | None) -> dict[str, Any]:
-    """Convert edits to plain values and NumPy arrays; {} if there are none. Raises ValueError for hooks."""
+    """Convert edits to plain values and NumPy arrays; {} for no edits. Raises ValueError for hooks."""
     if edits is None or edits == Edits():
         return {}
     edits.check_portable()

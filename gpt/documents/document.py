@@ -128,11 +128,11 @@ class Document:
         self._go_to(node)
 
     def undo(self) -> None:
-        """Undo the latest action. Raises ValueError if there is none."""
+        """Undo the latest action. Raises ValueError if there is nothing to undo."""
         self._go_to(self._history.undo())
 
     def redo(self) -> None:
-        """Redo the last undone action. Raises ValueError if there is none."""
+        """Redo the last undone action. Raises ValueError if there is nothing to redo."""
         self._go_to(self._history.redo())
 
     @property

@@ -113,7 +113,7 @@ class Place:
     def after_token(self) -> Iterator[int]:
         """Let waiting callers go first after every TURN_TOKENS tokens.
 
-        Call this after each token and iterate over the result like over the place itself."""
+        Call this after each token and iterate over the result as over the place itself."""
         self._n_tokens += 1
         if self._rests or (self._n_tokens % TURN_TOKENS == 0 and self._queue.requeue(self)):
             self._rests = False

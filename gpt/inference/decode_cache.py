@@ -80,7 +80,7 @@ class Block:
         return places
 
     def advance(self, places: Sequence[int]) -> None:
-        """Increase the length of these rows by one position, which every layer has stored."""
+        """Increase the length of these rows by one, once every layer has stored the position."""
         for i in places:
             self._rows[i].length += 1
 
