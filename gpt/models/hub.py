@@ -190,7 +190,7 @@ def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None)
 
 
 def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
-    """Download a file into the cache unless it is there. Yields the same values as `resume_download`.
+    """Download a file into the cache unless it is already there. Yields the same values as `resume_download`.
 
     The partial file becomes a blob in the cache only if its size and checksum match those on the hub.
     """

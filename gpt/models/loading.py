@@ -1,4 +1,4 @@
-"""Build the model in a checkpoint on a given device and in a given precision."""
+"""Build models from checkpoints on a given device and in a given precision."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def build(
     trainable: bool = False,
     deployed: DeployedModel | None = None,
 ) -> LoadedModel:
-    """Build the model in a checkpoint.
+    """Build the model from a checkpoint.
 
     untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether to use
     ordinary parameters; by default, parameters are packed if possible (`can_pack`) and cannot be trained. deployed: the

@@ -404,7 +404,7 @@ def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """Return the shape of tensors after concatenation along the first axis, or () if that is impossible."""
+    """Return the shape of tensors after concatenation along the first axis, or () if their shapes do not match."""
     if any(t.dim() == 0 or t.shape[1:] != part[0].shape[1:] for t in part):
         return ()
     return (sum(t.shape[0] for t in part), *part[0].shape[1:])

@@ -301,7 +301,7 @@ def numbers(module: Module) -> list[int]:
 def words(name: str) -> list[str]:
     """Split a name into lower-case words, such as self, attn, q and proj for "self_attn.q_proj".
 
-    Words that end with digits are returned both with and without them."""
+    Words that end with digits are returned both with and without the digits."""
     parts = [part for part in re.split(r"[._{}]+", name) if part]
     pieces = [piece for part in parts for piece in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", part)]
     return [word.lower() for word in (*parts, *pieces)]

@@ -115,7 +115,7 @@ class Layout:
     activation: activation function in the project's code; a checkpoint may name another.
     transposed: roles of the matrices stored as (in, out).
     qkv_order: order of query, key and value in a fused matrix; "heads" means that they alternate, head by head.
-    n_head: None if the checkpoint contains it, or if it is unknown.
+    n_head: number of heads; None if the checkpoint contains it or if it is unknown.
     norm_offset: number to add to the stored norm weights.
     attn_scale: see `Hints`.
     rotary_pairs: which numbers in a head are rotated together. "half" pairs each number with the one half a head

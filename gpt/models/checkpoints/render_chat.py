@@ -1,7 +1,7 @@
 """Render a chat template in a separate process with limited resources. `chat_template.py` runs this program.
 
 Reads JSON from standard input, {"template", "messages", "variables"}, and writes {"text"}, {"refused": reason} or
-{"error": reason}. Uses the same environment as transformers (utils/chat_template_utils.py): Jinja's sandbox. Arguments:
+{"error": reason}. Like transformers (utils/chat_template_utils.py), it runs templates in Jinja's sandbox. Arguments:
 folders of jinja2 and markupsafe, limits on CPU time (seconds), memory (bytes) and length of the text (characters).
 """
 
