@@ -104,7 +104,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     biased = {place for ours, parts in found.items() if ours.endswith(".attn.c_attn.bias") for place in parts}
     weights: Weights = {}
     for ours, parts in found.items():
-        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # the key may lack a bias that query and value have
+        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # the key alone may lack a bias
             zeros = torch.zeros_like(next(iter(parts.values())))
             parts |= {place: zeros for place in places if place not in biased}
         wanted = places if ".attn.c_attn." in ours else [(0, 0)]
