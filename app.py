@@ -25,10 +25,10 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 # Without this, gradio builds a table of the last 10,000 events after every event, for a dashboard that is disabled.
 os.environ.setdefault("GRADIO_ANALYTICS_MAX_EVENTS", "1")
 os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
-# oneDNN caches a compiled matrix product (0.1 MB) for each shape it has seen; by default, for the last 1,024.
+# oneDNN caches a compiled matrix product (0.1 MB) per shape, by default for the last 1,024 shapes.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128")
 
-FINISH_SECONDS = 8.0  # after SIGTERM, time to finish the texts being generated; then they stop before their next token
+FINISH_SECONDS = 8.0  # time after SIGTERM to finish the texts being generated; then they stop before their next token
 CLUSTER_SECONDS = 90.0  # longest wait for a cluster at startup
 SEND_SECONDS = 0.5  # time to send a text's last updates
 CLOSE_SECONDS = 1  # time for connections to close
@@ -156,7 +156,7 @@ def connect(address: str, max_replicas: int) -> Any:
 
 
 def finish_texts() -> None:
-    """Refuse to generate new texts and wait for the current ones to finish."""
+    """Reject new texts, wait for the current ones to finish, and stop any left after FINISH_SECONDS."""
     from gpt.models.registry import models_in_memory
 
     began, engines = time.monotonic(), [loaded.engine for loaded in models_in_memory()]

@@ -1,4 +1,4 @@
-"""Key-value cache: stores the keys and values of earlier tokens, so that each new token needs only one step."""
+"""Key-value cache: stores the keys and values of earlier tokens, so that only new tokens are computed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpt.layers import attention_scores
 
 
 class KVCache:
-    """Keys and values for every layer, in preallocated memory. Pass it to each call of the model.
+    """Keys and values for every layer, in preallocated memory. Pass it to every call to the model.
 
     `k` and `v` have shape (n_layer, B, kv_heads, max_length, head_size). Only the first `length` positions are filled;
     the others are undefined.
@@ -22,7 +22,7 @@ class KVCache:
     Args:
         config: The model's configuration.
         batch_size: Number of texts.
-        max_length: Number of positions; defaults to the model's context.
+        max_length: Number of positions; defaults to the model's context length.
         dtype: Data type of the keys and values.
         device: Device of the keys and values.
         keep_queries: Also store the queries, in `q` (n_layer, B, n_head, max_length, head_size), so that
@@ -107,7 +107,7 @@ class KVCache:
             )
 
     def advance(self, count: int) -> None:
-        """Increase the length by `count` positions that every layer has stored."""
+        """Increase the length by `count`, once every layer has stored the positions."""
         self.length += count
 
     def crop(self, length: int) -> None:

@@ -190,7 +190,7 @@ class GPTConfig:
         object.__setattr__(self, "rotary_scaling", RotaryScaling.of(self.rotary_scaling))
         for name in ("qkv_bias", "proj_bias", "mlp_bias"):
             if getattr(self, name) == self.bias:
-                object.__setattr__(self, name, None)  # equal models have equal configurations
+                object.__setattr__(self, name, None)  # so that equal models have equal configurations
         for name in ("full_layers", "unrotated_layers"):
             layers = getattr(self, name)
             if not isinstance(layers, tuple | list):

@@ -23,7 +23,7 @@ class Patch:
     """A replacement for one layer's activation at one absolute position.
 
     name: one of PATCHABLE, as in `LayerTrace`. value: (C,) for all texts in the batch, or (B, C).
-    ids: the text for which the value was computed at the same position; None if the value comes from elsewhere.
+    ids: token ids of the text whose pass produced the value at this position; None if the value comes from elsewhere.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Steering:
 
     value: (C,). concept: the feature and strength behind the vector (see `gpt.analysis.concepts`); None if the vector
         comes from elsewhere.
-    activity: function that computes the feature's activity from the stream, (..., C) -> (...). The activity scales the
-        vector at each position and counts as 0 at the first. If None, the vector is added unscaled. Ignored when
+    activity: function that computes the feature's activity from the stream, (..., C) -> (...). It scales the vector at
+        each position; at the first position, it counts as 0. If None, the vector is added unscaled. Ignored when
         Steering objects are compared.
     """
 
@@ -90,7 +90,7 @@ class Steering:
 
 
 def steer(x: Tensor, steering: Sequence[Steering], positions: Tensor) -> Tensor:
-    """Add one layer's vectors to the stream x (..., T, C); those that depend on an activity come last."""
+    """Add one layer's vectors to the stream x (..., T, C); those with an activity are added last."""
     for each in sorted(steering, key=lambda each: each.activity is not None):
         x = each.apply(x, positions)
     return x
@@ -218,7 +218,7 @@ class Edits:
     patches: activations to replace.
     steering: vectors to add to the residual stream, after factors and patches. Vectors with an activity come last.
     hooks: functions to apply to activations (see `Hook`), in this order and after all other edits. They work only in
-        this process: documents, links and other processes reject them.
+        this process: saved documents, links and other processes reject them.
 
     Raises ValueError for an unknown activation function, a factor that is not a finite number, or a key of the wrong
     type.

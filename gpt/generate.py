@@ -37,7 +37,7 @@ def generate(
 
     model: a loaded model, a model name, a path (loaded on every call), or a GPT, whose tokens are decoded as numbers.
     prompt: text, token ids, or, for a model with a chat template, a list of messages {"role", "content"}.
-    on_full: "stop" ends when the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
+    on_full: "stop" ends the text when the context is full (a prompt of P tokens yields up to block_size - P + 1 steps);
         "crop" continues from the last block_size tokens and accepts prompts of any length.
 
     The last step has a finish_reason: end of text, max_new_tokens, or a full context. Invalid arguments raise

@@ -1,4 +1,4 @@
-"""Conversion of arguments to public functions: a model in any form, and text or token ids."""
+"""Convert the arguments of public functions: models in any form, and texts or token ids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpt.tokenizer import Vocabulary, as_token_ids, prompt_ids, start_ids
 
 
 class HasModel(Protocol):
-    """A model with its tokenizer: `gpt.LoadedModel`."""
+    """A model and its tokenizer, such as `gpt.LoadedModel`."""
 
     @property
     def model(self) -> GPT: ...
@@ -66,7 +66,7 @@ def with_tokenizer(model: AnyModel) -> tuple[GPT, Vocabulary]:
 
 
 def gpt_of(model: AnyModel) -> GPT:
-    """Return a model's network. Raises ValueError like `with_tokenizer`."""
+    """Return a model's network. Raises the same errors as `with_tokenizer`."""
     return with_tokenizer(model)[0]
 
 

@@ -132,7 +132,7 @@ ACTIVATIONS: dict[str, nn.Module] = {
 
 
 class Dropout(nn.Dropout):
-    """Dropout: in training mode, sets elements to 0 with probability p and divides others by 1 - p (arXiv 1207.0580).
+    """Dropout: in training, sets elements to 0 with probability p and divides the others by 1 - p (arXiv 1207.0580).
 
     The division preserves the mean; in evaluation mode, dropout does nothing. `formula` is the definition; `forward`
     computes the same result. Both draw from torch's global generator.

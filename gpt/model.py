@@ -1,12 +1,12 @@
-"""GPT: maps token ids to next-token logits. With the default configuration it is GPT-2.
+"""The GPT model, which maps token ids to next-token logits. The default configuration is GPT-2.
 
-Modules are named like the keys of the GPT-2 checkpoints (wte, wpe, h, ln_1, c_attn ...). In shapes, B is the batch
+Modules are named after the keys of the GPT-2 checkpoints (wte, wpe, h, ln_1, c_attn ...). In shapes, B is the batch
 size, T the number of tokens in this call, S the number of positions attended to (T plus the cache), C the model width
 (n_embd), nh the number of heads, hs the size of a head, and kv the number of key and value heads, which equals nh
 unless query heads share them.
 
 Source: Radford et al., "Language Models are Unsupervised Multitask Learners" (2019), and its released code. `GPTConfig`
-cites the papers for later changes.
+cites the papers behind later changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QUERY_CHUNK = 128  # queries per chunk of eager attention
 
 @dataclass(frozen=True)
 class ForwardContext:
-    """Arguments to a forward pass that every layer receives.
+    """Forward-pass arguments that every layer receives.
 
     start: number of positions already in the cache.
     attn_mask: (T, S) or (B, 1, T, S), True where attention is allowed; None if `is_causal` is the only mask.
@@ -63,7 +63,7 @@ class ForwardContext:
         return ctx.with_positions(config, torch.arange(x.shape[1], device=x.device))
 
     def with_positions(self, config: GPTConfig, positions: Tensor) -> ForwardContext:
-        """Add the rotary angles for positions (T,) or (B, T), and the context for layers with a window."""
+        """Return this context with `windowed` set and with rotary angles for positions (T,) or (B, T)."""
         ctx = self.with_window(config, positions.shape[-1], positions.device)
         if config.position != "rotary" or (self.edits is not None and self.edits.drop_positions):
             return ctx
@@ -76,7 +76,7 @@ class ForwardContext:
         return replace(ctx, windowed=replace(ctx.windowed, rotary=rotary))
 
     def with_window(self, config: GPTConfig, T: int, device: torch.device) -> ForwardContext:
-        """Add the context for layers with a window, given T new positions."""
+        """Return this context with `windowed` set for T new positions, if the model has a sliding window."""
         if config.window is None:
             return self
         windowed, S = self, self.start + T
@@ -145,7 +145,7 @@ class CausalSelfAttention(nn.Module):
         if ctx.cache is not None:
             k, v = ctx.cache.update(self.layer, q, k, v)  # (B, kv, S, hs)
             k, v = ctx.record(self.layer, "attn_k", k), ctx.record(self.layer, "attn_v", v)
-        is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # kernel: no softcap
+        is_open = ctx.opens_attention(self.layer) or self.config.attn_softcap is not None  # SDPA has no softcap
         y = self.eager_attention(q, k, v, ctx) if is_open else self.sdpa_attention(q, k, v, ctx)
         y = y if ctx.edits is None else ctx.edits.scale_heads(self.layer, y)
         return ctx.record(self.layer, "head_out", y)
@@ -286,7 +286,7 @@ class GPT(nn.Module):
             self.init_weights(generator)
 
     def init_weights(self, generator: torch.Generator | None = None) -> None:
-        """Initialise like GPT-2: normal(0, 0.02), c_proj normal(0, 0.02 / sqrt(2 n_layer)), norms 1, biases 0."""
+        """Initialise as in GPT-2: normal(0, 0.02), c_proj normal(0, 0.02 / sqrt(2 n_layer)), norms 1, biases 0."""
         for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 depth = 2 * self.config.n_layer if name.endswith("c_proj.weight") else 1
@@ -362,7 +362,7 @@ class GPT(nn.Module):
 
         attention_mask: (B, S), 1 for real tokens and 0 for padding, including the tokens in the cache. Positions count
             only real tokens, so left padding does not affect the result.
-        cache: holds the tokens before idx; idx is appended to it.
+        cache: keys and values of the tokens before idx; those of idx are appended.
         trace: records the activations of this pass.
         edits: interventions for this pass.
         Raises ValueError if idx has the wrong shape or the text is longer than block_size.

@@ -22,9 +22,9 @@ from torch import Tensor
 from gpt.checks import check_above, check_below_one, check_integer, check_number, check_token_id, is_number
 from gpt.errors import GPTError
 
-LIKELY = 4096  # largest logits that top-p searches for its cutoff before it sorts the whole vocabulary
+LIKELY = 4096  # number of largest logits that top-p searches for its cutoff before sorting the whole vocabulary
 SUM_LANES = 4  # parallel float32 sums in the narrowest vector unit
-OTHER_ERRORS = 1e-6  # error in float32 exponentials, quotients and sums of probabilities
+OTHER_ERRORS = 1e-6  # bound on the error in float32 exponentials, quotients and sums of probabilities
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class SamplingParams:
     repetition_penalty: above 1 lowers the logits of tokens that have occurred before (arXiv 1909.05858).
     seed: determines every draw; None chooses a random seed.
 
-    Raises ValueError with the invalid value and its limit.
+    Raises ValueError if a setting is out of range; the message names the value and the limit.
     """
 
     temperature: float = 1.0
@@ -276,7 +276,7 @@ def keep_min_p(logits: np.ndarray, p: float | None) -> np.ndarray:
     return np.where(probs < np.float32(p) * probs.max(), np.float32(-math.inf), logits)
 
 
-# # Setting and function for each stage. The repetition penalty is missing because it also needs the previous ids.
+# Setting and function for each stage. The repetition penalty is missing because it also needs the previous ids.
 STAGES = (
     ("temperature", apply_temperature),
     ("top_k", keep_top_k),

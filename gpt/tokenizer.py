@@ -19,7 +19,7 @@ from gpt.errors import GPTError
 
 END_OF_TEXT = "<|endoftext|>"
 GPT2_VOCABULARY = Path(__file__).parent / "assets" / "gpt2" / "vocab.tiktoken.gz"
-# # Splits a text into words; BPE merges bytes only within a word. From GPT-2's encoder.py, in tiktoken's syntax.
+# Splits a text into words; BPE merges bytes only within a word. From GPT-2's encoder.py, in tiktoken's syntax.
 GPT2_PATTERN = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 NEVER_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
 
@@ -30,15 +30,15 @@ def no_chat_template() -> GPTError:
 
 
 class Vocabulary(ABC):
-    """The interface for every model's tokenizer.
+    """Base class for all tokenizers.
 
     Attributes:
         n_vocab: Number of token ids.
-        eot_id: Id of the end-of-text token; None if there is none.
+        eot_id: Id of the end-of-text token, or None.
         eot_ids: Ids that end generation.
         special_ids: Ids of control tokens, which `encode` never returns.
         prefix_ids: Control tokens that the model expects before every text, such as Gemma's <bos>.
-        unknown_id: Id that replaces characters or words missing from the vocabulary; None if there is none.
+        unknown_id: Id that replaces characters or words missing from the vocabulary, or None.
         strips_space: Whether encoding adds a space before a text and decoding removes it.
     """
 
@@ -64,19 +64,19 @@ class Vocabulary(ABC):
         return False
 
     def encode_chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """Return the token ids of a chat, up to the point where the assistant starts to answer.
+        """Return the token ids of a chat, up to the start of the assistant's reply.
 
         Args:
             messages: Dictionaries {"role", "content"}, with the role "user", "assistant" or, if the template supports
-                it, "system". Names of control tokens in the contents are encoded as ordinary characters.
+                it, "system". Names of control tokens in the contents are encoded as ordinary text.
 
         Raises:
-            ValueError: If there is no template, or the template refuses the messages or fails.
+            ValueError: If there is no template, or the template rejects the messages or fails.
         """
         raise no_chat_template()
 
     def chat_frame(self, *, first: bool = True) -> tuple[str, str]:
-        """Return the text that the template puts before and after a user's message, with the names of control tokens.
+        """Return the text that the template puts before and after a user's message, with control tokens by name.
 
         Args:
             first: Whether the message opens the chat. For a later message, the text starts with the end of the
@@ -163,7 +163,7 @@ def prompt_ids(tokenizer: Vocabulary, text: str) -> list[int]:
 
 
 def start_ids(tokenizer: Vocabulary) -> list[int]:
-    """Return the ids that replace an empty prompt: `prefix_ids`, or the end-of-text token if there are none."""
+    """Return the ids that replace an empty prompt: `prefix_ids`, or the end-of-text token if there is no prefix."""
     if tokenizer.prefix_ids:
         return list(tokenizer.prefix_ids)
     return [] if tokenizer.eot_id is None else [tokenizer.eot_id]
@@ -202,7 +202,7 @@ def plain_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str:
 
 
 def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """Return the text that `prompt_ids` maps to these ids, or None if there is none."""
+    """Return the text that `prompt_ids` encodes as these ids, or None if there is no such text."""
     if list(ids) == start_ids(tokenizer):
         return ""
     try:
@@ -213,7 +213,7 @@ def prompt_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
 
 
 def continuation_text(tokenizer: Vocabulary, ids: Sequence[int]) -> str | None:
-    """Return the text that `encode_continuation` maps to these ids, or None if there is none."""
+    """Return the text that `encode_continuation` encodes as these ids, or None if there is no such text."""
     try:
         text = b"".join(map(tokenizer.token_bytes, ids)).decode()
         return text if tokenizer.encode_continuation(text) == list(ids) else None
@@ -242,7 +242,7 @@ def as_token_ids(ids: Any) -> list[int]:
 
 
 def load_vocabulary(path: Path | str) -> Tokenizer:
-    """Read a vocabulary file in tiktoken's format. A name ending in .gz marks a compressed file.
+    """Read a vocabulary file in tiktoken's format. Decompresses files whose names end in .gz.
 
     Each line holds a token's bytes in base64 and its id. The end-of-text token gets the next free id. Raises ValueError
     for any other file, or if a byte used by UTF-8 has no token.
@@ -300,5 +300,5 @@ def save_vocabulary(ranks: dict[bytes, int], path: Path | str) -> None:
 
 @cache
 def gpt2_tokenizer() -> Tokenizer:
-    """Return the bundled GPT-2 vocabulary of 50,257 tokens. Every call returns the same object."""
+    """Return a tokenizer with the bundled GPT-2 vocabulary of 50,257 tokens. Every call returns the same object."""
     return load_vocabulary(GPT2_VOCABULARY)

@@ -90,8 +90,8 @@ class Trace(_Activations):
     attention: whether to record attn_q, attn_k, attn_v and attn_weights; False lets the pass use
         scaled_dot_product_attention.
     full: whether to record the logits, and ln_1, ln_2 and head_out of each layer.
-    gradients: whether to keep the graph, so that `loss.backward()` fills `trace["layers.3.attn_out"].grad`; otherwise
-        all tensors are detached.
+    gradients: whether to keep the autograd graph, so that `loss.backward()` fills `trace["layers.3.attn_out"].grad`;
+        otherwise all tensors are detached.
     Reading an activation that was not recorded raises ValueError.
     """
 

@@ -1,1 +1,1 @@
-"""Documents: a text with branches, its activations, and the computations on them."""
+"""Documents: texts with branches, their activations, and computations on them."""

@@ -39,7 +39,7 @@ T = TypeVar("T")
 class StreamRequest:
     """A text and the settings for continuing it.
 
-    params: settings, including a seed. max_new_tokens: 0 only reads the text; None makes one step and sets no limit.
+    params: settings, including a seed. max_new_tokens: 0 only reads the text; None makes one step, without a limit.
     n_known: number of positions for which the caller already has the activations. slides: whether to continue past a
     full context (see `sliding_steps`).
     """
@@ -75,7 +75,7 @@ def _received(values: dict[str, Any]) -> StreamRequest:
 class StreamReply:
     """New steps for a text.
 
-    steps: new steps; None for a step that the document makes itself. rows: `Generation.activations` for the positions
+    steps: new steps; None for a step that the document samples itself. rows: `Generation.activations` for the positions
     that were read, starting at `start`. seconds: time spent on these steps.
     """
 
@@ -127,7 +127,7 @@ class ThisProcess:
         return self
 
     def next(self, seconds: float) -> StreamReply:
-        """Return a placeholder for a step that the document makes itself."""
+        """Return a placeholder for a step that the document samples itself."""
         return StreamReply((None,))
 
     def close(self) -> None:
@@ -311,7 +311,7 @@ def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
 
 
 def plain_edits(edits: Edits | None) -> dict[str, Any]:
-    """Convert edits to plain values and NumPy arrays; {} if there are none. Raises ValueError for hooks."""
+    """Convert edits to plain values and NumPy arrays; {} for no edits. Raises ValueError for hooks."""
     if edits is None or edits == Edits():
         return {}
     edits.check_portable()

@@ -30,7 +30,7 @@ class Candidate:
 
     Attributes:
         number: Index in `BeamSearch.candidates`.
-        parent: Number of the preceding candidate; None if there is none.
+        parent: Number of the preceding candidate; None for the first new token.
         token_id: The token.
         depth: Number of new tokens so far; 1 for the first.
         log_probability: Log-probability of this token, in nats.
@@ -98,7 +98,7 @@ class BeamSearch:
 
     @property
     def best(self) -> Beam:
-        """The best finished text. Raises ValueError if there is none yet."""
+        """The best finished text. Raises ValueError if no text has finished yet."""
         if not self.finished:
             raise GPTError("beam.none_finished", "no beam is finished yet")
         return self.finished[0]

@@ -22,7 +22,7 @@ from gpt.sampling import SamplingParams, distribution
 def paired_steps(
     left: Generation, right: Generation, left_params: SamplingParams, right_params: SamplingParams, max_new_tokens: int
 ) -> Iterator[tuple[Step | None, Step | None]]:
-    """Yield one step from each document at a time, or None for a document that has finished.
+    """Yield pairs of steps, one from each document; None stands for a document that has finished.
 
     If both documents use the same model, they take their steps concurrently, so that the engine batches them.
     """

@@ -15,7 +15,7 @@ _keys = count(1)
 
 
 class Document:
-    """A tree of texts, one of which is current. Actions add nodes; only `retype` removes any, and only its own.
+    """A tree of texts, one of which is current. Actions add nodes; only `retype` removes nodes, and only its own.
 
     ids: token ids of the current text. tree: all tokens and their origins. path: nodes of the current text.
     The first n_prompt_nodes nodes of the tree form the prompt; initially the text ends at `node`.
@@ -57,7 +57,7 @@ class Document:
 
     @property
     def full(self) -> bool:
-        """Whether no further token fits."""
+        """Whether the text has no room for another token."""
         return len(self.ids) > self.block_size
 
     @property
@@ -85,7 +85,7 @@ class Document:
         """Append tokens chosen by hand, as one action, and return the characters they complete.
 
         after: position to start a branch from; defaults to the end of the text.
-        Raises ValueError if the tokens do not fit or do not exist.
+        Raises ValueError if the tokens exceed the context or an id is unknown.
         """
         return self._add(token_ids, CHOSEN, after)
 
@@ -97,8 +97,8 @@ class Document:
         """Replace everything after the first `keep` tokens with typed tokens. Consecutive calls form one action.
 
         Tokens that these calls added but that are no longer in the text are removed from the tree. If the tree
-        contains only the prompt, the prompt changes, which is not an action. Raises ValueError, leaving the text
-        unchanged, if keep < 1 or if the tokens do not fit or do not exist.
+        contains only the prompt, this edits the prompt itself, which cannot be undone. Raises ValueError, leaving the
+        text unchanged, if keep < 1, the tokens exceed the context, or an id is unknown.
         """
         ids = as_token_ids(ids)
         first, *end = self._retyped
@@ -128,11 +128,11 @@ class Document:
         self._go_to(node)
 
     def undo(self) -> None:
-        """Undo the latest action. Raises ValueError if there is none."""
+        """Undo the latest action. Raises ValueError if there is nothing to undo."""
         self._go_to(self._history.undo())
 
     def redo(self) -> None:
-        """Redo the last undone action. Raises ValueError if there is none."""
+        """Redo the last undone action. Raises ValueError if there is nothing to redo."""
         self._go_to(self._history.redo())
 
     @property
@@ -177,10 +177,10 @@ class Document:
             )
 
     def _check(self, ids: Sequence[int], node: int) -> None:
-        """Raise ValueError if the tokens do not fit after a node or do not exist."""
+        """Raise ValueError if the tokens do not fit after a node or an id is unknown."""
         self.check_room(len(ids), self.tree.depths[node])
         for token_id in ids:
-            self.tokenizer.token_bytes(token_id)  # raises for an id that does not exist
+            self.tokenizer.token_bytes(token_id)  # raises for an unknown id
         self.tree.check_room(len(ids))
 
     def _remove_nodes(self, start: int) -> None:

@@ -145,7 +145,7 @@ class DocumentCache:
     def take(self, other: DocumentCache, length: int) -> None:
         """Take over the first `length` positions of another cache, which must not be used afterwards.
 
-        The other cache's branches are left behind, because their nodes belong to another tree.
+        Leaves out the other cache's branches, because their nodes belong to another tree.
         """
         self.kv, self.states, self._is_shared = other.kv, other.states, other._is_shared
         self.length, self._longest = other.length, other._longest

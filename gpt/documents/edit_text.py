@@ -36,7 +36,7 @@ MAX_CONCEPTS = 16
 
 
 def format_edits(edits: Edits) -> str:
-    """Format edits as a short string; "" if there are none.
+    """Format edits as a short string; "" for no edits.
 
     Raises ValueError for hooks, a patch without ids, steering without a concept, and a factor beyond MAX_FACTOR.
     """

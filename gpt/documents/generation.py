@@ -55,8 +55,8 @@ class Generation(Document):
     shorten the text, so callers must exclude readers during these calls.
 
     prompt: text, token ids, or the messages of a chat; an empty prompt becomes the start-of-text token.
-    Raises ValueError for a prompt longer than the context, an id that does not exist, or an empty prompt if the
-    vocabulary has no end-of-text token.
+    Raises ValueError for a prompt longer than the context, an unknown id, or an empty prompt if the vocabulary has no
+    end-of-text token.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Generation(Document):
         return cls(loaded, request.ids, edits=request.edits_with(loaded.concepts), dropped=request.dropped)
 
     def edit(self, edits: Edits | None) -> None:
-        """Replace the edits. The activations of all branches are recomputed, and the document gets a new key."""
+        """Replace the edits, discard the activations of all branches, and give the document a new key."""
         if (edits or Edits()) != (self.edits or Edits()):
             self.edits = edits
             self._renew_key()
@@ -143,7 +143,7 @@ class Generation(Document):
     def read(self) -> None:
         """Run one forward pass on all unread ids up to block_size.
 
-        For a deployed model, a replica runs this pass. If none answers within READ_SECONDS, this process runs it.
+        For a deployed model, a replica runs this pass. If none responds within READ_SECONDS, this process runs it.
         """
         deployed = self.loaded.deployed
         if deployed is not None and self.n_read < min(len(self.ids), self.block_size):
@@ -217,10 +217,10 @@ class Generation(Document):
         return next(Steps(self, self.loaded.deployed or THIS_PROCESS, with_seed(params), None))
 
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
-        """Make up to max_new_tokens steps, as one action for `undo`. The last step has a finish_reason.
+        """Make up to max_new_tokens steps, as one action for `undo`.
 
-        If generation is `stopped`, there is no finish_reason.
-        On ZeroGPU, all steps run in one GPU call. For a deployed model, a replica starts on them immediately.
+        The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call.
+        For a deployed model, a replica starts on them immediately.
         """
         return Steps(self, self._backend, with_seed(params), max_new_tokens)
 
@@ -274,7 +274,7 @@ class Generation(Document):
             self._cache.set_activations(self.n_read, rows_between(reply, self.n_read, end))
 
     def take_activations(self, other: Generation) -> None:
-        """Reuse the activations another document has for the common prefix. Do not use that document afterwards."""
+        """Reuse another document's activations for the common prefix. Do not use that document afterwards."""
         self._cache.take(other._cache, common_prefix_length(self.ids, other.ids))
 
     def incomplete_text(self) -> str:
@@ -321,7 +321,7 @@ def sliding_steps(
 ) -> Iterator[tuple[Generation, Step]]:
     """Make steps like `Generation.steps`, but drop the first token before each new one once the context is full.
 
-    Each step then reads a full context again, as in `gpt.generate_greedy`: all tokens move up by one position, which
+    Each step then reads a full context again, as in `gpt.generate_greedy`: all tokens shift by one position, which
     invalidates the cached keys and values. Yields each step with its document: the given document until its
     context is full, and then a new document per token. The last step has a finish_reason, end_of_text or
     max_new_tokens.

@@ -1,4 +1,4 @@
-"""Conversion of prompts to token ids. A prompt is a text, token ids or the messages of a chat."""
+"""Convert prompts to token ids. A prompt is a text, token ids or the messages of a chat."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Prompt = str | Sequence[int] | Sequence[Mapping[str, str]]
 
 
 def encode_prompt(model: AnyModel, prompt: Prompt) -> list[int]:
-    """Return the validated token ids of a prompt. Raises ValueError as in `Generation`."""
+    """Return the validated token ids of a prompt. Raises the same errors as `Generation`."""
     network, tokenizer = with_tokenizer(model)
     ids = ids_of(model, token_ids(tokenizer, prompt))
     check_prompt_length(len(ids), network.config.block_size)
     for token_id in ids:
-        tokenizer.token_bytes(token_id)  # raises for an id that does not exist
+        tokenizer.token_bytes(token_id)  # raises for an unknown id
     return ids
 
 
@@ -34,7 +34,7 @@ def check_prompt_length(n: int, limit: int) -> None:
 
 
 def token_ids(tokenizer: Vocabulary, prompt: Prompt) -> list[int]:
-    """Return the token ids for a prompt of any length; [] for "". Raises ValueError like `Vocabulary.encode_chat`."""
+    """Return the token ids for a prompt of any length; [] for "". Raises the errors of `Vocabulary.encode_chat`."""
     if isinstance(prompt, str):
         return prompt_ids(tokenizer, prompt)
     if is_chat(prompt):

@@ -173,7 +173,7 @@ def read_token(entry: Any, settings: list[SamplingParams], vocab_size: int) -> T
 
 
 def read_settings(entry: Any) -> SamplingParams:
-    """Parse an entry in "settings". Raises ValueError if there is no seed."""
+    """Parse an entry in "settings". Raises ValueError if it is invalid or has no seed."""
     names = {field.name for field in fields(SamplingParams)}
     if not isinstance(entry, dict) or not set(entry) <= names:
         raise GPTError(
@@ -196,7 +196,7 @@ def integer_of(data: Mapping[str, Any], name: str, low: int, high: int) -> int:
 
 
 def list_of(data: Mapping[str, Any], name: str) -> list[Any]:
-    """Return the list stored under a name. Raises ValueError if there is none."""
+    """Return the list stored under a name. Raises ValueError if it is missing."""
     if not isinstance(data.get(name), list):
         raise no_list(name)
     return data[name]

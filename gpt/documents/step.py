@@ -1,4 +1,4 @@
-"""A generated token and its draw."""
+"""A generated token, and the function that samples it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Step:
 def sample_step(
     predicted: NextTokenDistribution, params: SamplingParams, position: int, previous_ids: Sequence[int]
 ) -> Step:
-    """Draw the token for a position. Its text is filled in later. params: must have a seed."""
+    """Sample the token at a position. Its text is filled in later. params: must have a seed."""
     logits = predicted.logits.cpu()
     assert params.seed is not None  # see with_seed
     draw = uniform_draw(params.seed, position)

@@ -66,7 +66,7 @@ class TokenTree:
         return len(self.tokens)
 
     def add(self, token_id: int, origin: Origin, parent: int) -> int:
-        """Return the child with this id and origin, adding it if there is none."""
+        """Return the child with this id and origin, adding it if it does not exist."""
         for child in self._children[parent]:
             if (self.tokens[child].token_id, self.tokens[child].origin) == (token_id, origin):
                 return child
@@ -176,14 +176,14 @@ class History:
             self._nodes[self._current :] = [node]
 
     def undo(self) -> int:
-        """Undo an action and return the node at the end of the text. Raises ValueError if there is none to undo."""
+        """Undo an action and return the node at the end of the text. Raises ValueError if there is nothing to undo."""
         if not self.can_undo:
             raise GPTError("document.nothing_to_undo", "there is nothing to undo")
         self._current -= 1
         return self._nodes[self._current]
 
     def redo(self) -> int:
-        """Redo an action and return the node at the end of the text. Raises ValueError if there is none to redo."""
+        """Redo an action and return the node at the end of the text. Raises ValueError if there is nothing to redo."""
         if not self.can_redo:
             raise GPTError("document.nothing_to_redo", "there is nothing to redo")
         self._current += 1

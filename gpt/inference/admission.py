@@ -47,7 +47,7 @@ class AdmissionQueue:
             self.leave(place)
 
     def close(self) -> None:
-        """Admit no more callers. New callers, and those still waiting for their first turn, get a GPTError."""
+        """Stop admitting callers. New callers, and those still waiting for their first turn, get a GPTError."""
         with self._lock:
             self.closed = True
             for place in self._places:
@@ -113,14 +113,14 @@ class Place:
     def after_token(self) -> Iterator[int]:
         """Let waiting callers go first after every TURN_TOKENS tokens.
 
-        Call this after each token and iterate over the result like over the place itself."""
+        Call this after each token and iterate over the result as over the place itself."""
         self._n_tokens += 1
         if self._rests or (self._n_tokens % TURN_TOKENS == 0 and self._queue.requeue(self)):
             self._rests = False
             yield from self
 
     def rest(self) -> None:
-        """Yield the slot to any waiting callers while no token is needed. `after_token` joins the queue again."""
+        """Yield the slot to any waiting callers while no token is needed. `after_token` rejoins the queue."""
         if self._queue.n_waiting > 0:
             self._rests = True
             self._queue.leave(self)

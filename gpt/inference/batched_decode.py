@@ -109,8 +109,8 @@ def batched_hidden_states(
 ) -> list[Tensor]:
     """Read the next ids of each text into its cache.
 
-    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: the model's
-    cache. steering: one entry per text; None for no steering.
+    texts: T new ids for each text; T may differ. caches: one per text, with batch size 1. decode_cache: the engine's
+    `DecodeCache`. steering: one entry per text; None for no steering.
 
     Returns the states after the final norm, (T, C) for each text.
     Raises ValueError, without changing any cache, if a text does not fit its cache or its steering does not fit
@@ -156,7 +156,7 @@ def _edits(
     steered: dict[object, tuple[tuple[Steering, ...], list[int]]] = {}  # texts with equal steering share an entry
     for each, its_rows in zip(steering, rows, strict=True):
         if each:
-            # Equality of vectors ignores activities. If there is a concept, it determines the activity.
+            # Comparing Steering objects ignores their activities. A concept determines its activity.
             activities = tuple(vector.activity if vector.concept is None else None for vector in each)
             steered.setdefault((each, activities), (each, []))[1].extend(its_rows)
     groups = [(each, torch.tensor(of_all, device=positions.device)) for each, of_all in steered.values()]

@@ -28,14 +28,14 @@ from gpt.errors import GPTError
 
 BEAT_SECONDS = 2.0  # interval between the cluster's heartbeats
 AWAY_SECONDS = 10.0  # the cluster counts as unreachable after this time without a heartbeat
-START_SECONDS = 180.0  # time limit for the first heartbeat before the driver is restarted
+START_SECONDS = 180.0  # time limit for the first heartbeat, after which the driver is restarted
 RESTART_SECONDS = 60.0  # time limit for later heartbeats
 RAY_TOKEN = Path.home() / ".ray" / "auth_token"
 RETRY_SECONDS = 3.0  # delay before restarting the driver
 
 
 class ConnectionLost(Exception):
-    """Raised when the replica has failed or the cluster is unreachable. The request can be sent again."""
+    """Raised when the replica has failed or the cluster is unreachable. The request can be retried."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Stream:
 
 
 class Cluster:
-    """A cluster, to which a driver process connects from `start` until `close`."""
+    """Connection to a cluster through a driver process, which runs from `start` until `close`."""
 
     def __init__(self, options: ClusterOptions) -> None:
         self.options = options
@@ -132,7 +132,7 @@ class Cluster:
         return self.is_there
 
     def model(self, spec: ModelSpec) -> DeployedModel:
-        """Return a model on the cluster, which is deployed as soon as the cluster is reachable."""
+        """Return a model on the cluster. It is deployed as soon as the cluster is reachable."""
         with self._lock:
             if spec not in self._specs:
                 self._specs.append(spec)
@@ -239,7 +239,7 @@ class Cluster:
             [*command, str(options.min_replicas), str(options.max_replicas)],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C reaches only this process, which then closes the connection
+            start_new_session=True,  # so that Ctrl-C reaches only this process, which then closes the connection
             env=driver_environment(),
         )
         theirs.close()

@@ -10,7 +10,7 @@ from weakref import ReferenceType, ref
 
 from gpt.cache import KVCache
 
-MAX_ROWS = 32  # texts per attention kernel
+MAX_ROWS = 32  # maximum texts per attention kernel
 SHORT_TEXT = 256  # texts up to this length share a block
 FILL_POSITIONS = 64  # a row's memory grows in steps of this many positions
 
@@ -29,10 +29,10 @@ class Row:
 
 
 class Block:
-    """Keys and values of similarly long texts, copied into one row per text so that one kernel can attend for all.
+    """Keys and values of similarly long texts, copied into one row per text so that one kernel serves them all.
 
     kv: (rows, n_layer, 2 kv_heads, length, head_size), keys followed by values. On a CPU, memory is allocated on first
-    write, so only the rows in use occupy any, up to the length of the longest text. row_bytes: size of a full row.
+    write, so only rows in use take up memory, up to the length of the longest text. row_bytes: size of a full row.
     """
 
     def __init__(self, cache: KVCache, length: int) -> None:
@@ -80,7 +80,7 @@ class Block:
         return places
 
     def advance(self, places: Sequence[int]) -> None:
-        """Increase the length of these rows by one position, which every layer has stored."""
+        """Increase the length of these rows by one, once every layer has stored the position."""
         for i in places:
             self._rows[i].length += 1
 
@@ -100,8 +100,8 @@ class Block:
 class DecodeCache:
     """Blocks for one model's texts. A text moves to a block of twice the length when its block is full.
 
-    Long texts therefore add no memory or time to the rows of short texts. free_bytes: returns how many more bytes the
-    blocks may use; if there is no room, a text attends to its own cache, separately from the others.
+    Long texts therefore cost short texts neither memory nor time. free_bytes: function that returns how many more
+    bytes the blocks may use; a text without room attends to its own cache, separately from the others.
     """
 
     def __init__(self) -> None:

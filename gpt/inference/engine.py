@@ -30,12 +30,12 @@ from gpt.model import GPT
 from gpt.sampling import entropy_bits
 
 MAX_TEXTS = MAX_ROWS  # maximum number of concurrent texts
-CHUNK_TOKENS = 32  # prompt tokens per round and request if there are several requests
-ROUND_MULTIPLICATIONS = 2**34  # limit on the prompts in a round: 0.5 s on two cores
-BATCH_TOKENS = 128  # maximum tokens per forward pass; a single request may have more
+CHUNK_TOKENS = 32  # prompt tokens per round and request when there are several requests
+ROUND_MULTIPLICATIONS = 2**34  # limit on a round's prompts: 0.5 s on two cores
+BATCH_TOKENS = 128  # maximum tokens per forward pass; a single request may exceed it
 GATHER_SHARE = 0.5  # longest wait for stragglers, as a fraction of the last round's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
-WORKER = 0  # value of `_leader` for the worker; no thread has this number
+WORKER = 0  # value of `_leader` for the worker; no thread has this id
 LARGE_MODEL = 2**25  # linear weights; models of this size exceed any CPU cache, so two threads read them faster
 
 
@@ -119,7 +119,7 @@ class Engine:
         return self._decode_cache.n_bytes
 
     def limit_copies(self, free_bytes: Callable[[], int]) -> None:
-        """Limit the growth of `copied_bytes`. A text whose copy does not fit attends separately."""
+        """Limit the growth of `copied_bytes`. Texts whose copies do not fit run attention separately."""
         self._decode_cache.free_bytes = free_bytes
 
     def trim(self) -> None:
@@ -172,7 +172,7 @@ class Engine:
 
     def _join(self, request: ReadRequest) -> None:
         with self._changed:
-            # # An interrupted call from this thread may have left its request behind.
+            # An interrupted call from this thread may have left its request behind.
             self._requests = [other for other in self._requests if other.thread != request.thread] + [request]
             if self._leader in (None, request.thread):
                 self._leader = request.thread
@@ -183,7 +183,7 @@ class Engine:
             self._requests = [other for other in self._requests if other is not request]
             if self._leader == request.thread:
                 self._continue()
-        if not request.done.is_set():  # interrupted, and a round may be reading it
+        if not request.done.is_set():  # interrupted; a round may still be reading it
             with self._round_lock:
                 if not request.called and not request.done.is_set():
                     request.cache.crop(request.start)

@@ -198,7 +198,7 @@ class Float16Linear(PackedLinear):
 
 
 class BFloat16Linear(PackedLinear):
-    """A layer with row-major bfloat16 weights, for CPUs with neither packed format."""
+    """A layer with row-major bfloat16 weights, for CPUs that support neither packed 16-bit format."""
 
     def __init__(self, linear: nn.Linear, embedding: nn.Embedding | PackedEmbedding | None = None) -> None:
         super().__init__(linear, embedding)
@@ -300,7 +300,7 @@ def freeze(model: nn.Module) -> None:
 def pack_linear(
     linear: nn.Linear, packing: Packing, embedding: nn.Embedding | PackedEmbedding | None = None
 ) -> PackedLinear:
-    """Pack a layer (see `PackedLinear`)."""
+    """Return the packed form of a layer (see `PackedLinear`)."""
     if packing == "int8":
         return Int8Linear(linear, embedding)
     if packing == "half" and not has_bfloat16():
@@ -333,7 +333,7 @@ def has_float32() -> bool:
 
 @lru_cache
 def works(kind: type[PackedLinear], *arguments: Any) -> bool:
-    """Test once whether a kind of layer works.
+    """Return whether a kind of packed layer works here. Tests each kind only once.
 
     The operators are private, so other versions of torch may lack or change them. Warns if the layer does not work,
     because the fallback is slower.

@@ -42,7 +42,7 @@ def int8_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def load_concepts(folder: Path, config: GPTConfig) -> Concepts | None:
-    """Load the concepts in a model's folder, or None if there are none.
+    """Return the concepts in a model's folder, or None if it has none.
 
     Raises ValueError if a file cannot be read or does not fit the model.
     """

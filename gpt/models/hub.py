@@ -1,4 +1,4 @@
-"""Download models from the Hugging Face hub into its client's cache. Interrupted downloads are resumed."""
+"""Download models from the Hugging Face hub into the `huggingface_hub` cache, resuming interrupted downloads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RENAMED = {
     **{name: f"openai-community/{name}" for name in ("gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")},
     "distilgpt2": "distilbert/distilgpt2",
 }
-# The bases include errors from the client's HTTP library.
+# The bases of HfHubHTTPError include the errors of its HTTP library.
 NETWORK_ERRORS = cast("tuple[type[Exception], ...]", (OSError, *HfHubHTTPError.__bases__))
 UNREACHED = (ConnectionError, socket.gaierror)
 TIMEOUT_SECONDS = 10.0
@@ -61,7 +61,7 @@ class HubUnreachable(GPTError):
 
 
 def download(repo_id: str, progress: Progress | None = None) -> Path:
-    """Return the folder with a model's files. Downloads those that are not cached.
+    """Return the folder with a model's files, downloading any that are not cached.
 
     Downloads the configuration and the vocabulary first, so that unsupported models are rejected before their weights
     are downloaded.
@@ -175,7 +175,7 @@ def weight_names(repo_id: str) -> list[str]:
 
 
 def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None) -> None:
-    """Download the missing part of the weights into the hub's cache; snapshot_download would start over."""
+    """Download the weights into the cache, resuming partial files. snapshot_download would start over."""
     stated = {name: get_hf_file_metadata(hf_hub_url(repo_id, name)) for name in names}
     total, before = sum(file.size or 0 for file in stated.values()), 0
     with tqdm(desc=repo_id, total=total, unit="B", unit_scale=True, disable=progress is not None) as bar:
@@ -190,7 +190,7 @@ def fetch_weights(repo_id: str, names: Sequence[str], progress: Progress | None)
 
 
 def fetch_blob(repo_id: str, name: str, etag: str, size: int) -> Iterator[int]:
-    """Download a file into the hub's cache, unless the cache has it. Yields like `resume_download`.
+    """Download a file into the cache unless it is already there. Yields the same values as `resume_download`.
 
     The partial file becomes a blob in the cache only if its size and checksum match those on the hub.
     """

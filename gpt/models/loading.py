@@ -1,4 +1,4 @@
-"""Build the model in a checkpoint on a given device and in a given precision."""
+"""Build models from checkpoints on a given device and in a given precision."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class LoadedModel:
 
     @property
     def weight_format(self) -> str:
-        """Precision, followed by its data type on this device for "half", such as "half (bfloat16)"."""
+        """Precision and, for "half", its data type on this device, such as "half (bfloat16)"."""
         if self.precision != "half":
             return self.precision
         dtype = half_dtype() if can_pack("half", self.device) else DTYPES["half"]
         return f"half ({str(dtype).removeprefix('torch.')})"
 
     def to_tokens(self, texts: Text | Sequence[Text]) -> Tokens:
-        """Encode one or more texts as tensors on the model's device. Raises ValueError like `gpt.inputs.ids_of`."""
+        """Encode one or more texts as tensors on the model's device. Raises the same errors as `ids_of`."""
         single = isinstance(texts, str | Tensor) or all(is_integer(each) for each in texts)
         rows = [ids_of(self, text) for text in ([texts] if single else texts)]  # type: ignore[arg-type]
         T = max(map(len, rows))
@@ -119,7 +119,7 @@ def checked_precision(precision: str) -> Precision:
 
 
 def memory_of(checkpoint: Checkpoint, precision: Precision, device: torch.device, *, deployed: bool = False) -> int:
-    """Return the memory needed by a model in a precision, in bytes. deployed: see `build`.
+    """Return the memory that a model needs in a given precision, in bytes. deployed: see `build`.
 
     Some weights are stored twice. On a CPU, this applies to a tied matrix, which is packed for the head and stored as
     rows for the embedding, and in float32 also to the small matrices of the blocks (see `gpt.inference.packed_linear`).
@@ -160,7 +160,7 @@ def build(
     trainable: bool = False,
     deployed: DeployedModel | None = None,
 ) -> LoadedModel:
-    """Build the model in a checkpoint.
+    """Build the model from a checkpoint.
 
     untrained: whether to use random initial weights (seed 0) instead of the checkpoint's. trainable: whether to use
     ordinary parameters; by default, parameters are packed if possible (`can_pack`) and cannot be trained. deployed: the
@@ -217,7 +217,7 @@ def build(
 def read_packed(checkpoint: Checkpoint, precision: Precision) -> GPT:
     """Build the model and pack each block after loading it. Only one block at a time is in memory in float32.
 
-    Raises ValueError like `Checkpoint.build`.
+    Raises the same errors as `Checkpoint.build`.
     """
     model = meta_model(checkpoint.config).eval()
     unpacked = max(sum(weight.numel() for weight in part.parameters()) for part in (model.h[0], model.wte))

@@ -63,7 +63,7 @@ def limit_arenas() -> None:
     """Limit glibc's allocator to two arenas for all threads. Does nothing with other allocators.
 
     By default, glibc creates up to eight arenas per core. In each arena, memory in use can prevent freed memory from
-    returning to the system: with 16 arenas, a process took 50 MB more after a few thousand texts.
+    returning to the system: with 16 arenas, a process used 50 MB more after a few thousand texts.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
@@ -76,7 +76,7 @@ def return_free_memory() -> None:
 
 
 def release_file_pages(tensors: Iterable[Tensor]) -> None:
-    """Release the pages of memory-mapped tensors. They are mapped again when they are read.
+    """Release the pages of memory-mapped tensors. Reading a tensor maps its pages again.
 
     Does nothing for other tensors, or on systems without /proc/self/maps.
     """

@@ -127,7 +127,7 @@ class Registry:
             return self._listed()
 
     def has(self, loaded: LoadedModel) -> bool:
-        """Return whether this object is the shared model with its name."""
+        """Return whether this object is the shared model of that name."""
         return self._in_memory.get(loaded.name) is loaded
 
     def title(self, name: str) -> str:
@@ -201,7 +201,7 @@ class Registry:
         return name
 
     def add_loaded(self, loaded: LoadedModel) -> None:
-        """Register a model from this process, replacing any of the same name. It stays until `remove` is called."""
+        """Register a model from this process, replacing any other of that name. It stays until `remove` is called."""
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)
@@ -389,7 +389,7 @@ def get_model(name: str = DEFAULT_MODEL, progress: Progress | None = None) -> Lo
 def as_loaded(model: AnyModel) -> LoadedModel:
     """Convert a model in any form to a LoadedModel.
 
-    A name in `list_models` gives the shared model; other names and paths are loaded with `load_model`. A GPT gets the
+    A name in `list_models` returns the shared model; other names and paths are loaded with `load_model`. A GPT gets the
     vocabulary `TokenNumbers`. Raises ValueError for anything else.
     """
     if isinstance(model, LoadedModel):

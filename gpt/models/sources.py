@@ -20,7 +20,7 @@ from gpt.models.checkpoints.stated import NO_HINTS
 from gpt.models.loading import LoadedModel, Precision, best_device, build, checked_precision
 
 DEFAULT_MODEL = "stories"
-LLAMA_MODEL = "stories-llama"  # Llama's architecture; same text and about the same size
+LLAMA_MODEL = "stories-llama"  # Llama's architecture; the same training text and about the same size
 POEMS_MODEL = "poems"  # Chinese characters, regulated verse
 ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
@@ -99,7 +99,7 @@ def corpus_of(name: str) -> Corpus | None:
 class Source:
     """The origin of a model. location: a path or a hub repository.
 
-    listed: whether `list_models` includes it. folder: folder with the uploaded files. loaded: a model that was
+    listed: whether `list_models` includes it. folder: temporary folder with uploaded files. loaded: a model that was
     created in this process and cannot be loaded again.
     """
 
@@ -123,7 +123,7 @@ class Source:
     def spec(self, name: str, precision: Precision) -> ModelSpec:
         """Return the model's specification for a replica. A path must refer to the same files on both computers."""
         location = str(self.location.resolve() if isinstance(self.location, Path) else self.location)
-        location = name if name in MODELS else location  # bundled models have a different path on that computer
+        location = name if name in MODELS else location  # a bundled model's path differs on the other computer
         return ModelSpec(name, location, precision, tuple(self.hints.given().items()))
 
     def open(self, progress: Progress | None = None) -> Checkpoint:
@@ -160,12 +160,12 @@ def _existing(name: str) -> Path | None:
     try:
         path = Path(name).expanduser()
         return path if path.exists() else None
-    except (OSError, RuntimeError, ValueError):  # too long, unknown user, zero byte
+    except (OSError, RuntimeError, ValueError):  # name too long, unknown user, or null byte
         return None
 
 
 def available_device(device: str | torch.device) -> torch.device:
-    """Return a device on this computer. Raises ValueError for other devices and for "meta"."""
+    """Return a device that torch can use on this computer. Raises ValueError for other devices and for "meta"."""
     try:
         found = torch.device(device)
         torch.empty(1, device=found).item()
@@ -190,7 +190,7 @@ def load_model(
     trainable: bool = False,
     progress: Progress | None = None,
 ) -> LoadedModel:
-    """Load a model that is not shared, given a name in `list_models`, a path, or a hub repository.
+    """Load a model, without sharing it, from a name in `list_models`, a path, or a hub repository.
 
     device: Defaults to CUDA if available, else MPS, else the CPU.
     n_head, activation, attn_scale, names: Settings that the checkpoint does not contain, see

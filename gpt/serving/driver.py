@@ -72,7 +72,7 @@ class Driver:
             self._tasks[values[0]].cancel()
 
     async def _beat(self) -> None:
-        """Send heartbeats as long as Serve answers."""
+        """Send heartbeats as long as Serve responds."""
         while True:
             with suppress(RayError, RayServeException):
                 await asyncio.to_thread(serve.status)
@@ -114,7 +114,7 @@ class Driver:
             self._send(("failed", number, error))
         except Exception as error:
             if is_loss(error):
-                self._handles.pop(spec, None)  # if the deployment has failed, the next request repeats it
+                self._handles.pop(spec, None)  # so that the next request redeploys the model if necessary
                 self._send(("lost", number, None))
             else:
                 reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
@@ -138,7 +138,7 @@ def is_loss(error: Exception) -> bool:
 
 
 def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
-    """Return the handle of a model's deployment. Deploys the model if it is not deployed or its deployment failed."""
+    """Return the handle of a model's deployment. Deploys the model first if its deployment is missing or failed."""
     digest = hashlib.sha256(repr((spec, gpt_version())).encode()).hexdigest()[:8]
     name = f"glassbox-{re.sub('[^a-zA-Z0-9]+', '-', spec.name).strip('-')}-{digest}"
     application = serve.status().applications.get(name)

@@ -28,7 +28,7 @@ NFC = {"type": "NFC"}
 DIGITS = {"type": "Digits", "individual_digits": True}
 QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
 GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
-# Normalizer and pre-byte-level splits used by the transformers classes that read the two files.
+# Normalizer, and splits before the byte level, of the transformers classes that read the two files.
 CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
     GPT2_CLASS: (None, []),
     "CodeGenTokenizer": (None, []),
@@ -47,14 +47,14 @@ CONTROL_NAME = re.compile(r"<[^<>\s]+>|\[[^\[\]\s]+\]")
 
 
 def byte_letters() -> dict[str, int]:
-    """Return {letter: byte}. Printable Latin-1 bytes map to themselves, all others to letters starting at U+0100."""
+    """Return {letter: byte}. Printable Latin-1 letters stand for their own byte, letters from U+0100 for the others."""
     printable = [byte for byte in range(256) if chr(byte).isprintable() and chr(byte) != " "]
     others = [byte for byte in range(256) if byte not in printable]
     return {chr(byte): byte for byte in printable} | {chr(256 + i): byte for i, byte in enumerate(others)}
 
 
 def pair_as_tokenizer_json(folder: Path, settings: Mapping[str, Any], model_type: object) -> dict[str, Any]:
-    """Read vocab.json and merges.txt into the contents of a tokenizer.json.
+    """Convert vocab.json and merges.txt to the contents of a tokenizer.json.
 
     Args:
         settings: Contents of tokenizer_config.json; may be empty.
@@ -124,7 +124,7 @@ def write_gpt2_files(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def letters_and_merges(ranks: Mapping[bytes, int]) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Convert {bytes: id} to {letters: id} and the merges in order."""
+    """Convert {bytes: id} to {letters: id} and the merges, in order."""
     letter_of = {byte: letter for letter, byte in byte_letters().items()}
     letters = {token: "".join(letter_of[byte] for byte in token) for token in ranks}
     made = [(token, rank) for token, rank in sorted(ranks.items(), key=lambda item: item[1]) if len(token) > 1]
@@ -151,7 +151,7 @@ def special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def bpe_tokenizer(ranks: dict[bytes, int], special: Mapping[str, int], n_vocab: int) -> Tokenizer:
-    """Create a tokenizer with n_vocab tokens. Unused ids, such as embedding padding, become "<50300>" etc."""
+    """Create a tokenizer with n_vocab tokens. Unused ids, such as embedding padding, get names such as "<50300>"."""
     unused = set(range(n_vocab)) - set(ranks.values()) - set(special.values())
     special = {**special, **{f"<{i}>": i for i in sorted(unused)}}
     return Tokenizer(tiktoken.Encoding("bpe", pat_str=GPT2_PATTERN, mergeable_ranks=ranks, special_tokens=special))

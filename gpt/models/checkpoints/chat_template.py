@@ -34,7 +34,7 @@ class ChatTemplate:
     tokens: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """Render messages up to the point where the assistant starts to answer.
+        """Render messages up to the start of the assistant's reply.
 
         The template runs in another process, with limits on time and memory. Raises ValueError if it rejects the
         messages, fails, or exceeds a limit.
@@ -58,7 +58,7 @@ class ChatTemplate:
 
 
 def ask(request: str) -> dict[str, Any]:
-    """Run `render_chat.py` and return its answer, or {"error": "time"} if it takes too long."""
+    """Run `render_chat.py` and return its response, or {"error": "time"} if it takes too long."""
     limits = (str(MAX_CPU_SECONDS), str(MAX_BYTES), str(MAX_TEXT_CHARS))
     try:
         done = subprocess.run(
@@ -75,12 +75,12 @@ def ask(request: str) -> dict[str, Any]:
         return {"error": "time"}
     try:
         return json.loads(done.stdout)
-    except ValueError:  # out of memory while writing the answer
+    except ValueError:  # out of memory while writing the response
         return {"error": "memory"}
 
 
 def failure(answer: dict[str, Any]) -> GPTError:
-    """Return the error for an answer without text."""
+    """Return the error for a response without text."""
     if "refused" in answer:
         return GPTError(
             "chat.refused", "the chat template refuses these messages: {reason}", reason=short(answer["refused"])

@@ -1,7 +1,7 @@
 """Detect a checkpoint's layout and translate its weights to our names.
 
-Sizes follow from the weights. The configuration file adds what shapes do not determine, such as the number of heads and
-the activation function, and must match the weights.
+The sizes follow from the weights. The configuration file adds what shapes do not determine, such as the number of heads
+and the activation function, and must match the weights.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def detect_layout(
     entries: Checkpoint entries other than the weights. given: A layout to use instead of a known one.
     Raises NamesInferred if the layout had to be inferred from names and shapes and the hints do not accept that;
     HeadsUnknown or ScaleUnknown if the number of heads or the attention scale is unknown; and ValueError for an unknown
-    layout, an unsupported option, or weights that do not fit. The message lists these weights.
+    layout, an unsupported option, or weights that do not fit, which the message lists.
     """
     family = None if config is None else check_config(config)
     entries = entries or {}
@@ -202,7 +202,7 @@ def known_layout(
     config: Mapping[str, object] | None,
     entries: Mapping[str, object],
 ) -> Layout | None:
-    """Return the known layout that uses these names, or None if there is none.
+    """Return the known layout that uses these names, or None if no known layout does.
 
     Five layouts use GPT-2's names. Hugging Face stores matrices transposed (Conv1D). nanoGPT has a tied head, may lack
     biases, and saves model_args; minGPT has none of these properties. Our layout and plain state dicts have no outer
@@ -294,7 +294,7 @@ def match_config(sizes: Options, stated: Options, hints: Hints, layout: Layout) 
         raise HeadsUnknown(known["n_embd"], layout.activation)
     for name, usual in (("n_ff", 4 * known["n_embd"]), ("n_kv_head", known["n_head"])):
         if known.get(name) == usual:
-            known[name] = None  # equal models have equal configurations
+            known[name] = None  # so that equal models have equal configurations
     config = GPTConfig(**{"activation": layout.activation, **layout.options, **known, "attn_scale": None})
     return replace(config, attn_scale=match_scale(config, stated, hints, layout))
 
@@ -307,7 +307,7 @@ def contradicts(name: str, stated: object, given: object) -> GPTError:
 
 
 def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
-    """Return the factor for the attention scores, or None for the default. Raises ValueError like `match_config`."""
+    """Return the factor for the attention scores, or None for the default. Raises the errors of `match_config`."""
     n_embd, head_size = config.n_embd, config.head_size
     if hints.attn_scale is not None and "attn_scale" in stated:
         theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))
@@ -357,7 +357,7 @@ def read_sizes(weights: Weights, layout: Layout) -> Options:
 
 
 def fill_projections(weights: Weights) -> None:
-    """Add identity matrices as attention's output projections if no block has any."""
+    """Add identity matrices as attention's output projections if no block has one."""
     if any(name.endswith("attn.c_proj.weight") for name in weights):
         return
     for name, part in list(weights.items()):
@@ -404,7 +404,7 @@ def check_weights(config: GPTConfig, weights: Weights, layout: Layout) -> None:
 
 
 def concatenated_shape(part: tuple[Tensor, ...]) -> tuple[int, ...]:
-    """Return the shape of tensors after concatenation along the first axis, or () if that is impossible."""
+    """Return the shape of tensors after concatenation along the first axis, or () if their shapes do not match."""
     if any(t.dim() == 0 or t.shape[1:] != part[0].shape[1:] for t in part):
         return ()
     return (sum(t.shape[0] for t in part), *part[0].shape[1:])

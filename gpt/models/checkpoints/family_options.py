@@ -45,7 +45,7 @@ CHECKS: dict[str, Callable[[str, object], None]] = {
 
 
 def check_config(config: Values) -> Family | None:
-    """Return a model's family, or None if config.json is in our format. A config.json without a type may be GPT-2's.
+    """Return a model's family, or None if config.json is in our format. Without a model_type, the family is GPT-2.
 
     This needs only config.json, so unsupported models are rejected before their weights are downloaded.
 
@@ -266,12 +266,12 @@ def read_scaling(rope: Values, values: Values) -> RotaryScaling | None:
 
 
 def rope_type(rope: Values) -> object:
-    """Return the kind of scaling, under its current or former name."""
+    """Return the kind of scaling, stored under its current or former name."""
     return rope.get("rope_type", rope.get("type")) or "default"
 
 
 def read_windows(family: Family, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
-    """Read the window, and which layers lack it, from `layer_types` or the family's rule; {} if no layer has one.
+    """Read the window, and the layers without it, from `layer_types` or the family's rule; {} if no layer has one.
 
     In Gemma, layers without a window also rotate differently.
     """
@@ -280,7 +280,7 @@ def read_windows(family: Family, values: Values, n_layer: int, block_size: int) 
     check_switch("use_sliding_window", values.get("use_sliding_window", True))
     kinds = values.get("layer_types")
     is_on = values.get("use_sliding_window", True) or (SKIPS_ROTATION in family.defaults and kinds is not None)
-    window = values[family.window] if is_on else None  # SmolLM3 needs no switch if layer_types is present
+    window = values[family.window] if is_on else None  # SmolLM3 ignores the switch if layer_types is present
     if window is None:
         return {}
     check_integer(family.window, window, 1)

@@ -41,7 +41,7 @@ SPECIAL_TOKENS, ADDED_TOKENS = "special_tokens_map.json", "added_tokens.json"
 SETTINGS_FILES = (TOKENIZER_CONFIG, GENERATION_CONFIG, SPECIAL_TOKENS, ADDED_TOKENS, TEMPLATE_FILE)
 NAMED_TOKENS = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 OTHER_TOKENS = ("additional_special_tokens", "extra_special_tokens")
-PLACES = ("#answer#", "#message#")  # placeholders for an answer and a message, used to find the text around them
+PLACES = ("#answer#", "#message#")  # placeholders for a reply and a message, used to find the text around them
 # Unicode noncharacters that mark control token names in messages, to distinguish them from the template's.
 MARK, END_MARK = "\ufdd0", "\ufdd1"
 WITHOUT_MARKS = str.maketrans("", "", MARK + END_MARK)
@@ -152,7 +152,7 @@ class HuggingFaceTokenizer(Vocabulary):
 
     def _frame(self, first: bool) -> tuple[tuple[str, str], tuple[str, str]]:
         """Return the template's text around a message, both as rendered and as decoded from its tokens."""
-        key = first, date.today()  # some templates write the date
+        key = first, date.today()  # some templates include the date
         if key not in self._frames:
             before = [] if first else [{"role": "user", "content": "a"}, {"role": "assistant", "content": PLACES[0]}]
             text = self._render([*before, {"role": "user", "content": PLACES[1]}])
@@ -273,7 +273,7 @@ def read_hugging_face_tokenizer(folder: Path, n_vocab: int) -> HuggingFaceTokeni
 
 
 def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) -> HuggingFaceTokenizer:
-    """Create a tokenizer for a vocabulary in tiktoken's format that tiktoken does not support: it lacks some bytes."""
+    """Create a tokenizer for a vocabulary in tiktoken's format that lacks some bytes, which tiktoken cannot handle."""
     content = byte_level_json(*letters_and_merges(ranks))
     checked = check_tokenizer_json(content, n_vocab, file)
     more = [{"id": len(ranks), "content": END_OF_TEXT, "special": True}]
@@ -285,7 +285,7 @@ def byte_level_tokenizer(ranks: Mapping[bytes, int], n_vocab: int, file: str) ->
 def added_beside(
     settings: Mapping[str, Any], added: Mapping[str, Any], tokens: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return the added tokens in tokenizer_config.json or else in added_tokens.json, in tokenizer.json's format."""
+    """Return added tokens from tokenizer_config.json or else added_tokens.json, in tokenizer.json's format."""
     listed = settings.get("added_tokens_decoder")
     if isinstance(listed, dict):
         flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
@@ -318,7 +318,7 @@ def put_before_texts(content: dict[str, Any], name: str) -> None:
 def load_library_tokenizer(
     content: dict[str, Any], more: Iterable[Mapping[str, Any]], n_vocab: int, file: str
 ) -> tokenizers.Tokenizer:
-    """Load the contents of a tokenizer.json with further added tokens, omitting all ids of n_vocab and above.
+    """Load the contents of a tokenizer.json with additional tokens, omitting all ids from n_vocab upwards.
 
     The library assigns the next free ids to added tokens that are missing from the vocabulary. If these are not the
     tokens' own ids, the tokens are inserted into the vocabulary.

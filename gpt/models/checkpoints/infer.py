@@ -100,7 +100,7 @@ class Inference:
         self.transposed: list[str] = []
 
     def layout(self) -> Layout:
-        """Return the layout. Raises ValueError like `infer_layout`."""
+        """Return the layout. Raises ValueError if anything is missing or unclear."""
         self.find_blocks()
         self.find_norms()
         self.find_attention()
@@ -115,7 +115,7 @@ class Inference:
         return Layout(CUSTOM, self.names(), activation, tuple(self.transposed), order)
 
     def draft(self) -> str:
-        """Return a layout file to complete after `layout` failed: the roles that were found, and "?" for others."""
+        """Return a layout file to complete after `layout` failed: the roles that were found, and "?" for the others."""
         for find in (self.find_attention, self.find_feed_forward, self.find_embeddings):
             with suppress(GPTError):
                 find()
@@ -130,7 +130,7 @@ class Inference:
         return Layout(CUSTOM, found | missing, "silu", rotary_pairs="?", options=options).to_json()  # type: ignore[arg-type]
 
     def is_rotary(self) -> bool:
-        """Return whether the weights look like Llama: a gate, norms without biases, and no position embeddings."""
+        """Return whether the weights look like Llama's: a gate, norms without biases, and no position embeddings."""
         norms = (self.roles.get(role) for role in ("h.{n}.ln_1", "ln_f"))
         biased = any("bias" in norm.shapes for norm in norms if norm is not None)
         return GATE in self.roles and "wpe" not in self.roles and not biased
@@ -208,7 +208,7 @@ class Inference:
                 found = [m for m in self.square() if m.has(pattern)] or [m for m in self.shared() if m.has(pattern)]
                 self.take(f"h.{{n}}.attn.{letter}", found, self.block)
         square = self.square()
-        if len(square) > 1:  # a feed-forward matrix is as wide as the model
+        if len(square) > 1:  # a feed-forward matrix may also be square
             square = [m for m in square if m.has(r"att\w*|sa|mha|w?o")]
         if square:  # some programs have no output projection
             self.take("h.{n}.attn.c_proj", square, self.block)
@@ -301,7 +301,7 @@ def numbers(module: Module) -> list[int]:
 def words(name: str) -> list[str]:
     """Split a name into lower-case words, such as self, attn, q and proj for "self_attn.q_proj".
 
-    Words that end with digits are returned both with and without them."""
+    Words that end with digits are returned both with and without the digits."""
     parts = [part for part in re.split(r"[._{}]+", name) if part]
     pieces = [piece for part in parts for piece in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", part)]
     return [word.lower() for word in (*parts, *pieces)]

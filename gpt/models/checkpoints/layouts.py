@@ -45,7 +45,7 @@ QKV_ORDERS = (*map("".join, permutations("qkv")), "heads")
 LAYOUT_OPTIONS = ("norm", "norm_eps", "position", "rotary_base", "rotary_share", "n_kv_head", "block_size", "parallel")
 RotaryPairs = Literal["half", "interleaved"]
 
-# {our name: name in the book}. The book has separate matrices for query, key and value.
+# {our name: name in a book's GPTModel}. That model has separate matrices for query, key and value.
 BOOK_NAMES = {
     "wte": "tok_emb",
     "wpe": "pos_emb",
@@ -115,7 +115,7 @@ class Layout:
     activation: activation function in the project's code; a checkpoint may name another.
     transposed: roles of the matrices stored as (in, out).
     qkv_order: order of query, key and value in a fused matrix; "heads" means that they alternate, head by head.
-    n_head: None if the checkpoint contains it, or if it is unknown.
+    n_head: number of heads; None if the checkpoint contains it or if it is unknown.
     norm_offset: number to add to the stored norm weights.
     attn_scale: see `Hints`.
     rotary_pairs: which numbers in a head are rotated together. "half" pairs each number with the one half a head
@@ -138,8 +138,8 @@ class Layout:
     def asks_scale(self) -> bool:
         """Whether the scale of the attention scores is ambiguous.
 
-        Code with one module per head follows a lecture. Its first edition divides by the square root of the model's
-        width, its second edition by the square root of a head's width.
+        Code with one module per head follows a lecture, whose first edition divides by the square root of the model's
+        width and whose second edition divides by the square root of a head's width.
         """
         return self.attn_scale is None and any("{h}" in name for name in self.names.values())
 
@@ -181,7 +181,7 @@ class HeadsUnknown(GPTError):
         return divisors(self.values["n_embd"])
 
 
-SCALES = ("head_size", "n_embd")  # widths; attention scores may be divided by the square root of one of them
+SCALES = ("head_size", "n_embd")  # widths whose square root may divide the attention scores
 
 
 class ScaleUnknown(GPTError):
@@ -228,7 +228,7 @@ def divisors(n_embd: object) -> list[int]:
     return [n for n in range(1, min(n_embd, 128) + 1) if n_embd % n == 0]
 
 
-# Layouts that can be identified by name. `gpt.models.checkpoints.detection` distinguishes those with GPT-2's names.
+# Layouts with names of their own. `gpt.models.checkpoints.detection` distinguishes those with GPT-2's names.
 BOOK = Layout("GPTModel", BOOK_NAMES, "gelu_tanh")
 LAYOUTS = (
     BOOK,

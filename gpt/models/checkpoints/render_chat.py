@@ -1,7 +1,7 @@
 """Render a chat template in a separate process with limited resources. `chat_template.py` runs this program.
 
 Reads JSON from standard input, {"template", "messages", "variables"}, and writes {"text"}, {"refused": reason} or
-{"error": reason}. Uses the same environment as transformers (utils/chat_template_utils.py): Jinja's sandbox. Arguments:
+{"error": reason}. Like transformers (utils/chat_template_utils.py), it runs templates in Jinja's sandbox. Arguments:
 folders of jinja2 and markupsafe, limits on CPU time (seconds), memory (bytes) and length of the text (characters).
 """
 
@@ -101,7 +101,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Answer one request."""
+    """Handle one request."""
     *folders, seconds, n_bytes, max_chars = arguments
     sys.path += folders
     request = json.load(sys.stdin)

@@ -58,7 +58,7 @@ BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family 
 
 
 def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the weights and the config.json of a model. Biases that only the family has are zeros.
+    """Return the weights and the config.json of a model. Any biases of the family that the model lacks are zeros.
 
     layout: layout of the checkpoint that the model was read from. Its family is tried first.
     Raises ValueError if none of FAMILIES can express the model.

@@ -104,8 +104,8 @@ class Words(TokenTable):
     """One token for each word and punctuation mark.
 
     A text is split at spaces. Parts missing from the table are split further, into words and punctuation marks.
-    A word that exists only in lower case is read in lower case. If the table has no token for the space, encoding omits
-    spaces, and decoding puts a space before each word, but not before punctuation marks.
+    Words that the table contains only in lower case are lower-cased. If the table has no token for the space, encoding
+    omits spaces, and decoding puts a space before each word, but not before punctuation marks.
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:

@@ -1,7 +1,7 @@
 """Check a tokenizer.json before the `tokenizers` library reads it. Only byte-level BPE and BPE with byte fallback pass.
 
-The library executes regular expressions and replacements from the file, so this accepts only parts whose running time
-is bounded.
+The library executes regular expressions and replacements from the file, so only parts with a bounded running time are
+accepted.
 """
 
 from __future__ import annotations

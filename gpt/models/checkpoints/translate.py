@@ -32,7 +32,7 @@ def strip_wrappers(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def pattern(ours: str, theirs: str) -> re.Pattern[str]:
-    """Return a pattern for names with a role. Groups: n, h, and leaf unless `ours` names a single weight."""
+    """Return the pattern of stored names for a role. Groups: n, h, and leaf unless `ours` names a single weight."""
     text = re.escape(strip_wrappers(theirs)).replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\{h\}", r"(?P<h>\d+)")
     return re.compile(text + ("" if ours.endswith((".weight", ".bias")) else r"(\.(?P<leaf>weight|bias))?"))
 
@@ -104,7 +104,7 @@ def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -
     biased = {place for ours, parts in found.items() if ours.endswith(".attn.c_attn.bias") for place in parts}
     weights: Weights = {}
     for ours, parts in found.items():
-        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # the key may lack a bias that others have
+        if layout.title == CUSTOM and ours.endswith(".attn.c_attn.bias"):  # the key alone may lack a bias
             zeros = torch.zeros_like(next(iter(parts.values())))
             parts |= {place: zeros for place in places if place not in biased}
         wanted = places if ".attn.c_attn." in ours else [(0, 0)]
@@ -138,7 +138,7 @@ def stored(tensor: Tensor, ours: str, layout: Layout, n_head: int | None, separa
 
 
 def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]:
-    """Split a fused matrix or bias in which query, key and value are in another order, and return them in our order."""
+    """Split a fused matrix or bias into query, key and value, and return them in our order."""
     if layout.qkv_order != "heads":
         parts = tensor.chunk(3)
         return [parts[layout.qkv_order.index(letter)] for letter in "qkv"]

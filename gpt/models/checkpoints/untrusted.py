@@ -27,10 +27,10 @@ from gpt.models.memory import format_bytes
 
 MAX_PICKLE_BYTES = 16_000_000  # pickle in a torch file
 MAX_TUPLES = 20_000  # per torch file; hashing 100,000 nested tuples overflows the C stack
-MAX_HEADER_BYTES = 2_000_000  # safetensors file with about 20,000 tensors; 400,000 take 20 seconds
+MAX_HEADER_BYTES = 2_000_000  # enough for about 20,000 tensors in a safetensors file; 400,000 take 20 seconds
 MAX_TEXT_BYTES = 64_000_000  # configuration or vocabulary
 OLD_MAGIC = 0x1950A86A20F9469CFC6C
-STATE_KEYS = ("model", "model_state_dict", "state_dict")  # weights are stored under these, or in the only state dict
+STATE_KEYS = ("model", "model_state_dict", "state_dict")  # entries for the weights; otherwise, the only state dict
 
 # The only functions that a state dict needs. torch.load(weights_only=True) allows more, even bytearray(10**12).
 TENSOR_GLOBALS = re.compile(

@@ -41,7 +41,7 @@ GPT2_SIZES = (50257, 50304)  # nanoGPT rounds up to a multiple of 64
 
 
 class PlainIds(Vocabulary):
-    """The vocabulary for models without one: text is a list of token ids separated by spaces, such as "15 3 8"."""
+    """Vocabulary for models without a tokenizer: text is a list of token ids separated by spaces, such as "15 3 8"."""
 
     def __init__(self, n_vocab: int) -> None:
         self.n_vocab = n_vocab
@@ -69,7 +69,7 @@ class PlainIds(Vocabulary):
 
 
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
-    """Read the vocabulary in a folder for a model with n_vocab tokens, or return `gpt2_or_ids` if there is none.
+    """Read the vocabulary in a folder for a model with n_vocab tokens, or return `gpt2_or_ids` if it has none.
 
     This also reads SETTINGS_FILES and config.json in the same folder, but not the weights, so a vocabulary can be
     checked before they are downloaded. Model ids that the vocabulary lacks become tokens such as "<50300>".
@@ -104,7 +104,7 @@ def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
 
 
 def gpt2_or_ids(n_vocab: int) -> Vocabulary:
-    """Return GPT-2's vocabulary if it has that size, else plain ids."""
+    """Return GPT-2's vocabulary if n_vocab is in GPT2_SIZES, else plain ids."""
     return pad_vocabulary(gpt2_tokenizer(), n_vocab) if n_vocab in GPT2_SIZES else PlainIds(n_vocab)
 
 
