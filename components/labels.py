@@ -67,7 +67,7 @@ def visible(text: str) -> str:
 
 
 def alone(text: str) -> str:
-    """Return the visible text for a drawing in which it stands alone.
+    """Return the visible form of a text that stands alone in a drawing.
 
     The length of the result is the number of visible characters.
     """
@@ -119,7 +119,7 @@ def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def placed(token: str, position: int) -> str:
-    """Name a token from the text for use in a sentence; if all digits are shown, with its position."""
+    """Name a token from the text for use in a sentence, with its position if all digits are shown."""
     language, is_exact = _speaking.get()
     return t("token.at", language, token=token, position=position) if is_exact else token
 
@@ -183,7 +183,7 @@ def is_exact() -> bool:
 
 
 class Later:
-    """A label that is formatted together with its sentence, in the language and with the digits then set."""
+    """A label that is formatted along with its sentence, in the language and with the digits set at that time."""
 
     def __init__(self, write: Callable[..., str], *values: Any) -> None:
         self._write, self._values = write, values
@@ -198,8 +198,8 @@ class Later:
 def percent(probability: float) -> str:
     """Format a probability in whole percent: under 1%, 41%, over 99%.
 
-    0% and 100% are used only for exact values, up to float rounding. If all digits are shown, as many are used as
-    needed: < 0.01%, 0.05%, 3.2%, 41%, 99.8%, > 99.99%.
+    0% and 100% are used only for exact values, up to float rounding. With all digits shown, the number of digits
+    depends on the value: < 0.01%, 0.05%, 3.2%, 41%, 99.8%, > 99.99%.
     """
     language, is_exact = _speaking.get()
     value = 100 * probability

@@ -19,7 +19,7 @@ MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
 
 MAX_CONCURRENT_EVENTS = 96  # per queue
 MAX_MODEL_EVENTS = 256  # events that run a model: they wait in its admission queue, which reports their position
-MAX_WAITING_EVENTS = 256  # gradio rejects more
+MAX_WAITING_EVENTS = 256  # gradio rejects further events
 MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
 MAX_CONCURRENT_EXPERIMENTS = 1
 MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads in which starlette also sends files

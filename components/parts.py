@@ -214,7 +214,7 @@ def slider(
 
 
 def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:
-    """Return a few values side by side. It sends the chosen one.
+    """Return a choice between a few values side by side. It sends the chosen value.
 
     labelled: whether the label is visible, not only read by screen readers.
     """

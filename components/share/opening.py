@@ -1,4 +1,4 @@
-"""Opening of a link: restores the settings, generates the text again and sets the selection."""
+"""Opening a link: restoring its settings, generating its text again and setting the selection."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LinkRequest:
 def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[str, LinkedPage]) -> Iterator[None]:
     """Apply the query in the page's address; an empty query changes nothing.
 
-    A query that only names a sequence opens its stop.
+    A query that only names a sequence opens one of its stops.
 
     tabs: ids of the existing tabs; pages: the tabs' pages, by the parameter that names them.
     """
