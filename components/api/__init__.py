@@ -3,6 +3,6 @@
 components.api.text          generate, next_token, tokenize
 components.api.analysis      attention, logit_lens, attribution, ablate, loss
 components.api.results       types of their results
-components.api.arguments     checks on their arguments
+components.api.arguments     checks of their arguments
 components.api.registration  their names, queues and descriptions
 """

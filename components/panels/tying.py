@@ -58,7 +58,7 @@ class Tying(NamedTuple):
 
 @dataclass(frozen=True)
 class TyingState:
-    """The chosen shape: a key of SHAPES, or PICKED for the visitor's model."""
+    """The chosen configuration: a key of SHAPES, or PICKED for the visitor's model."""
 
     shape: str = UNTIED
     tied: bool = True
@@ -196,6 +196,6 @@ def build_tying() -> Panel:
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:
-    """Return (label, key) for each shape."""
+    """Return (label, key) for each configuration."""
     own = [(t(f"tying.shape.{name}", language), name) for name in (UNTIED, PICKED)]
     return [*own, *((title, name) for name, title in NAMED.items())]

@@ -60,7 +60,7 @@ def example(loaded: LoadedModel) -> Generation:
     document = Generation(loaded, first_prompt(loaded))
     length, seed = OPENINGS[language_of_model(loaded.name)]
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=seed)
-    for _ in document.local_steps(params, length):  # runs locally, because a cluster may not be there yet
+    for _ in document.local_steps(params, length):  # runs locally, because the cluster may not be running yet
         pass
     document.read()
     document.history = History(document.path[-1])  # an empty history, so there is nothing to undo

@@ -1,6 +1,6 @@
 // Adapts a figure to the page: width, fonts, theme.
 
-/** @typedef {Record<string, string>} Partners  the dark theme's colours by the light theme's */
+/** @typedef {Record<string, string>} Partners  the dark theme's colours, keyed by the light theme's */
 
 /**
  * Returns a copy with replaced colours, leaving labels unchanged.
