@@ -21,7 +21,7 @@ MIN_FALL = 0.001  # relative; a smaller one may be a rounding error
 
 def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
     """Return the last of n positions, as many as can be left out one at a time within `limit` multiplications."""
-    # The tokens after the removed one are read again, n / 2 on average.
+    # Each removal requires reading the tokens after it again, n / 2 on average.
     affordable = int((2 * limit / multiplications_per_token(model)) ** 0.5)
     return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
 

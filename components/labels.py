@@ -26,7 +26,7 @@ _SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are show
 )
 _SHORT_NAME = {lookup(short): short for short in _SHORT_NAMES.split()}
 # The same ranges as in widgets/text.js, spelled out because Python and browsers use different Unicode versions.
-_INVISIBLE = (  # all but space, tab and newline
+_INVISIBLE = (  # all invisible characters except space, tab and newline
     r"\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     r"\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -34,7 +34,7 @@ _INVISIBLE = (  # all but space, tab and newline
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 _END = b"<|endoftext|>"  # a single token with these characters is always the control token
-_ISOLATE = "\u2068\u2069"  # first strong isolate and pop directional isolate, around letters of either direction
+_ISOLATE = "\u2068\u2069"  # first strong isolate and pop directional isolate, around right-to-left text
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

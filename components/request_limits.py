@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
 from components.monitoring import count_refusal
 
-MAX_NAME_CHARS = 50  # longest part of an unknown name in an error message
+MAX_NAME_CHARS = 50  # longest part of an unknown name that an error message quotes
 _PREFIX = "/gradio_api/"
 _NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
 _CALLS = (_NAMED, "call", "run", "api")  # the last three take all values as a list
@@ -156,7 +156,7 @@ class RequestLimits:
 
 
 def _is_call(scope: Scope, route: str, body: bytes) -> bool:
-    """Return whether a request calls an endpoint or a tool, as opposed to being a page event."""
+    """Return whether a request calls an endpoint or a tool rather than sending a page event."""
     if route != _JOIN:
         return True
     try:

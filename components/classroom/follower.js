@@ -4,7 +4,7 @@ import { session } from "../arrival.js";
 import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
 
 const RETRY_MS = 2000; // delay after a failed request
-const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // parts of the page still usable
+const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // parts of the page that stay usable
 const SCROLLS = ["Tab", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End", "Escape"];
 
 /** @param {number} ms */

@@ -93,7 +93,7 @@ def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
 
 
 def _leave_stop(session: Session) -> None:
-    """Go to Write without a film or edits, because a stop shows only what its address names."""
+    """Switch to Write without a film or edits, because a stop shows only what its address names."""
     session.film, session.tab, session.notice = None, "playground", None
     session.edits, session.edits_on = Edits(), ()
     hide_again(session, {})

@@ -30,7 +30,7 @@ EXAMPLES = {  # prompts by the model's language; the page opens with the first o
 }
 OPENINGS = {"en": (5, 81), "zh": (17, 8)}  # (tokens, seed) of the first example's continuation
 OWN_TOKENS = 16
-FALLBACK_TOKENS = 3  # tokens to use if a text cannot be encoded at all
+FALLBACK_TOKENS = 3  # number of tokens to use if a text cannot be encoded at all
 
 
 def language_of_model(name: str) -> str:

@@ -29,7 +29,9 @@ _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 
 
 def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wired: Any) -> Part:
-    """Return the path through the course and the lesson's title and sentence. keys, topics: the lessons', in order.
+    """Return the path through the course, with the open lesson's title and sentence.
+
+    keys, topics: each lesson's key and topic, in order.
 
     Raises `.select` with the payload {"lesson": index} when a lesson is chosen. If none is open when the widget
     appears, it raises the event for the last one opened in this browser, or else for the first. The button that opens
