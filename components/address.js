@@ -34,7 +34,7 @@ function placeOf(search) {
 /** @param {string} search */
 const stopOf = (search) => new URLSearchParams(search).get("stop");
 
-/** Tells the surrounding page of Spaces about the new address. */
+/** Tells the surrounding Spaces page the new address. */
 function tellParent() {
   if (window.parent === window || !location.hostname.endsWith(".hf.space")) return;
   const own = new URLSearchParams(location.search);

@@ -28,7 +28,7 @@ class AgentAnswers:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"].rstrip("/") not in PATHS:
             await self.app(scope, receive, send)
             return
-        start: Message | None = None  # held back, because its headers contain the length of a single message
+        start: Message | None = None  # held back until the length of a rewritten message is known
 
         async def rewritten(message: Message) -> None:
             nonlocal start
@@ -70,7 +70,7 @@ def rewrite(text: bytes) -> bytes:
 
 
 def structured(content: list[dict[str, Any]]) -> dict[str, Any]:
-    """Convert a result's content to JSON and add it as structured content. A generated text stays as it is."""
+    """Convert a result's content to JSON and add it as structured content; a generated text is added unchanged."""
     try:
         value = ast.literal_eval(content[0]["text"])
     except (ValueError, SyntaxError, KeyError, IndexError):

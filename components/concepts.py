@@ -32,7 +32,7 @@ N_CHIPS = 4  # concepts on the first screen
 N_WORDS = 3  # words that describe a feature without a name
 LIMIT, STEP = 4.0, 0.25  # slider maximum and step, in multiples of the natural strength; the minimum is NO_ACTIVITY
 USUAL = 1.5  # default strength for a concept
-MAX_QUERY_CHARS = 40  # maximum part of a search that a message quotes
+MAX_QUERY_CHARS = 40  # maximum number of characters that a message quotes from a search
 GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 
@@ -232,7 +232,7 @@ def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place
 
 
 def unsteered(s: Snapshot) -> Unsteered | None:
-    """Return the comparison at the selected position, or None if it is not measured yet or nothing is turned up."""
+    """Return the comparison at the selected position, or None if it has not been measured or nothing is turned up."""
     found = s.state(SteeringState).measured
     if s.text is None or s.text.n_read == 0 or found is None or not turned(s.text.document):
         return None

@@ -31,7 +31,7 @@ MAX_NAME_CHARS = 50  # longest part of an unknown name that an error message quo
 _PREFIX = "/gradio_api/"
 _NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
 _CALLS = (_NAMED, "call", "run", "api")  # the last three take all values as a list
-# First parts of the routes used by the page, gradio_client and MCP; all other routes are closed.
+# First segments of the routes used by the page, gradio_client and MCP; all other routes are closed.
 _OPEN = {
     *("queue", "call", "run", "api", "cancel", "reset", "heartbeat", "startup-events", "theme.css"),
     *("info", "openapi.json", "app_id", "user", "login_check", "upload", "upload_progress", "mcp"),

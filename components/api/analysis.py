@@ -1,4 +1,4 @@
-"""Endpoints that look inside a model: attention, lens, attribution, ablation, loss."""
+"""Endpoints that look inside a model: attention, logit lens, attribution, ablation, steering, patching, loss."""
 
 from __future__ import annotations
 

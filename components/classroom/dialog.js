@@ -118,7 +118,7 @@ export function createDialog() {
     return [...lesson.map(([key]) => ofLessons[key] ?? 0), ...challenge.map(([key]) => ofChallenges[key] ?? 0)];
   }
 
-  /** Draws the submitted codes: a row for each student, with the work that is left. */
+  /** Draws the submitted codes: a row for each student, with the remaining items. */
   function drawTable() {
     const { lesson = [], challenge = [] } = answer?.items ?? {};
     const titles = [...lesson, ...challenge].map(([, each]) => each);

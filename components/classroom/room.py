@@ -93,7 +93,7 @@ class Mirror:
             self.kept = (self.frame_number, (frame,)) if is_whole else (first, (*frames, frame))
 
     def newer(self, seen: str) -> bytes | None:
-        """Return the frames that a page lacks as gzipped JSON, or None if it lacks none.
+        """Return the frames that a page lacks as gzipped JSON, or None if it is up to date.
 
         seen: the page's newest frame, as "epoch.number".
         """

@@ -171,7 +171,7 @@ SETTINGS = Settings(TyingState, CHECKS)
 
 
 def build_tying() -> Panel:
-    """Build the panel on the size of tied and untied embeddings, and on what they learn."""
+    """Build the panel that compares the size of tied and untied embeddings, and what they learn."""
     part = panel_section(
         "tying",
         row(

@@ -120,7 +120,7 @@ def can_encode(loaded: LoadedModel, text: str) -> bool:
 
 
 def own_words(loaded: LoadedModel) -> str:
-    """Return what a model trained on one text writes after a line feed, or "" if the vocabulary has end-of-text."""
+    """Return what a model trained on one text generates after a newline, or "" if the vocabulary has end-of-text."""
     if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=OPENINGS["en"][1])
