@@ -1,1 +1,1 @@
-"""The user interface. It uses gradio, and accesses the model only through gpt's public names."""
+"""The user interface, built with Gradio. It accesses the model only through gpt's public names."""

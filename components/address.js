@@ -1,7 +1,7 @@
-// Writes the address that the server names, and asks the server to show an address on Back and Forward.
+// Writes the address that the server sends, and asks the server to restore an address on Back and Forward.
 
 const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // a change adds a history entry
-const SPACES = "https://huggingface.co"; // embeds the app in a frame and repeats its query in its own address
+const SPACES = "https://huggingface.co"; // embeds the app in an iframe and repeats the query in its own address
 
 /**
  * @typedef {{ query: string, at: number }} Address  at: time of the newest Back, Forward or tab click known to the server, in ms
@@ -23,7 +23,7 @@ function withOwn(query, search) {
 const asSearch = (parameters) => (`${parameters}` ? `?${parameters}` : "");
 
 /**
- * A key for the place that an address shows; addresses that show the same place replace each other in the history.
+ * Returns a key for the place that an address shows. In the history, addresses of the same place replace each other.
  * @param {string} search
  */
 function placeOf(search) {
@@ -34,7 +34,7 @@ function placeOf(search) {
 /** @param {string} search */
 const stopOf = (search) => new URLSearchParams(search).get("stop");
 
-/** Tells the surrounding page of Spaces about the new address. */
+/** Tells the surrounding Spaces page the new address. */
 function tellParent() {
   if (window.parent === window || !location.hostname.endsWith(".hf.space")) return;
   const own = new URLSearchParams(location.search);
@@ -49,8 +49,8 @@ function tellParent() {
  * @param {() => void} remember called whenever the address has changed
  */
 export function followHistory(store, send, remember) {
-  let asked = 0; // time of the last Back or Forward; addresses that the server named earlier are outdated
-  let isFirst = true; // the address that opened the page adds no entry, unless a tab was clicked before
+  let asked = 0; // time of the last Back or Forward; addresses sent for earlier events are outdated
+  let isFirst = true; // the address that opened the page adds no entry, unless a tab was clicked first
 
   /** @param {string} search @param {"pushState" | "replaceState"} how */
   function write(search, how) {
@@ -62,7 +62,7 @@ export function followHistory(store, send, remember) {
   store.on("address", (/** @type {Address | null} */ address) => {
     if (!address || address.at < asked) return;
     const search = withOwn(address.query, location.search);
-    const isOtherStop = stopOf(search) !== stopOf(location.search); // stops have their own way back
+    const isOtherStop = stopOf(search) !== stopOf(location.search); // the class bar has its own back button for stops
     const isNew = (!isFirst || address.at > 0) && placeOf(search) !== placeOf(location.search) && !isOtherStop;
     isFirst = false;
     if (search !== location.search) write(search, isNew ? "pushState" : "replaceState");

@@ -28,7 +28,7 @@ class AgentAnswers:
         if scope["type"] != "http" or scope["method"] != "POST" or scope["path"].rstrip("/") not in PATHS:
             await self.app(scope, receive, send)
             return
-        start: Message | None = None  # held back, because the length of a single message is sent first
+        start: Message | None = None  # held back until the length of a rewritten message is known
 
         async def rewritten(message: Message) -> None:
             nonlocal start
@@ -54,7 +54,7 @@ class AgentAnswers:
 
 
 def rewrite(text: bytes) -> bytes:
-    """Return a JSON message with its result rewritten, and other content unchanged."""
+    """Rewrite the result in a JSON message, leaving other content unchanged."""
     try:
         message = json.loads(text)
         result = message["result"]
@@ -70,12 +70,12 @@ def rewrite(text: bytes) -> bytes:
 
 
 def structured(content: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return a result's content with the value as JSON, plus the value itself; for a text, only the value."""
+    """Convert a result's content to JSON and add it as structured content; a generated text is added unchanged."""
     try:
         value = ast.literal_eval(content[0]["text"])
     except (ValueError, SyntaxError, KeyError, IndexError):
         value = None
-    if not isinstance(value, dict | list):  # a generated text, even if it looks like JSON
+    if not isinstance(value, dict | list):  # a generated text, even if it looks like a number
         return {"content": content, "structuredContent": {"result": content[0].get("text", "") if content else ""}}
     text = [{**content[0], "text": json.dumps(value, ensure_ascii=False)}]
     return {"content": text, "structuredContent": value if isinstance(value, dict) else {"result": value}}

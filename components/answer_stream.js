@@ -7,7 +7,7 @@ const END = new TextEncoder().encode(
 
 /**
  * A response whose body tells gradio when the stream breaks: pending events fail, and the next event opens a new stream.
- * If the page itself closes the stream, it still fails.
+ * If the page itself aborts the request, reading the body still fails.
  * @param {Response} response
  * @param {AbortSignal | null} [signal] of the request
  */

@@ -65,7 +65,7 @@ function language() {
   return asked || navigator.language.slice(0, 2);
 }
 
-const opened = location.search; // read before the first frame names another address
+const opened = location.search; // read before the first frame changes the address
 const [navigation] = /** @type {PerformanceNavigationTiming[]} */ (performance.getEntriesByType("navigation"));
 /** Whether the page was reloaded or restored from history rather than opened through another link. */
 const isLoadedAgain = navigation?.type !== "navigate" || read("sessionStorage", LINK) === opened;
@@ -96,7 +96,7 @@ const begun = new Promise((resolve) => (begin = resolve));
 /** Resolves to the session id once the server knows it; earlier events wait for it. */
 export const session = () => begun;
 
-/** Returns whether the page shows the session: its first frame has been drawn and set in gradio's components. */
+/** Returns whether the page shows the session: its first frame is drawn and applied to gradio's components. */
 export const isBack = () => hasBegun && isSettled();
 
 /** The query of the page's address; "" after a reload. */

@@ -51,7 +51,7 @@ FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu", "steer
 def bundles() -> dict[str, str]:
     """Bundle all script modules into three files.
 
-    "first.js" contains what the first view needs, "more.js" loads after it, and "class.js" loads when a class is held.
+    "first.js" contains what the first view needs, "more.js" loads after it, and "class.js" loads only for a class.
     Each module becomes a function that returns its exports; it is called after the modules that it imports.
     """
     paths = sorted(path for path in _FOLDER.rglob("*.js") if path.name != "first_screen.js")
@@ -88,7 +88,7 @@ def bundles() -> dict[str, str]:
 
 
 def _module(importing: str, imported: str) -> str:
-    """Return the path of the module that another module imports."""
+    """Return the path of an imported module."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(importing), imported))
 
 

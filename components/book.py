@@ -22,7 +22,7 @@ from gpt.course.steps import STEPS
 NAME = "my_gpt.{language}.html"
 CSS = Path(__file__).with_suffix(".css")
 N_BROKEN = 2  # number of lines per step that the exercises break
-ROW = 10  # longest vector whose first numbers are listed
+ROW = 10  # longest vector whose numbers are listed
 
 # Lesson questions that need no figure, by step.
 QUESTIONS: dict[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""Causes of a prediction: how far its probability falls when a word is hidden or a head switched off."""
+"""Causes of a prediction: how far its probability falls when a word is hidden or a head is switched off."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gpt.tokenizer import Vocabulary
 
 LEAVE_OUT_MULTIPLICATIONS = 1e11  # about a second
 MIN_LEFT_OUT_TOKENS = 8
-MIN_FALL = 0.001  # relative; a smaller one may be rounding
+MIN_FALL = 0.001  # relative; a smaller one may be a rounding error
 
 
 def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
-    """Return the last of n positions: as many as can be left out one by one within `limit` multiplications."""
-    # The tokens after the removed one are read again, n / 2 on average.
+    """Return the last of n positions, as many as can be left out one at a time within `limit` multiplications."""
+    # Each removal requires reading the tokens after it again, n / 2 on average.
     affordable = int((2 * limit / multiplications_per_token(model)) ** 0.5)
     return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
 
@@ -56,8 +56,8 @@ class Fall:
 class Falls:
     """The words and heads that a prediction depends on.
 
-    probability: the predicted token's probability under the sampling settings. words, heads: those without which it is
-    lower, lowest first. all_words: every measured word, in text order.
+    probability: the predicted token's probability under the sampling settings. words, heads: those whose removal lowers
+    it, largest drop first. all_words: every measured word, in text order.
     """
 
     probability: float
@@ -81,7 +81,7 @@ def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Fa
 
 
 def main_word(falls: Falls) -> Fall | None:
-    """Return the word without which the probability falls furthest, or None if nobody would notice the difference."""
+    """Return the word whose removal lowers the probability most, or None if no reader would notice the difference."""
     best = next(iter(falls.words), None)
     return best if best is not None and is_seen(falls, best) else None
 
@@ -93,7 +93,7 @@ def is_seen(falls: Falls, without: Fall) -> bool:
 
 
 def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
-    """Name the word without which the probability of `token` falls furthest. ids: the text."""
+    """Return a sentence naming the word whose removal lowers the probability of `token` most. ids: the text."""
     name, p, best = quoted(tokenizer, token), percent(falls.probability), main_word(falls)
     if best is None:
         key = "why.because.none" if falls.all_words else "why.because.alone"
@@ -103,7 +103,7 @@ def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Voc
 
 
 def head_sentence(falls: Falls, token: int, tokenizer: Vocabulary, language: Language) -> str:
-    """Name the head without which the probability of `token` falls furthest; "" if nobody would notice it."""
+    """Return a sentence naming the head whose removal lowers the probability of `token` most; "" if it hardly falls."""
     best = next(iter(falls.heads), None)
     if best is None or not is_seen(falls, best):
         return ""

@@ -29,10 +29,10 @@ from gpt.inference.threads import threads_for
 Place = tuple[int, int]  # layer and number of a feature
 Rows = Literal["tokens", "promotes"]
 N_CHIPS = 4  # concepts on the first screen
-N_WORDS = 3  # words that stand for a feature without a name
+N_WORDS = 3  # words that describe a feature without a name
 LIMIT, STEP = 4.0, 0.25  # slider maximum and step, in multiples of the natural strength; the minimum is NO_ACTIVITY
 USUAL = 1.5  # default strength for a concept
-MAX_QUERY_CHARS = 40  # quoted from a search
+MAX_QUERY_CHARS = 40  # maximum number of characters that a message quotes from a search
 GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 
@@ -103,7 +103,7 @@ def shared_name(loaded: LoadedModel, layer: int, feature: int) -> Hashable:
 
 
 def _words(loaded: LoadedModel, place: Place) -> list[str]:
-    """Return the words that stand for an unnamed feature."""
+    """Return the words that describe an unnamed feature."""
     tokens = concept_tokens(loaded, place)
     words = [token for token in tokens if any(map(str.isalnum, token))]
     are_words = len([token for token in tokens[:N_WORDS] if token in words]) > N_WORDS / 2
@@ -130,7 +130,7 @@ def usual_strength(loaded: LoadedModel, place: Place) -> float:
 
 
 def found_concept(loaded: LoadedModel, query: str) -> Place:
-    """Find a feature by "layer.number" or by a word. Raises ValueError if there is none."""
+    """Find a feature by "layer.number" or by a word. Raises ValueError if none matches."""
     if loaded.concepts is None:
         raise PageError("error.no_concepts", model=loaded.name)
     if place := re.fullmatch(r"(\d{1,4})\.(\d{1,7})", query, re.ASCII):
@@ -232,7 +232,7 @@ def absent(loaded: LoadedModel, ids: Sequence[int], edits: Edits) -> tuple[Place
 
 
 def unsteered(s: Snapshot) -> Unsteered | None:
-    """Return the comparison at the selected position, or None until it is measured or if nothing is turned up."""
+    """Return the comparison at the selected position, or None if it has not been measured or nothing is turned up."""
     found = s.state(SteeringState).measured
     if s.text is None or s.text.n_read == 0 or found is None or not turned(s.text.document):
         return None
@@ -316,7 +316,7 @@ def steer_labels(language: Language) -> dict[str, str]:
 
 
 def risen_sentence(s: Snapshot, now: Tensor) -> str:
-    """Name the token whose probability steering has raised most; "" until this is measured.
+    """Return a sentence naming the token whose probability steering has raised most; "" until this is measured.
 
     now: the steered distribution, (vocab_size,).
     """

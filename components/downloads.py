@@ -1,4 +1,4 @@
-"""Download files, each served at a secret address until it is fetched.
+"""Files for download, each served at a secret address until it is fetched.
 
 A session keeps one file per name. All sessions together keep MAX_FILE_BYTES; beyond that, the oldest files are deleted.
 """

@@ -15,11 +15,11 @@ class PageError(GPTError):
 
 
 class Question(PageError):
-    """A question that a view shows. It ends the event like an error, but no message pops up."""
+    """A question that a view shows. It ends the event like an error, but without a pop-up message."""
 
 
 def localize_error(problem: object, language: Language) -> str:
-    """Return an error's message in a language, translating errors among its values; for anything else, return str()."""
+    """Return an error's message in a language, also translating errors among its values; for other objects, str()."""
     if not isinstance(problem, GPTError):
         return str(problem)
     values = {

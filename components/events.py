@@ -160,7 +160,7 @@ class Carried:
     js: str
 
     def added(self, handler: Handler, inputs: Sequence[Block], js: str = "(...sent) => sent") -> dict[str, Any]:
-        """Return these arguments for `Events.on`, extended so that the event sends the values."""
+        """Return these arguments for `Events.on`, extended so that the event also sends the values."""
         n = len(inputs)
         return {
             "handler": partial(_take_and, self.take, n, handler),
@@ -170,13 +170,13 @@ class Carried:
 
 
 def _take_and(take: Callable[..., None], n: int, handler: Handler, session: Session, *sent: Any) -> Iterator[None]:
-    """Take the values after the first n, and then call the handler with those n."""
+    """Pass the values after the first n to `take`, then call the handler with the first n."""
     take(session, *sent[n:])
     yield from handler(session, *sent[:n]) or ()
 
 
 def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) -> Generator[None]:
-    """Yield a handler's updates (none if the handler yields nothing) and turn its errors into messages."""
+    """Yield a handler's updates, if any, and convert its errors to messages."""
     with error_messages(session):
         made = handler(session, *arguments)
         yield from made if isinstance(made, Iterator) else ()
@@ -184,7 +184,7 @@ def _steps_of(handler: Handler, session: Session, arguments: tuple[Any, ...]) ->
 
 @contextmanager
 def error_messages(session: Session | None = None) -> Iterator[None]:
-    """Turn ValueErrors and a full disk into messages in the session's language, and count all errors."""
+    """Convert ValueErrors and disk-full errors to messages in the session's language, and count all errors."""
     try:
         yield
     except Exception as problem:

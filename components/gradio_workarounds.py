@@ -36,8 +36,8 @@ class LingeringStream:
 
     The stream stays open for LINGER_SECONDS or, for agents, until the server stops.
 
-    Gradio 6.31 closes the stream once every event is answered. If the browser sends an event at that moment, the answer
-    waits for the next stream, which only another event opens.
+    Gradio 6.31 closes the stream once every event is answered. If the browser sends an event at that moment, the
+    response waits for the next stream, which only another event opens.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -89,7 +89,7 @@ class LingeringStream:
                 del self._streams[session]
 
     async def _answers(self, stream: Stream, scope: Scope, receive: Receive, send: Send) -> list[Message]:
-        """Pass on one of gradio's streams except for its end, and return the end; [] if the client has left."""
+        """Pass on one of gradio's streams except for its end, and return the end; [] if the client has disconnected."""
         end: list[Message] = []
 
         async def pass_on(message: Message) -> None:

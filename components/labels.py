@@ -26,7 +26,7 @@ _SHORT_NAMES = (  # Unicode's abbreviations; other invisible characters are show
 )
 _SHORT_NAME = {lookup(short): short for short in _SHORT_NAMES.split()}
 # The same ranges as in widgets/text.js, spelled out because Python and browsers use different Unicode versions.
-_INVISIBLE = (  # all but space, tab and newline
+_INVISIBLE = (  # all invisible characters except space, tab and newline
     r"\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f"
     r"\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
     r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -34,7 +34,7 @@ _INVISIBLE = (  # all but space, tab and newline
 _REPEATED = re.compile(rf"([{_INVISIBLE}])\1*")
 _RIGHT_TO_LEFT = re.compile(r"[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 _END = b"<|endoftext|>"  # a single token with these characters is always the control token
-_ISOLATE = "\u2068\u2069"  # first strong isolate and pop directional isolate, around letters of either direction
+_ISOLATE = "\u2068\u2069"  # first strong isolate and pop directional isolate, around right-to-left text
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -67,7 +67,7 @@ def visible(text: str) -> str:
 
 
 def alone(text: str) -> str:
-    """Return the visible text for a drawing in which it stands alone.
+    """Return the visible form of a text that stands alone in a drawing.
 
     The length of the result is the number of visible characters.
     """
@@ -119,7 +119,7 @@ def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def placed(token: str, position: int) -> str:
-    """Name a token from the text for use in a sentence; if all digits are shown, with its position."""
+    """Name a token from the text for use in a sentence, with its position if all digits are shown."""
     language, is_exact = _speaking.get()
     return t("token.at", language, token=token, position=position) if is_exact else token
 
@@ -183,7 +183,7 @@ def is_exact() -> bool:
 
 
 class Later:
-    """A label that is formatted together with its sentence, in the language and with the digits then set."""
+    """A label that is formatted along with its sentence, in the language and with the digits set at that time."""
 
     def __init__(self, write: Callable[..., str], *values: Any) -> None:
         self._write, self._values = write, values
@@ -198,8 +198,8 @@ class Later:
 def percent(probability: float) -> str:
     """Format a probability in whole percent: under 1%, 41%, over 99%.
 
-    0% and 100% are used only for exact values, up to float rounding. If all digits are shown, as many are used as
-    needed: < 0.01%, 0.05%, 3.2%, 41%, 99.8%, > 99.99%.
+    0% and 100% are used only for exact values, up to float rounding. With all digits shown, the number of digits
+    depends on the value: < 0.01%, 0.05%, 3.2%, 41%, 99.8%, > 99.99%.
     """
     language, is_exact = _speaking.get()
     value = 100 * probability

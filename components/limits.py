@@ -19,20 +19,20 @@ MAX_ARCHIVED_DOCUMENTS = 8  # replaced documents kept for undo
 
 MAX_CONCURRENT_EVENTS = 96  # per queue
 MAX_MODEL_EVENTS = 256  # events that run a model: they wait in its admission queue, which reports their position
-MAX_WAITING_EVENTS = 256  # gradio rejects more
+MAX_WAITING_EVENTS = 256  # gradio rejects further events
 MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
 MAX_CONCURRENT_EXPERIMENTS = 1
 MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads in which starlette also sends files
 
-MAX_LENGTH = 1024  # new tokens, for any model
+MAX_LENGTH = 1024  # maximum number of new tokens, for any model
 MAX_VISITOR_BYTES = 2**29  # one visitor's queries, keys and values; default for the command line
 MAX_TRAINED_MODELS = 4  # open trained models per visitor
 
-MAX_BODY_BYTES = 16_000_000  # one call
-MAX_UPLOAD_BYTES = 16_000_000  # one request on a public page
-MAX_UPLOADED_BYTES = 64_000_000  # all files uploaded by visitors to a public page
+MAX_BODY_BYTES = 16_000_000  # size of one call
+MAX_UPLOAD_BYTES = 16_000_000  # size of one upload request on a public page
+MAX_UPLOADED_BYTES = 64_000_000  # total size of the files that visitors have uploaded to a public page
 UPLOAD_SECONDS = 3600  # age at which uploaded files are deleted
-MAX_TRACE_BYTES = 2**26  # one saved file of activations
+MAX_TRACE_BYTES = 2**26  # size of one saved file of activations
 MAX_SHORT_LINKS = 1_000  # each of up to 16,000 characters
 MAX_FOLLOWERS = 60  # pages that follow a teacher's page
 MAX_CLASSES = 8  # pages being followed

@@ -126,7 +126,7 @@ def _health(request: Request) -> Response:
     engines = {loaded.name: _probe.is_alive(loaded) for loaded in models_in_memory() if loaded.name in list_models()}
     healthy = bool(engines) and all(engines.values())
     there = cluster_is_there()
-    cluster = {} if there is None else {"cluster": there}  # if it fails, this process still has its visitors' texts
+    cluster = {} if there is None else {"cluster": there}  # not counted as unhealthy: this process still has the texts
     return JSONResponse({"healthy": healthy, "engines": engines, **cluster}, 200 if healthy else 503)
 
 

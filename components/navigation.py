@@ -48,7 +48,7 @@ def select(ids: Sequence[str], session: Session, clicked: str, sent: dict[str, A
 def open_tab(tab: str, session: Session, clicked: str) -> None:
     """Open a tab unless a later click was handled first.
 
-    A tab with inner tabs opens its most recently open one. Opening another tab closes the film. clicked: time of the
+    A tab with inner tabs shows the one that was open last. Opening another tab closes the film. clicked: time of the
     click in ms on the browser's clock; 0 if there was no click.
     """
     try:

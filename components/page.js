@@ -1,4 +1,4 @@
-// The page apart from its widgets: theme and keys.
+// Page behaviour outside the widgets: theme and keyboard.
 
 import { followHistory } from "./address.js";
 import { arrive, isBack, linkQuery, rememberLink, session } from "./arrival.js";
@@ -14,7 +14,7 @@ function opened() {
   const asked = new URLSearchParams(location.search).get("__theme");
   const kept = localStorage.getItem("glassbox-theme");
   if (!asked && kept) document.body.classList.toggle("dark", kept === "dark");
-  document.body.toggleAttribute("data-film-seen", "token" in films.read().done); // the film's button is coloured until it has been seen
+  document.body.toggleAttribute("data-film-seen", "token" in films.read().done); // the film's button is coloured until the film has been seen
 }
 
 document.addEventListener("keydown", (event) => {

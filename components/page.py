@@ -192,7 +192,7 @@ def public_name(model: str) -> str:
 def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict[str, Any]:
     """Return the options that `launch` always needs for the page.
 
-    uploads: as for `build_app`. api_key: required from API callers and agents; None lets everybody call.
+    uploads: as for `build_app`. api_key: required from API callers and agents; with None, anyone may call.
     """
     middleware = [
         Middleware(RequestLimits, uploads=uploads, api_key=api_key),

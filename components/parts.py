@@ -16,7 +16,7 @@ from typing_extensions import NotRequired, Unpack
 from components.state.snapshot import Snapshot
 
 Queue = Literal["interactive", "model", "analysis", "experiment", "stop"]
-Handler = Callable[..., Iterator[None] | None]  # (session, what was sent); may yield to update the page
+Handler = Callable[..., Iterator[None] | None]  # (session, value sent); may yield to update the page
 Live = Callable[[Snapshot], Any]
 Sentence = tuple[str, Mapping[str, object]]  # a catalogue key, and the values for its placeholders
 Choices = Sequence[tuple[str, Any]]  # (label, value)
@@ -113,7 +113,7 @@ def case(name: str, which: Callable[[Snapshot], Hashable], parts: Mapping[Any, P
 
 
 def row(*parts: Part, classes: str = "") -> Part:
-    """Place parts side by side, wrapping if there is no room."""
+    """Place parts side by side, wrapping if they do not fit."""
     return Part("box", fixed={"classes": f"gb-row {classes}".strip()}, children=parts)
 
 
@@ -139,7 +139,7 @@ def column(
 
 
 def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", show: Live | None = None) -> Part:
-    """Group parts and style them like a card, for components that contain several.
+    """Group parts in a box styled like a card; one component may contain several.
 
     grow: share of the row's width. `show` requires a name.
     """
@@ -214,7 +214,7 @@ def slider(
 
 
 def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:
-    """Return a few values side by side. It sends the chosen one.
+    """Return a choice between a few values side by side. It sends the chosen value.
 
     labelled: whether the label is visible, not only read by screen readers.
     """

@@ -1,7 +1,7 @@
 """Checks on requests before gradio reads them: ASGI middleware for `launch(app_kwargs={"middleware": [...]})`.
 
-Without these checks, gradio answers an impossible call with status 500 and logs a traceback, fetches addresses named by
-visitors (`file=http://...`, `proxy=`), and keeps everything that anybody sends.
+Without these checks, gradio responds to an invalid call with status 500 and logs a traceback, fetches addresses named
+by visitors (`file=http://...`, `proxy=`), and stores everything that anyone sends.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
 from components.monitoring import count_refusal
 
-MAX_NAME_CHARS = 50  # longest part of an unknown name in an error message
+MAX_NAME_CHARS = 50  # longest part of an unknown name that an error message quotes
 _PREFIX = "/gradio_api/"
 _NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
 _CALLS = (_NAMED, "call", "run", "api")  # the last three take all values as a list
-# First parts of the routes used by the page, gradio_client and MCP; all other routes are closed.
+# First segments of the routes used by the page, gradio_client and MCP; all other routes are closed.
 _OPEN = {
     *("queue", "call", "run", "api", "cancel", "reset", "heartbeat", "startup-events", "theme.css"),
     *("info", "openapi.json", "app_id", "user", "login_check", "upload", "upload_progress", "mcp"),
 }
-_UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's answer, with status 200
+_UNKNOWN_EVENT = b'event: error\ndata: "404'  # gradio's response, with status 200
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """The response to a refused request, with a status of 400 or above.
+    """The response to a rejected request, with a status of 400 or higher.
 
     The body is {"error": sentence}, or only the sentence, which the page shows.
     """
@@ -58,7 +58,7 @@ class Refusal:
 
 
 class RequestLimits:
-    """Closes unused routes, and rejects calls that are too large, name unknown functions or have wrong arguments.
+    """Closes unused routes, and rejects calls that are too large, name unknown functions or have invalid arguments.
 
     Agents' calls beyond MAX_AGENT_CALLS wait.
 
@@ -146,7 +146,7 @@ class RequestLimits:
 
         try:
             await self.app(scope, receive, checked)
-        except RuntimeError as problem:  # from starlette, because gradio fails after its answer has begun
+        except RuntimeError as problem:  # raised by starlette when gradio fails after its response has started
             if not isinstance(problem.__cause__, HTTPException):
                 raise
             if not unknown:
@@ -156,7 +156,7 @@ class RequestLimits:
 
 
 def _is_call(scope: Scope, route: str, body: bytes) -> bool:
-    """Return whether a request calls an endpoint or a tool, as opposed to being a page event."""
+    """Return whether a request calls an endpoint or a tool rather than sending a page event."""
     if route != _JOIN:
         return True
     try:
@@ -223,7 +223,7 @@ def delete_oldest(files: set[str], limit: int) -> None:
 
 
 def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | None:
-    """Return the refusal of a call that cannot be made, or None if it can."""
+    """Return the refusal of an invalid call, or None if the call is valid."""
     try:
         given = json.loads(body)
     except ValueError:

@@ -61,7 +61,7 @@ def wire_session(
     openings: Mapping[Language, Session],
     places: Places,
 ) -> Any:
-    """Wire these events and return the event after which the page shows its link's content.
+    """Wire these events and return the event after which the page shows the content of its link.
 
     openings: the sessions that visitors start with, by language.
     """

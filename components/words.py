@@ -1,4 +1,4 @@
-"""A text's words, which a person hides and sentences name as a whole."""
+"""A text's words: the units that a person can hide and that sentences name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoints that look inside a model: attention, lens, attribution, ablation, loss."""
+"""Endpoints that look inside a model: attention, logit lens, attribution, ablation, steering, patching, loss."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class AnalysisEndpoints(Endpoints):
             against: id of a second token whose logit is subtracted; null subtracts nothing
             model: name from the page's list; "" is the model the app was started with
         Returns:
-            the logit before a cap, and the parts that sum to it: heads[layer][head], mlp[layer], embeddings and biases
+            the logit before any cap, and the parts that sum to it: heads[layer][head], mlp[layer], embeddings, biases
         """
         loaded, trace = self._trace(prompt, position, model)
         other = None if against is None else checked_token_id("against", against, loaded)
@@ -340,7 +340,7 @@ class AnalysisEndpoints(Endpoints):
 
 
 def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generation, count: int) -> list[AblatedToken]:
-    """Return the `count` best next tokens for each of two documents."""
+    """Return the `count` best next tokens in either document, with their probabilities in both."""
     before, after = (each.logits(each.n_read - 1).softmax(dim=0).numpy() for each in (original, edited))
     shown = dict.fromkeys([*best(after, before, count).tolist(), *best(before, after, count).tolist()])
     return [

@@ -1,4 +1,4 @@
-"""Checks on arguments, shared by the page and the endpoints.
+"""Argument checks shared by the page and the endpoints.
 
 Each raises a ValueError that names the argument.
 """
@@ -30,14 +30,14 @@ class Endpoints:
 
 
 def read(loaded: LoadedModel, prompt: object) -> Generation:
-    """Return a document with the prompt, read by the model."""
+    """Return a document whose prompt the model has read."""
     document = Generation(loaded, checked_text("prompt", prompt))
     document.read()
     return document
 
 
 def checked_text(name: str, value: object) -> str:
-    """Return the checked text. Raises ValueError if it is not a string or too long."""
+    """Return the checked text. Raises ValueError if it is not a string or is too long."""
     if not isinstance(value, str):
         raise PageError("error.not_text", name=name, type=type(value))
     if len(value) > MAX_CHARACTERS:
@@ -49,7 +49,7 @@ def checked_messages(value: Sequence[object], prompt: str) -> list[dict[str, str
     """Validate a chat's messages and return them.
 
     Raises:
-        ValueError: If messages are malformed, the text is too long, or there is also a prompt.
+        ValueError: If messages are malformed, the text is too long, or a prompt is also given.
     """
     messages = prompts.checked_messages(value)
     if prompt:

@@ -68,7 +68,7 @@ class LensRow(TypedDict):
     """The most probable token at one point of a layer.
 
     point: resid_mid (after the attention) or resid_post (after the feed-forward part). entropy: bits. chosen_rank: 1 is
-    the best.
+    best.
     """
 
     layer: int
@@ -134,7 +134,7 @@ class Steered(TypedDict):
 class ScoredToken(TypedDict):
     """A token in a text, scored by the prediction at the position before it.
 
-    rank: 1 is the best; surprisal, entropy: bits; log_probability: nats.
+    rank: 1 is best; surprisal, entropy: bits; log_probability: nats.
     """
 
     token_id: int

@@ -161,5 +161,5 @@ class TextEndpoints(Endpoints):
 
 
 def held_back(text: str, stops: list[str]) -> int:
-    """Return how many characters at the end of a text may be the prefix of a stop sequence."""
+    """Return the number of characters at the end of a text that may begin a stop sequence."""
     return max((n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n])), default=0)

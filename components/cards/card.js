@@ -357,7 +357,7 @@ export function card(element, trigger, props, call) {
   let number = 0;
 
   /**
-   * Keeps the pending actions, also in the gr.HTML's value, which every event sends.
+   * Stores the pending actions here and in the gr.HTML's value, which every event sends.
    * @param {string} queue @param {Action[]} actions
    */
   function setPending(queue, actions) {

@@ -120,7 +120,7 @@ def act(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, 
 
 
 def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: dict[str, Any]) -> Iterator[None]:
-    """Handle actions like `act`, for handlers that may yield. The first yield confirms that an action has arrived."""
+    """Like `act`, but for handlers that may yield. The first yield confirms that an action has arrived."""
     for handler, value in _pending(cards, queue, session, sent):
         yield
         made = handler(session, value)

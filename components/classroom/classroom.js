@@ -36,7 +36,7 @@ function button(text, act, name, style = "") {
 }
 
 /**
- * Shows another stop and returns whether there is one. Waits for a stop that has already been requested.
+ * Moves by a number of stops and returns whether that stop exists. Waits for a stop that has already been requested.
  * @param {number} by
  */
 function step(by) {

@@ -9,14 +9,14 @@ import { encodeProgress, readCodes } from "./progress_code.js";
 /**
  * @typedef {{ url: string, qr: { size: number, path: string }, query?: string, code?: string }} Link
  *
- * @typedef {object} Answer  the answer to a request from the dialog
+ * @typedef {object} Answer  the response to a request from the dialog
  * @property {number} n  unique
  * @property {boolean} open  whether other pages may follow this one
- * @property {string} problem  the reason there is no link
+ * @property {string} problem  the reason that no link could be made
  * @property {Link} [page]
  * @property {Link} [stops]
  * @property {Link} [room]
- * @property {string[]} sequences  sequences, as lines
+ * @property {string[]} sequences  each as text with one line per stop
  * @property {{ lesson: [string, string][], challenge: [string, string][] }} items  key and title
  */
 
@@ -29,7 +29,7 @@ export function createDialog() {
   const title = make("h2", "", "", { id: "class-title" });
   const close = makeButton("gb-class-close", "×");
   const problem = make("p", "", "", { role: "status" });
-  const large = make("div", "gb-class-large"); // a code large enough for the whole class
+  const large = make("div", "gb-class-large"); // a code large enough for the whole class to scan
   large.hidden = true;
   const [page, stops, room, progress] = [makeLink(), makeLink(), makeLink(), make("output")];
   const lines = make("textarea", "", "", { rows: "9", spellcheck: "false", wrap: "off" });
@@ -48,8 +48,8 @@ export function createDialog() {
 
   /** @type {Answer | null} */ let answer = null;
   /** @type {Record<string, string>} */ let words = {};
-  let asks = false; // whether the answer opens the dialog
-  let handled = 0; // number of the last answer
+  let asks = false; // whether the response opens the dialog
+  let handled = 0; // number of the last response
   /** @type {ReturnType<typeof setInterval> | undefined} */ let counting;
 
   /** @param {...HTMLElement} content */
@@ -98,7 +98,7 @@ export function createDialog() {
       await navigator.clipboard.writeText(text);
       setText(button, words.copied);
     } catch {
-      prompt(words.copy, text); // fallback if the clipboard may not be used
+      prompt(words.copy, text); // fallback if the browser blocks the clipboard
     }
   }
 
@@ -118,7 +118,7 @@ export function createDialog() {
     return [...lesson.map(([key]) => ofLessons[key] ?? 0), ...challenge.map(([key]) => ofChallenges[key] ?? 0)];
   }
 
-  /** Draws the submitted codes: a row for each student, with what is left to do. */
+  /** Draws the submitted codes: a row for each student, with the remaining items. */
   function drawTable() {
     const { lesson = [], challenge = [] } = answer?.items ?? {};
     const titles = [...lesson, ...challenge].map(([, each]) => each);

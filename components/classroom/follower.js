@@ -4,7 +4,7 @@ import { session } from "../arrival.js";
 import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
 
 const RETRY_MS = 2000; // delay after a failed request
-const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // parts of the page still usable
+const OPEN = "#class-bar, #class-dialog, #more, #language, .gb-term, .gb-skip"; // parts of the page that stay usable
 const SCROLLS = ["Tab", "ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End", "Escape"];
 
 /** @param {number} ms */
@@ -14,7 +14,7 @@ const rest = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 export function createFollower(onChange) {
   const page = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   let code = ""; // the followed class
-  let ended = ""; // why following ended, other than by a click: "over", or "busy" if the class is full
+  let ended = ""; // why following ended without a click: "over", or "busy" if the class is full
   let running = new AbortController();
 
   /** Puts the followed class into the address, so that a reload follows it again. @param {string} value */
@@ -27,7 +27,7 @@ export function createFollower(onChange) {
 
   /** Requests frames in a loop. @param {AbortSignal} signal */
   async function listen(signal) {
-    await session(); // the session knows the language
+    await session(); // the language is set in the session
     let seen = "";
     while (!signal.aborted) {
       const numbers = document.body.hasAttribute("data-numbers") ? "1" : "";
@@ -71,7 +71,7 @@ export function createFollower(onChange) {
     onChange();
   }
 
-  /** Ignores a person's actions; the bar explains how to leave. @param {Event} event */
+  /** Blocks a person's actions; the bar explains how to leave. @param {Event} event */
   function hold(event) {
     if (!code || !event.isTrusted || !(event.target instanceof Element) || event.target.closest(OPEN)) return;
     if (event instanceof KeyboardEvent && (SCROLLS.includes(event.key) || event.ctrlKey || event.metaKey)) {
@@ -89,7 +89,7 @@ export function createFollower(onChange) {
   const asked = new URLSearchParams(location.search).get("follow");
   if (asked) queueMicrotask(() => follow(asked));
 
-  /** Stops explaining why following ended. */
+  /** Hides the reason that following ended. */
   function forget() {
     ended = "";
     onChange();

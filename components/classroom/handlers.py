@@ -43,7 +43,7 @@ DIALOG = (
 class ClassState:
     """The session's state for a class.
 
-    answer: the answer to the dialog's last request. room: the room for pages that follow this one. code: the code of
+    answer: the response to the dialog's last request. room: the room for pages that follow this one. code: the code of
     the class that this page last followed.
     """
 
@@ -71,7 +71,7 @@ class Classroom:
     items: Mapping[str, Sequence[str]]
 
     def handle(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Handle a request. sent: "do" and further values, unchecked."""
+        """Handle a request. sent: the action "do" and its values, unchecked."""
         does: dict[object, Handler] = {
             "stop": self.go_to_stop,
             "start": self.start,
@@ -96,11 +96,11 @@ class Classroom:
             yield from open_stop(session, 0, self.places)
 
     def end(self, session: Session, sent: dict[str, Any]) -> None:
-        """Close the sequence; the current page stays."""
+        """Close the sequence but stay on the current page."""
         session.change(SequenceState, link="", stops=(), at=0)
 
     def make_links(self, session: Session, sent: dict[str, Any]) -> None:
-        """Answer with short links and their codes: to the page, to the sequence in "text", and for following this page.
+        """Send short links and their codes: to the page, to the sequence in "text", and for following this page.
 
         sent: "base" is the page's address without a query.
         """
@@ -126,7 +126,7 @@ class Classroom:
         session.change(ClassState, answer=answer)
 
     def set_room(self, session: Session, sent: dict[str, Any]) -> None:
-        """Start or stop letting others follow this page, then answer like `make_links`."""
+        """Allow others to follow this page, or stop them, then send links as `make_links` does."""
         room = session.state(ClassState).room
         if sent.get("on") is True and room is None:
             if not self.is_open:
@@ -139,7 +139,7 @@ class Classroom:
         self.make_links(session, sent)
 
     def go_on_alone(self, session: Session, sent: dict[str, Any]) -> None:
-        """Continue from the followed page's place and text. The next frame is complete."""
+        """Continue from the followed page's position and text. The next frame contains every view."""
         room = room_of(sent.get("code"))
         session.change(ClassState, code=str(sent.get("code"))[:MAX_CODE_CHARS])
         if room is not None and room.session is not session:
@@ -167,7 +167,7 @@ class Classroom:
         return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
 
     def _page_query(self, session: Session) -> str:
-        """Return the page's query. Raises ValueError like `page_values`, or if the query is too long."""
+        """Return the page's query. Raises ValueError if it is too long or if `page_values` fails."""
         if session.document is None:
             raise PageError("error.no_text")
         with session.lock.reading():

@@ -1,12 +1,12 @@
-// Progress as a short code to hand in: the level of each item, and a checksum against typing errors. The code is no
-// proof of the progress.
+// Progress as a short code to hand in: the level of each item, and a checksum against typing errors. The code doesn't
+// prove that the work was done.
 
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; // Crockford's base 32, without I, L, O, U
 const LEVELS = 3; // levels of an item: untouched, seen, solved
 const CHECK_DIGITS = 3;
 const GROUP = 5; // digits between two hyphens
 
-/** Checksum over the digits and the item keys, so that codes from other versions are rejected. @param {string} digits @param {string[]} keys */
+/** Computes a checksum over the digits and the item keys, so that codes from other versions are rejected. @param {string} digits @param {string[]} keys */
 function checksum(digits, keys) {
   let hash = 0x811c9dc5; // FNV-1a
   for (const character of `${digits} ${keys.join()}`) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193) >>> 0;
@@ -20,7 +20,7 @@ function written(value, length) {
   return digits;
 }
 
-/** Number of digits for n items. @param {number} n */
+/** Returns the number of digits for n items. @param {number} n */
 const lengthFor = (n) => (BigInt(LEVELS) ** BigInt(n) - 1n).toString(32).length;
 
 /** Encodes the levels of the items, 0 to 2 each. @param {number[]} levels @param {string[]} keys of the items */

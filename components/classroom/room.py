@@ -42,7 +42,7 @@ _lock = threading.Lock()
 
 
 class Mirror:
-    """A session as its followers see it, in one language. Its first frame is complete."""
+    """A session as its followers see it, in one language. Its first frame contains every view."""
 
     is_mirror = True
 
@@ -93,7 +93,7 @@ class Mirror:
             self.kept = (self.frame_number, (frame,)) if is_whole else (first, (*frames, frame))
 
     def newer(self, seen: str) -> bytes | None:
-        """Return the frames after a page's newest one as gzipped JSON, or None if there are none.
+        """Return the frames that a page lacks as gzipped JSON, or None if it is up to date.
 
         seen: the page's newest frame, as "epoch.number".
         """
@@ -149,7 +149,7 @@ class Room:
         return True
 
     async def newer(self, language: Language, numbers: bool, seen: str) -> bytes | None:
-        """Return the frames that a page lacks as soon as there are any, or None after WAIT_SECONDS."""
+        """Wait for the frames that a page lacks and return them, or None after WAIT_SECONDS."""
         key = language, numbers
         mirror = self.mirrors.setdefault(key, Mirror(self.session, language, numbers, self.private))
         end = time.monotonic() + WAIT_SECONDS
@@ -169,7 +169,7 @@ def room_of(code: object) -> Room | None:
 async def _follow(request: Request) -> Response:
     """Send the frames that a page lacks.
 
-    The status is 204 if there are none yet, 404 if there is no such class, and 409 if the class is full.
+    The status is 204 if the page is up to date, 404 if the class does not exist, and 409 if the class is full.
     """
     room, asked = room_of(request.path_params["code"]), request.query_params
     if room is None:

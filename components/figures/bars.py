@@ -197,7 +197,7 @@ def signed_bars(
         [
             bars | {"customdata": sent, "showlegend": False},
             text
-            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # kept off the left of zero, where the names are
+            | {"x": np.maximum(values, 0), "y": rows, "text": written}  # never left of zero, where the names are
             | {"textfont": SMALL | {"color": LIGHT["muted"]}},
         ],
         bare_axis(title, **scale, zeroline=True, zerolinecolor=LIGHT["line"], zerolinewidth=1),

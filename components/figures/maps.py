@@ -1,4 +1,4 @@
-"""Maps of cells: NumPy arrays in, figure out. The first row is on top."""
+"""Heatmaps: NumPy arrays in, figure out. The first row is on top."""
 
 from __future__ import annotations
 
@@ -154,9 +154,9 @@ def lens_heatmap(
 ) -> Figure:
     """Draw each layer's prediction after each token: rows are layers, columns are tokens in the text.
 
-    probability: that of each cell's best token, (n_layer, N), in 0..1. texts, tips: that token and the cell's tooltip,
-    (n_layer, N). inputs, outputs: the input tokens and the actual next tokens ("" if there is none), (N,). (row,
-    column): the selected cell.
+    probability: the best token's probability in each cell, (n_layer, N), in 0..1. texts, tips: that token and the
+    cell's tooltip, (n_layer, N). inputs, outputs: the input tokens and the actual next tokens ("" if there is none),
+    (N,). (row, column): the selected cell.
     """
     n_layer, n = np.shape(probability)
     above, letters = 96, 8  # pixels for the scale and the vertical tokens on a narrow page; letters per cell

@@ -1,7 +1,7 @@
 """The shared style of all figures: layout, axes, marks and escaped text.
 
 Figures use light colours, which the browser replaces on the dark theme. A figure is a dict in plotly.js's format,
-{"data": [...], "layout": {...}}, because creating and checking plotly's own objects takes longer than a token may take.
+{"data": [...], "layout": {...}}, because creating and checking plotly's own objects takes too long to do per token.
 
 Labels are tokens and therefore arbitrary data. Plotly interprets `<b>` and turns "1", "2" into numbers, so `& < >` are
 escaped, and axes of names use integer positions with the names as tick texts. Every text is a parameter. Figures import

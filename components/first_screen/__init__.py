@@ -2,8 +2,8 @@
 
 On the first visit, the example writes itself word by word. `first_screen` draws the HTML from each language's initial
 session. The middleware `FirstScreen` inserts the HTML and the head into the page, and compresses the page. The first
-screen's script chooses language and theme, and removes the screen once the page shows the same; anything typed until
-then moves to the page.
+screen's script chooses language and theme, and removes the screen once the page shows the same text; anything typed
+until then moves to the page.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from components.words import words_of
 from gpt import GPT, distribution
 from gpt.analysis.tracing import to_float32
 
-MAX_BARS = 9  # in view
+MAX_BARS = 9  # maximum number of visible bars
 MAX_WRITTEN = 40  # tokens in a text that writes itself
-MIN_ARC_SHARE = 0.05  # share of the probability that is lost
+MIN_ARC_SHARE = 0.05  # smallest drop in probability that an arc shows, as a fraction
 COMPRESSION = 5
 _COMPONENTS = Path(__file__).parent.parent
 
@@ -58,7 +58,7 @@ def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
     """Return the data shown after each word but the last while the text writes itself.
 
     n: number of characters so far. at: position of the next token. bars: (token, probability) for the likeliest tokens.
-    arc: (position, share) of the word without which the top token's probability falls furthest.
+    arc: (position, share) of the word whose removal lowers the top token's probability most.
     """
     if s.text is None or len(s.text.ids) > MAX_WRITTEN:
         return []

@@ -1,6 +1,6 @@
-// Shows the plain first screen in the browser's language and theme until the page shows the same, then passes on what
-// was typed. On the first visit the text writes itself meanwhile, until a key or click. Returning visitors wait
-// behind the screen for their own text: the page still has the example, which would react to keys.
+// Shows the plain first screen in the browser's language and theme until the page shows the same text, then passes on
+// what was typed. On the first visit the text writes itself meanwhile, until a key press or click. For returning
+// visitors, the screen stays until their own text has loaded: until then, keys would change the example on the page.
 
 (() => {
   const LONGEST_MS = 10_000; // counted from the moment gradio has drawn the page

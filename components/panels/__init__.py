@@ -1,11 +1,9 @@
 """Small experiments shown by tabs, one module each.
 
-Each panel is a function
+Each panel has a function
 
-    build_<name>(localizer, events, tab, is_open) -> None
+    build_<name>() -> Panel
 
-that builds one card in the current context: title, one-sentence answer, controls and charts. The tab with that
-id shows the panel while `is_open(snapshot)` is true. While a panel is closed, it is neither drawn nor computed.
-
-    layer_norm, shortcuts, tokenizer, masks, initialisation, tying, kernels, positions, skeleton, feed_forward
+that returns its parts (title, one-sentence answer, controls and charts), its views and its analysis. `add_panel` shows
+it in a tab while `is_open(snapshot)` is true. While a panel is closed, it is neither drawn nor computed.
 """

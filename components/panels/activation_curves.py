@@ -22,7 +22,7 @@ DRAWN: tuple[Activation, ...] = ("gelu_tanh", "relu", "silu")  # the exact GELU 
 def curves_chart(x: float, language: Language) -> dict[str, Any]:
     """Draw the functions with their derivatives, and their values at x."""
     at = torch.tensor(float(x))
-    grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend gives the values at x
+    grid = torch.cat((torch.linspace(-SPAN, SPAN, POINTS), at[None])).sort().values  # the legend shows the values at x
     curves = {name: activation_curve(name, grid) for name in DRAWN}
     here = {name: activation_curve(name, at) for name in DRAWN}
     figure = activation_curves(

@@ -113,7 +113,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def widths(s: Snapshot) -> dict[str, Any]:
-    """Draw the vector length at each stage as a bar, with the shape for all tokens."""
+    """Draw the vector length at each stage as a bar, labelled with the shape across all tokens."""
     shown = result_of(s)
     if shown is None:
         return chart_data(None, "")

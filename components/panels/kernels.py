@@ -24,7 +24,7 @@ from gpt.experiments.shapes import cache_numbers
 from gpt.experiments.speed import Cost, SpeedRow, measure_speed, next_token_cost
 from gpt.models.memory import format_bytes
 
-MIN_TOKENS = 16  # shortest length; each next length is twice as long
+MIN_TOKENS = 16  # shortest length; each further length is twice the previous one
 MAX_SECONDS = 15.0
 GROWTH = 12  # estimated time of the next length, as a multiple of the slowest token so far
 KINDS = (("cached", "sdpa"), ("cached", "eager"), ("plain", "sdpa"), ("plain", "eager"))

@@ -84,7 +84,7 @@ class MasksState:
 
 
 def beginning(text: Text) -> tuple[int, ...]:
-    """Return the ids that the panel uses."""
+    """Return the first ids of the text, which the panel uses."""
     return text.ids[: min(text.n_read, MAX_TOKENS)]
 
 

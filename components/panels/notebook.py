@@ -27,7 +27,7 @@ class NotebookState:
 
 
 def steps(s: Snapshot) -> Iterator[Values]:
-    """Yield all values computed so far after each new one."""
+    """Yield all values computed so far, after each new value."""
     values: Values = ()
     for value in run_notebook():
         values += (value,)

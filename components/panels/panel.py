@@ -1,4 +1,4 @@
-"""Common parts of panels: the definition of a panel, results computed in a thread, and controls."""
+"""Shared by all panels: the definition of a panel, results computed in a thread, and controls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ IsOpen = Callable[[Snapshot], bool]
 
 
 class Panel(NamedTuple):
-    """An experiment: its contents, the views that draw its pictures, and the analyses that they need."""
+    """An experiment: its contents, the views that draw its pictures, and the analysis that they need, if any."""
 
     part: Part
     views: Sequence[View]
@@ -126,7 +126,7 @@ def text_of(s: Snapshot) -> Text | None:
 
 
 def no_text(s: Snapshot) -> PageError | None:
-    """Return the error for a panel that needs a text if there is none, or else None."""
+    """Return the error for a panel that needs a text, or None if there is a text."""
     return PageError("error.no_text") if s.text is None or s.text.n_read == 0 else None
 
 

@@ -114,7 +114,7 @@ VIEWS = (
 
 
 def build_prefill() -> Panel:
-    """Build the panel; everything is counted from the text and the model's shape."""
+    """Build the panel; all counts follow from the text and the model's configuration."""
     passes = (column(question(f"prefill.{kind}"), chart(f"prefill-{kind}")) for kind in Passes._fields)
     part = panel_section(
         "prefill",

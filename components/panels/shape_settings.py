@@ -114,7 +114,7 @@ def shape_of(given: Mapping[str, Any], base: GPTConfig | None = None) -> GPTConf
 
 
 def _check_heads(checked: Mapping[str, Any], base: GPTConfig) -> None:
-    """Raise PageError if the heads do not fit; the message names numbers that would."""
+    """Raise PageError if the numbers of heads are invalid; the message suggests valid ones."""
     width, heads, kv_heads = checked["n_embd"], checked["n_head"], checked["n_kv_head"]
     if base.head_dim is None and width % heads:
         widths = [width - width % heads + more for more in (0, heads) if width - width % heads + more]
@@ -134,5 +134,5 @@ def _divisors(number: int, most: int) -> list[int]:
 
 
 def _one_of(numbers: Sequence[int]) -> int | PageError:
-    """Return one number, or the choice between two as an error message."""
+    """Return the only number, or an error message that offers two."""
     return numbers[0] if len(numbers) == 1 else PageError("shapes.either", first=numbers[0], second=numbers[1])

@@ -58,7 +58,7 @@ class Tying(NamedTuple):
 
 @dataclass(frozen=True)
 class TyingState:
-    """The chosen shape: a key of SHAPES, or PICKED for the visitor's model."""
+    """The chosen configuration: a key of SHAPES, or PICKED for the visitor's model."""
 
     shape: str = UNTIED
     tied: bool = True
@@ -171,7 +171,7 @@ SETTINGS = Settings(TyingState, CHECKS)
 
 
 def build_tying() -> Panel:
-    """Build the panel on the size of tied and untied embeddings, and on what they learn."""
+    """Build the panel that compares the size of tied and untied embeddings, and what they learn."""
     part = panel_section(
         "tying",
         row(
@@ -196,6 +196,6 @@ def build_tying() -> Panel:
 
 
 def shape_choices(language: Language) -> list[tuple[str, str]]:
-    """Return (label, key) for each shape."""
+    """Return (label, key) for each configuration."""
     own = [(t(f"tying.shape.{name}", language), name) for name in (UNTIED, PICKED)]
     return [*own, *((title, name) for name, title in NAMED.items())]

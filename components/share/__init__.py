@@ -1,1 +1,1 @@
-"""Sharing of a text: as a link that opens it, as files, and as the program that writes it."""
+"""Sharing a text: as a link that opens it, as files, and as the program that generates it."""

@@ -1,4 +1,4 @@
-"""The page as link values: the current place is written to the address and shown again on Back and Forward."""
+"""The page as link values: the current place is written to the address and restored on Back and Forward."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpt.documents.edit_text import format_edits
 class LinkedPage:
     """One of a tab's pages, such as a lesson, named by a link parameter.
 
-    open: opens the page with a given value and returns False if there is none. current: returns the open page's value,
+    open: opens the page with a given value; returns False if there is none. current: returns the open page's value,
     or None if none is open.
     """
 
@@ -61,7 +61,7 @@ class Places:
 
 
 def address_view(places: Places) -> Signal:
-    """Return the signal with the address's query. Its value is None until the page's link has been opened."""
+    """Return the signal that contains the address's query. Its value is None until the page's link has been opened."""
 
     def inputs(s: Snapshot) -> Any:
         if not s.link_opened:
@@ -148,7 +148,7 @@ def text_values(s: Snapshot) -> dict[str, Any]:
 
 
 def page_values(s: Snapshot) -> dict[str, Any]:
-    """Return the whole page as link values. Raises ValueError like `text_values`."""
+    """Return the whole page as link values. Raises the same errors as `text_values`."""
     return text_values(s) | view_values(s) | {"lang": s.language}
 
 

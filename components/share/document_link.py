@@ -39,7 +39,7 @@ def document_values(document: Generation, params: SamplingParams) -> dict[str, A
 
 
 def replay(document: Generation, runs: Sequence[LinkedRun], params: SamplingParams) -> Iterator[Step]:
-    """Append the runs to a prompt, each as it originally came about, and yield the sampled steps.
+    """Append the runs to a prompt, reproducing how each was made, and yield the sampled steps.
 
     params: the link's settings.
 

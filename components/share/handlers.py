@@ -30,12 +30,12 @@ from gpt.documents.snippets import python_snippet
 
 MAX_PROBLEM_CHARS = 300  # text quoted from a file may be long
 MAX_NAME_CHARS = 80
-_numbers = count(1)  # unique numbers for the answers; the browser acts on each answer once
+_numbers = count(1)  # unique numbers for the responses; the browser acts on each response once
 
 
 @dataclass(frozen=True)
 class ShareState:
-    """Each menu's last answer."""
+    """Each menu's last response."""
 
     link: dict[str, Any] | None = None
     file: dict[str, Any] | None = None
@@ -61,7 +61,7 @@ def wire_share(events: Events, link: gr.HTML) -> None:
 
 
 def answer_link(session: Session, sent: dict[str, Any]) -> None:
-    """Answer with the page's link, or with an error if the link is too long."""
+    """Send the page's link, or an error if the link is too long."""
     language = session.language
 
     def answer(content: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ def answer_link(session: Session, sent: dict[str, Any]) -> None:
 
 
 def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
-    """Answer with the text as a file or program, or open the text in a file."""
+    """Send the text as a file or program, or open the text in a file."""
     language = session.language
     try:
         if sent.get("what") == "open":
@@ -99,7 +99,7 @@ def answer_files(session: Session, sent: dict[str, Any]) -> Iterator[None]:
 
 
 def _saved(session: Session, document: Generation, what: object) -> dict[str, Any]:
-    """Return the answer to a click on a save button. Raises ValueError for an unknown button."""
+    """Return the response to a click on a save button. Raises ValueError for an unknown button."""
     language = session.language
     if what == "python":
         program = python_snippet(document, session.edits, session.edits_on)

@@ -57,7 +57,7 @@ def encode(values: Mapping[str, Any]) -> str:
 
 
 def decode(query: str) -> tuple[dict[str, Any], list[str]]:
-    """Return a query's values and the names of its invalid parameters. The query may be anything."""
+    """Return a query's values and the names of its invalid parameters. Any string is accepted."""
     if not isinstance(query, str) or len(query) > _MAX_READ:
         return {}, ["link"]
     try:

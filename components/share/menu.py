@@ -1,7 +1,7 @@
-"""The share menus. Their answers stay in the browser: it copies them, or saves them as a file that it creates.
+"""The share menus. The browser copies the server's response, or saves it as a file that it creates.
 
 A click raises `.select` with the `evt._data` {"what", "tab"}: the button's name and the open tab's id. The
-answer is a value returned by `copied`, `saved` or `message`. A button named "open" lets a person choose a file; its
+response is a value returned by `copied`, `saved` or `message`. A button named "open" lets a person choose a file; its
 event also has "name", "size" and "text", with an empty "text" if the file is larger than `largest` bytes. Nothing is
 stored on the server.
 """
@@ -35,7 +35,7 @@ def link_menu() -> gr.HTML:
 
 
 def files_menu(on: Handler) -> Part:
-    """Return the menu below the text, for programs and files."""
+    """Return the menu below the text for saving programs and for saving or opening files."""
     return menu("share-files", largest=LARGEST, on=on, queue="model")
 
 
@@ -50,7 +50,7 @@ def menu(name: str, *, largest: int = 0, **wired: Any) -> Part:
 
 
 def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict[str, Any]:
-    """Return an answer that copies content to the clipboard and shows a text.
+    """Return a response that copies content to the clipboard and shows a text.
 
     manual: the message if the browser does not allow copying. query: whether the content becomes the query of the
     page's address.
@@ -59,12 +59,12 @@ def copied(content: str, text: str, manual: str, *, query: bool = False) -> dict
 
 
 def saved(file: File, text: str) -> dict[str, Any]:
-    """Return an answer that saves a file."""
+    """Return a response that saves a file."""
     return {"how": "save", "name": file.name, "mime": file.mime, "content": file.content, "says": text}
 
 
 def message(text: str) -> dict[str, Any]:
-    """Return an answer that shows a message."""
+    """Return a response that shows a message."""
     return {"how": "tell", "says": text}
 
 

@@ -1,4 +1,4 @@
-"""Opening of a link: restores the settings, generates the text again and sets the selection."""
+"""Opening a link: restoring its settings, generating its text again and setting the selection."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LinkRequest:
 def open_link(session: Session, query: str, tabs: Sequence[str], pages: Mapping[str, LinkedPage]) -> Iterator[None]:
     """Apply the query in the page's address; an empty query changes nothing.
 
-    A query that only names a sequence opens its stop.
+    A query that only names a sequence opens one of its stops.
 
     tabs: ids of the existing tabs; pages: the tabs' pages, by the parameter that names them.
     """
@@ -93,14 +93,14 @@ def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
 
 
 def _leave_stop(session: Session) -> None:
-    """Go to Write without a film or edits, because a stop shows only what its address names."""
+    """Switch to Write without a film or edits, because a stop shows only what its address names."""
     session.film, session.tab, session.notice = None, "playground", None
     session.edits, session.edits_on = Edits(), ()
     hide_again(session, {})
 
 
 def _open_sequence(session: Session, link: LinkRequest) -> LinkRequest:
-    """Open a link's sequence. Return the link itself, or its stop's link if the link names nothing else."""
+    """Open a link's sequence. Return the link itself, or its stop's link if it names nothing else."""
     try:
         stop = open_sequence(session, link.parameters["class"], link.parameters.get("stop", 1) - 1)
     except ValueError as problem:

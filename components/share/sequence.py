@@ -41,7 +41,7 @@ class Stop:
 class SequenceState:
     """The open sequence.
 
-    link: how links name it, or "" if no sequence is open; at: 0-based index of the current stop.
+    link: its value in links, or "" if no sequence is open; at: 0-based index of the current stop.
     """
 
     link: str = ""

@@ -14,7 +14,7 @@ from gpt.inference.admission import Place
 class Admission:
     """A session's place in the admission queue.
 
-    It iterates while others are ahead in the queue, and stores their number in `session.progress`.
+    Iterating over it waits for the texts ahead in the queue and stores their number in `session.progress`.
     """
 
     def __init__(self, session: Session, place: Place) -> None:

@@ -55,7 +55,7 @@ class DocumentLock:
             self._turns.notify_all()
 
     def rest(self, turn: int, seconds: float) -> None:
-        """Wait between two of a stream's steps, or until the stream loses its turn."""
+        """Wait between two steps of a stream, but no longer than the stream has its turn."""
         with self._turns:
             self._turns.wait_for(lambda: self.turn != turn, max(0.0, seconds))
 
@@ -101,6 +101,6 @@ class DocumentLock:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Hold the lock for reading the document, which may grow meanwhile but not shrink."""
+        """Hold the lock for reading the document, which may grow but not shrink meanwhile."""
         with self._shortening:
             yield

@@ -30,7 +30,7 @@ EXAMPLES = {  # prompts by the model's language; the page opens with the first o
 }
 OPENINGS = {"en": (5, 81), "zh": (17, 8)}  # (tokens, seed) of the first example's continuation
 OWN_TOKENS = 16
-FALLBACK_TOKENS = 3  # tokens to use if a text cannot be encoded at all
+FALLBACK_TOKENS = 3  # number of tokens to use if a text cannot be encoded at all
 
 
 def language_of_model(name: str) -> str:
@@ -60,7 +60,7 @@ def example(loaded: LoadedModel) -> Generation:
     document = Generation(loaded, first_prompt(loaded))
     length, seed = OPENINGS[language_of_model(loaded.name)]
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=seed)
-    for _ in document.local_steps(params, length):  # runs locally, because a cluster may not be there yet
+    for _ in document.local_steps(params, length):  # runs locally, because the cluster may not be running yet
         pass
     document.read()
     document.history = History(document.path[-1])  # an empty history, so there is nothing to undo
@@ -120,7 +120,7 @@ def can_encode(loaded: LoadedModel, text: str) -> bool:
 
 
 def own_words(loaded: LoadedModel) -> str:
-    """Return what a model trained on one text writes after a line feed, or "" if the vocabulary has end-of-text."""
+    """Return what a model trained on one text generates after a newline, or "" if the vocabulary has end-of-text."""
     if start_ids(loaded.tokenizer) or not can_encode(loaded, "\n"):
         return ""
     params = sampling_params(temperature=LIMITS["temperature"].default, seed=OPENINGS["en"][1])

@@ -68,7 +68,7 @@ def show_all(session: Session) -> None:
 
 
 def hidden_values(s: Snapshot) -> dict[str, Any]:
-    """Return what is hidden as values for a link or file."""
+    """Return the hidden parts as values for a link or file."""
     state = s.state(HiddenState)
     values: dict[str, Any] = {}
     if s.text is not None and (hidden := state.hidden_in(s.text)):
@@ -79,7 +79,7 @@ def hidden_values(s: Snapshot) -> dict[str, Any]:
 
 
 def hide_again(session: Session, values: Mapping[str, Any]) -> None:
-    """Hide exactly what the values from a link or file name. values: unchecked."""
+    """Hide exactly the parts named by the values from a link or file. values: unchecked."""
     hidden = values.get("hidden")
     show_all(session)
     if isinstance(hidden, list | tuple):

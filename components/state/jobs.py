@@ -94,7 +94,7 @@ def in_thread(
 def result_of(
     session: Session, state: type, name: str, key: str, work: Callable[[Progress], T]
 ) -> Generator[None, None, T]:
-    """Run `work` in a thread as a separate job and return its result, like `in_thread`."""
+    """Run `work` in a thread as a separate job and return its result, as `in_thread` does."""
     with started(session, state, name) as job:
         yield
         return (yield from in_thread(session, state, job, key, work, name))

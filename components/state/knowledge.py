@@ -1,4 +1,4 @@
-"""Demands that a text makes on a model (its language, knowledge of facts), and models that have read such texts."""
+"""What a text requires of a model (its language, knowledge of facts), and which models have read such texts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from gpt.models.sources import corpus_of
 
-MIN_LETTERS = 2  # letters in a script
-MIN_WORDS = 3  # words in a text in Latin letters
+MIN_LETTERS = 2  # minimum number of letters that identify a script
+MIN_WORDS = 3  # minimum number of words that identify a language in Latin letters
 _SCRIPTS = {  # a script's language, or the most likely one; kana come before Chinese
     "ja": r"[\u3040-\u30ff]",
     "zh": r"[\u4e00-\u9fff]",

@@ -14,7 +14,8 @@ from gpt.background import Cancelled, Progress, run_with_progress
 def load_with_progress(session: Session, name: str) -> Generator[None, None, LoadedModel]:
     """Return the shared model with that name; yields while it loads, with its progress in `session.progress`.
 
-    The model loads in its own thread, which continues if a waiting caller is cancelled. Raises like `get_model`.
+    The model loads in its own thread, which continues if a waiting caller is cancelled. Raises the same errors as
+    `get_model`.
     """
 
     def load(progress: Progress) -> LoadedModel:

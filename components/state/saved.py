@@ -1,4 +1,4 @@
-"""Storage of part of a session in the browser, from which it is restored after a restart or expiry."""
+"""Saving part of a session in the browser, which restores it after a restart or expiry."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MAX_SAVED_CHARS = 2_000_000
 def saved_session(s: Snapshot) -> dict[str, Any]:
     """Return the part of a session that is saved, as JSON-compatible values.
 
-    It consists of the document with its branches, a text in the box that differs from the document, the settings, the
-    selection and what is hidden.
+    It consists of the document with its branches, the text in the box if it differs from the document, the settings,
+    the selection and the hidden parts.
     """
     try:
         document = None if s.text is None else s.text.document.to_json()

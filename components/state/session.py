@@ -207,7 +207,7 @@ class Session:
 
     @property
     def busy(self) -> bool:
-        """Return whether a stream or a tab's task is running that must not be interrupted."""
+        """Return whether a stream or a task that must not be interrupted is running."""
         return self.lock.streaming or any(getattr(state, "busy", False) for state in list(self._states.values()))
 
     @property
@@ -241,7 +241,7 @@ class Session:
     def set_typed(self, text: str | None, *, is_current: bool = True, n_after: int = 0) -> None:
         """Record the text in the box; None makes the box show the document, whatever was typed before.
 
-        is_current: whether the document has become the text. n_after: see `TypedText`.
+        is_current: whether it has become the document's text. n_after: see `TypedText`.
         """
         version = None if self.document is None else Text.of(self.document).version
         self.typed = None if text is None else TypedText(text, version, is_current, n_after)

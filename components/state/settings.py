@@ -130,7 +130,10 @@ class Settings:
         return int(self.seed) if self.seed else None
 
     def sampling_with_seed(self) -> SamplingParams:
-        """Return the sampling parameters, with a random seed if none was typed. Raises like `typed_seed`."""
+        """Return the sampling parameters, with a random seed if none was typed.
+
+        Raises the same error as `typed_seed`.
+        """
         return with_seed(replace(self.sampling(), seed=self.typed_seed()))
 
 

@@ -1,4 +1,4 @@
-"""The text in Write's box: the document's text, unless a person has typed another one."""
+"""The text in Write's box: the document's text, unless a person has typed something else."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def version_of(text: Text | None) -> Version | None:
 def ends_text(tokenizer: Vocabulary, token_id: int) -> bool:
     """Return whether a token separates two texts.
 
-    In a chat, the box shows such a token's name, as for other control tokens.
+    In a chat, the box shows its name, like any other control token.
     """
     return token_id in tokenizer.eot_ids and not tokenizer.is_chat
 

@@ -30,7 +30,7 @@ export function finder(terms, isHeader = false) {
 }
 
 /**
- * Splits a sentence into text and terms; each term counts only at its first occurrence.
+ * Splits a sentence into text and terms; each term is explained only at its first occurrence.
  * @param {string} text @param {ReturnType<typeof finder>} words @returns {(string | [string, Term])[]}
  */
 export function explained(text, { pattern, terms }) {

@@ -9,7 +9,7 @@ export const speak = (changes) => Object.assign(voice, changes);
 /** Whether numbers show all digits, and tokens their ids. */
 export const isExact = () => voice.exact;
 
-/** Formats 0.5 as "50%"; if all digits are shown, there are more of them near 0 and 1. @param {number} probability */
+/** Formats 0.5 as "50%". With all digits shown, values near 0 and 1 get more digits. @param {number} probability */
 export function percent(probability) {
   const value = 100 * probability;
   if (!voice.exact) {

@@ -1,5 +1,6 @@
-// Presentation mode: full screen, large text, and a presenter's keys. A step moves an open film, or else the stops of a
-// class. If neither is open, it writes or undoes a word in Write, and selects the next token elsewhere.
+// Presentation mode: full screen, large text, and a presenter's keys. A step moves through an open film or,
+// without one, the stops of a class. If neither is open, it adds or undoes a word in Write, or moves the selection in
+// other tabs.
 
 import { modified } from "./dom.js";
 

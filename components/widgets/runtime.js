@@ -220,8 +220,8 @@ export const mirror = (frame) => mirrors === "follows" && store.apply(frame);
 export const isFollowing = () => mirrors !== "";
 
 /**
- * Removes properties that have already been set: the server may answer a gap twice, and a person may have edited a
- * component after the first answer.
+ * Removes properties that have already been set: the server may respond to a gap twice, and a person may have edited a
+ * component after the first response.
  * @param {string} component @param {Record<string, any>} properties @param {Record<string, number> | undefined} frames
  * the frames that first set them, if not this frame, number n @param {number} n
  */
@@ -264,7 +264,7 @@ export function controls(tab, n) {
   return Array.from({ length: n }, (_, place) => ({ __type__: "update", ...updates.get(place) }));
 }
 
-/** Returns whether all received frames have been drawn and set in gradio's components. */
+/** Returns whether all received frames have been drawn and applied to gradio's components. */
 export const isSettled = () => !scheduled && !controlUpdates.size;
 
 /** Draws these widgets in the next animation frame. @param {Mounted[]} widgets */

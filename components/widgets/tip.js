@@ -8,7 +8,7 @@ let made = 0;
 const within = (left, tip, around) => Math.max(0, Math.min(left, around.width - tip.offsetWidth));
 
 /**
- * Creates a tooltip above its anchor, or below it if it would cover content before the root.
+ * Creates a tooltip above its anchor, or below it if it would extend above the root.
  * @param {HTMLElement} root the container @param {HTMLElement} tip
  */
 export function createTip(root, tip) {

@@ -1,8 +1,8 @@
-// Globals on the page besides the widgets' modules.
+// Globals on the page other than the widgets' modules.
 
 declare global {
   interface Window {
-    /** Gradio's configuration; root: the address at which its server believes the page to be. */
+    /** Gradio's configuration; root: the page's address according to its server. */
     gradio_config: { root: string };
     /** Functions that the page's HTML calls; calls wait until the scripts have loaded. */
     glassbox: {

@@ -1,7 +1,7 @@
 """The two widgets around a challenge: the head with the path through all challenges, and the foot with the verdict.
 
-The browser stores which challenges were opened and solved under `glassbox-challenges`; they are never sent to the
-server.
+The browser keeps the opened and solved challenges in local storage, under `glassbox-challenges`. They are never sent to
+the server.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ function mount(root, host) {
       setText(link, host.t("copied"));
       setTimeout(host.redraw, COPIED_MS);
     } catch {
-      prompt(host.t("link"), address); // fallback if the clipboard may not be used
+      prompt(host.t("link"), address); // fallback if the browser blocks the clipboard
     }
   }
 

@@ -1,5 +1,5 @@
 /**
- * The path through the challenges, with the open one's title and goal.
+ * The path through the challenges, with the title and goal of the open one.
  * @typedef {object} ChallengeHead
  * @property {string | null} [open]  the key; null if none is open, undefined until known
  * @property {string} [title]

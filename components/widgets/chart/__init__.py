@@ -43,7 +43,7 @@ class Rows(NamedTuple):
 
 
 def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
-    """Return a chart; its space is empty if there are no data.
+    """Return a chart; its space stays empty if there is no data.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
     changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with that row's
@@ -57,7 +57,7 @@ def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
 def chart_data(figure: Figure | None, text: str, note: str = "", *, rows: Rows | None = None) -> dict[str, Any]:
     """Return the data for a chart: the figure, a sentence that describes it, and a secondary sentence.
 
-    If there is nothing to draw, there are only the sentences. float32 arrays are sent as base64, which keeps the data
+    If there is nothing to draw, only the sentences are shown. float32 arrays are sent as base64, which keeps the data
     small.
     """
     return {"figure": _packed(figure), "text": text, "note": note, "rows": None if rows is None else rows._asdict()}

@@ -1,6 +1,6 @@
 // Adapts a figure to the page: width, fonts, theme.
 
-/** @typedef {Record<string, string>} Partners  the dark theme's colours by the light theme's */
+/** @typedef {Record<string, string>} Partners  the dark theme's colours, keyed by the light theme's */
 
 /**
  * Returns a copy with replaced colours, leaving labels unchanged.
@@ -14,7 +14,7 @@ export function recoloured(node, partners, colour = false) {
   return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, recoloured(value, partners, /color/.test(key))]));
 }
 
-const CELL_TEXT = 52; // width in px from which a cell has room for a token
+const CELL_TEXT = 52; // minimum width in px of a cell that shows a token
 
 /**
  * Omits labels on narrow columns, which need 11 px each, and texts in narrow cells. If `meta.column` is set to the

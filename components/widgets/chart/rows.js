@@ -1,5 +1,5 @@
 // Places a button over each row in a bar chart, so that the whole row reacts to clicks, arrow keys, Enter and Space. A
-// click survives a redraw between pointer down and up.
+// click still counts if the chart is redrawn between pointer down and up.
 
 import { make, makeButton, setCount } from "../dom.js";
 import { roving } from "../roving.js";

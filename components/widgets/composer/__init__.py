@@ -1,6 +1,6 @@
 """The box for writing: a textarea over a token-by-token copy of its text.
 
-The copy shows what may come next and the words that this depends on.
+The copy shows what may come next and the words on which this prediction depends.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def composer_data(
         ghost: The text that may come after the last token.
         arcs: (position, weight in 0..1) for each word that the prediction depends on.
         generating: Whether the text is being generated.
-        document: Identifies the text; a different one replaces typed text that has not been answered yet.
+        document: Identifies the text; a different one replaces typed text that the server has not handled yet.
         typed: The typed text that became this text, if it differs.
         n_after: Number of characters in this text that were added after the typed text.
-        edited: The time of the last key press that this answers (see `composer`); later input stays.
+        edited: The time of the last key press that this data reflects (see `composer`); later input stays.
     """
     return {
         "lines": lines,

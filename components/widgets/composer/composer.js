@@ -12,7 +12,7 @@
  * @property {boolean} [generating]  whether the text is being generated
  * @property {string | null} [typed]  the typed text that became this text, if it differs
  * @property {number} [n_after]  number of characters added after it
- * @property {number} [edited]  time of the last key press that the data answer, in ms
+ * @property {number} [edited]  time of the last key press that this data reflects, in ms
  * @property {string} [document]  identifies the text; a different one replaces what was typed
  */
 
@@ -93,7 +93,7 @@ function mount(root, host) {
     else area.value = text;
   }
 
-  /** Replaces the typed text with what it became, keeping the caret's distance from the end. @param {number} after */
+  /** Replaces the typed text with the text it became, keeping the caret's distance from the end. @param {number} after */
   function rewrite(after) {
     const fromEnd = area.value.length - area.selectionStart;
     area.value = text;

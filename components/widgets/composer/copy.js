@@ -61,7 +61,7 @@ export function createCopy(box) {
     node: (i) => (i < 0 || i > drawn.length ? null : i < drawn.length ? nodes[i] : next.textContent ? next : end),
 
     /**
-     * Returns an element's token: the number of tokens for the text that may come next, and -1 for anything else.
+     * Returns the index of an element's token: the number of tokens for the text that may come next, or -1 for none.
      * @param {Element} node
      */
     tokenOf: (node) => (node === next ? drawn.length : drawn.findIndex((_, i) => nodes[i] === node)),

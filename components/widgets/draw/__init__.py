@@ -1,4 +1,4 @@
-"""The draw of one token: a distribution laid end to end from 0 to 1, and the random number's position on it."""
+"""Sampling one token: the probabilities laid end to end from 0 to 1, and where the random number falls."""
 
 from __future__ import annotations
 

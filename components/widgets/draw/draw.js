@@ -1,5 +1,5 @@
 /**
- * The draw of one token: its cumulative distribution from 0 to 1, and the random number.
+ * Sampling one token: the cumulative distribution from 0 to 1, and the random number.
  * @typedef {object} Draw
  * @property {string} [text]  the sentence above it; if there is none, the widget is hidden
  * @property {[number, string, boolean][]} [pieces]  each piece's end in 0..1, its description, and whether it contains

@@ -21,7 +21,7 @@ const GUESSES = 110; // stage px for the layers' predictions
  */
 export const frontOf = (area) => ({ x: -area.w - 80, y: 0, w: area.w, h: area.h });
 
-/** Returns the box to the right of the picture with the line of the draw. @param {Scene} scene @returns {Box} */
+/** Returns the box for the probabilities laid end to end, to the right of the picture. @param {Scene} scene @returns {Box} */
 export const lineOf = (scene) => ({ x: scene.width + 70, y: scene.barsTop, ...LINE });
 
 /**

@@ -10,7 +10,7 @@ import { beatAt } from "./time.js";
 /** @typedef {{film?: Film | null, beat?: string | null, played?: string, words?: Record<string, string>}} Shown */
 
 const NARROW = 700; // stage px
-const TELL_MS = 300; // the server is not told about beats shown for less than this
+const TELL_MS = 300; // beats shown for less time than this are not reported to the server
 const EDGE = 8; // px around the displayed parts
 
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -29,7 +29,7 @@ export function createFilm(root, host, onClose) {
   let starts = [0, 0];
   let time = 0;
   let isPlaying = false;
-  /** @type {number | null} */ let closedAt = null; // `clicks` of the film that is closed here, while the server may still show it
+  /** @type {number | null} */ let closedAt = null; // `clicks` of the film if it is closed here but not yet on the server
   let before = 0; // time of the last frame
   let told = ""; // the last displayed beat
   let known = ""; // the server's beat

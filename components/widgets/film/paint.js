@@ -32,7 +32,7 @@ import { between, visits, within } from "./time.js";
  * @property {Film} film
  * @property {number} beat
  * @property {number} share  the beat's elapsed share
- * @property {Box} area  the object's area in stage px
+ * @property {Box} area  the area for the displayed parts, in stage px
  * @property {number} width  the stage's width in px
  * @property {number} height
  * @property {boolean} isNarrow
@@ -40,7 +40,7 @@ import { between, visits, within } from "./time.js";
 
 const CAMERA = 0.18; // share of a beat during which the camera moves
 const SLOW = { rows: 0.5, written: 0.5, layers: 0.25, draw: 0.35 };
-const NAMES = 96; // stage px for token names, where the camera does not show them
+const NAMES = 96; // stage px for token names that the camera does not show
 const TALL = 44; // height in px of a row that the query visits
 const LOW = 8;
 const PINNED = ["answer", "mix", "add", "neurons"]; // beats with the names pinned to the left edge

@@ -51,8 +51,8 @@ def flow(name: str, **wired: Any) -> Part:
 
     A click or an arrow key raises `.select` with one of {"position"}, {"layer"}, {"head"}. The button sends {"rows"};
     the film sends {"beat"}: the new beat's name, or None when the film is closed. The film raises `.input` when the
-    token that it draws should be written. Space plays and pauses; the arrow keys, PageUp and PageDown move between
-    beats; Escape closes the film.
+    token that it has drawn should be added to the text. Space plays and pauses; the arrow keys, PageUp and PageDown
+    move between beats; Escape closes the film.
 
     View data: labels, and the fields listed in `flow/scene.js`; `film/paint.js` describes the film. If there are no
     tokens, nothing is shown.

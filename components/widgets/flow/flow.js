@@ -184,7 +184,8 @@ function mount(root, host) {
   }
 
   /**
-   * Returns a spot's tooltip: title, sentence, formula, the pair's numbers, shape and scale; lengths only with Numbers.
+   * Returns a spot's tooltip: title, sentence, formula, the pair's numbers, shape and scale. Most formulas and
+   * the scale appear only if all digits are shown.
    * @param {Scene} of @param {Spot} spot
    */
   function words({ data, chosen }, { part, row, layer }) {

@@ -7,7 +7,7 @@ import { box, write } from "./shapes.js";
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */
 
-const NORM_LABEL = 48; // total height of rows in px beside which the name fits
+const NORM_LABEL = 48; // minimum total height of the rows, in px, for the name to fit
 const PRE_NORMS = ["norm1", "norm2"];
 const POST_NORMS = ["after1", "after2"];
 
@@ -132,7 +132,7 @@ function disc(ctx, scene, x, radius) {
   return y;
 }
 
-/** Paints a plus or, turned, a times sign. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
+/** Paints a plus sign or, rotated, a times sign. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} radius */
 function cross(ctx, scene, x, radius, angle = 0) {
   const y = disc(ctx, scene, x, radius);
   for (const turned of [angle, angle + Math.PI / 2]) {

@@ -37,7 +37,7 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number | null} [offered_rows]  an alternative number of tokens to show
  * @property {number} chosen  index of the token that follows in the text; -1 for none
  * @property {string} text  the same content as a sentence
- * @property {boolean} [bare]  whether it is a skeleton, whose attention and feed-forward part are identities, called `identity`
+ * @property {boolean} [bare]  whether it is a skeleton, whose attention and feed-forward part are identities, labelled `identity`
  * @property {string} [identity]
  * @property {string} [title]  a skeleton's title
  * @property {string} [name]  the parts' name for screen readers

@@ -34,9 +34,9 @@ _TEMPLATE = """<figure class="gb-heads">
 def heads(name: str, **wired: Any) -> Part:
     """Return the part that draws `heads_data`, with `closer` (from `closer_data`, or None) and labels.
 
-    It is hidden if there is no n_layer. A click, Enter or Space raises `.select` with the payload {"layer", "head"}.
+    It is hidden if n_layer is missing. A click, Enter or Space raises `.select` with the payload {"layer", "head"}.
     When the pointer rests on a head with more tokens than pixels, it raises `.input` with {"layer", "head"}, and the
-    server answers with `closer`.
+    server responds with `closer`.
     """
     return widget("heads", name, template=_TEMPLATE, labels={}, **wired)
 

@@ -1,6 +1,7 @@
 """The two widgets of a lesson's screen: a head with the path through the course, and a body with code and questions.
 
-The browser stores which lessons were seen and answered under `glassbox-lessons`; they are never sent to the server.
+The browser keeps the viewed and answered lessons in local storage, under `glassbox-lessons`. They are never sent to the
+server.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _BODY_TEMPLATE = """<div class="gb-lesson-body" hidden>
 
 
 def lesson_head(name: str, *, keys: Sequence[str], topics: Sequence[int], **wired: Any) -> Part:
-    """Return the path through the course, title and sentence. keys, topics: the lessons' keys and topics, in order.
+    """Return the path through the course, with the open lesson's title and sentence.
+
+    keys, topics: each lesson's key and topic, in order.
 
     Raises `.select` with the payload {"lesson": index} when a lesson is chosen. If none is open when the widget
     appears, it raises the event for the last one opened in this browser, or else for the first. The button that opens

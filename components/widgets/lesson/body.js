@@ -62,7 +62,7 @@ function mount(root, host) {
         setText(copy, host.t("copied"));
         setTimeout(() => setText(copy, host.t("copy")), COPIED_MS);
       } catch {
-        getSelection()?.selectAllChildren(find(figure, "pre")); // fallback if the clipboard may not be used
+        getSelection()?.selectAllChildren(find(figure, "pre")); // fallback if the browser blocks the clipboard
       }
     });
     return figure;

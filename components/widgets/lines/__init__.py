@@ -34,7 +34,7 @@ _TEMPLATE = """<figure class="gb-lines">
 def attention_lines(name: str, **wired: Any) -> Part:
     """Return the picture. It raises `.select` with the payload {"position"} or {"position", "key"}.
 
-    View data: `lines_data` and labels; the picture is hidden if there is no n_head.
+    View data: `lines_data` and labels; the picture is hidden if n_head is missing.
     """
     return widget("lines", name, template=_TEMPLATE, **wired)
 

@@ -1,5 +1,5 @@
 /**
- * Buttons whose answers stay in the browser, which copies them to the clipboard or saves them as a file.
+ * Buttons to which the server sends a response that the browser copies to the clipboard or saves as a file.
  * @typedef {object} Item
  * @property {string} label
  * @property {string} [what]  sent to the server on a click
@@ -19,7 +19,7 @@
  *
  * @typedef {object} Menu
  * @property {{ name: string, close: string, items: Item[] }} labels
- * @property {Answer | null} answer  answer to the last pressed button
+ * @property {Answer | null} answer  response to the last pressed button
  *
  * options: largest: maximum size of an opened file, in bytes
  */
@@ -36,7 +36,7 @@ function mount(root, host) {
   const field = /** @type {HTMLTextAreaElement} */ (find(root, "textarea"));
   const picker = /** @type {HTMLInputElement} */ (find(root, "input[type=file]"));
   /** @type {string | undefined} */ let labelled;
-  let answered = 0; // number of the last handled answer
+  let answered = 0; // number of the last handled response
 
   /** @param {Item} item @returns {HTMLElement} */
   function make(item) {

@@ -26,7 +26,7 @@ _TEMPLATES = {
 def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wired: Any) -> Part:
     """Return one line, which is hidden while it is empty.
 
-    A "notice" is read aloud when it changes; a "spoken" line is only read aloud. View data: text, or the field
+    A "notice" is read aloud when it changes; a "spoken" line is read aloud but not shown. View data: text, or the field
     that `field` names; hidden (hides the line even if it has text).
     """
     classes = ("gb-sentence", f"gb-{kind}")

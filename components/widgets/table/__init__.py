@@ -1,4 +1,4 @@
-"""A small table of numbers. The first row names the columns, the first cell of each other row names the row."""
+"""A small table of numbers. The first row and the first column are headers."""
 
 from __future__ import annotations
 

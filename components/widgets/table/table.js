@@ -1,5 +1,5 @@
 /**
- * A small table: the first row contains the column names, the first cell in each other row the row's name.
+ * A small table whose first row and first column are headers.
  * @typedef {object} Table
  * @property {string[][]} [rows]  texts
  *

@@ -63,7 +63,7 @@ function mount(root, host) {
     if (!place) return;
     const button = find(root, `[data-at="${place}"]`);
     const on = button.getAttribute("aria-pressed") !== "true";
-    // Don't wait for the answer, so that a second click toggles it back.
+    // Don't wait for the response, so that a second click toggles it back.
     if (buttons.length > 1) button.setAttribute("aria-pressed", String(on));
     host.send({ row: place[0], column: place[1], on });
   });

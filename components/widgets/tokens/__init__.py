@@ -91,8 +91,8 @@ def token_line(
 
     kind: "p" for the prompt, "g" for generated, "h" for inserted by hand. probability (0..1), rank (1 = best): the
     token's probability and rank in the prediction before it; entropy: that prediction's entropy, in bits. data: bytes
-    that do not form a whole character, shown as \\xNN; the text is "" if the token has no others. The line ends with
-    the names of the text's invisible characters, which the tooltip lists.
+    that do not form a whole character, shown as \\xNN; the text is "" if the token has no other bytes. The line ends
+    with the names of the text's invisible characters, which the tooltip lists.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]
