@@ -48,7 +48,7 @@ def test_both_texts_are_those_of_both_models_and_part_where_it_is_said(session):
         assert list(text.ids) == alone.ids
     index = pair.divergence_index
     left, right = (quoted(session.document.tokenizer, text.ids[index]) for text in (pair.original, pair.edited))
-    assert f"diverge: the original has {left}, the changed text {right}." in said(session, "parted")
+    assert f"diverge: the original continues with {left}, the changed text with {right}." in said(session, "parted")
     analysed(session)
     assert [len(drawn(session, side)["lines"]) for side in ("original", "edited")] == [
         len(text.ids) for text in (pair.original, pair.edited)

@@ -110,7 +110,7 @@ def test_a_broken_gpt_is_opened_and_writes() -> None:
             pass
         assert session.state(BuildState).notice is None
         assert (session.model, session.tab) == ("no-residual", "playground")
-        assert ("Without shortcuts · the course’s GPT, broken", "no-residual") in model_choices("en")
+        assert ("Without shortcuts · the course's GPT, broken", "no-residual") in model_choices("en")
         for _ in written(prepare_prompt)(session):
             pass
         assert session.document is not None

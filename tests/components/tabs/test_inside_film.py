@@ -111,9 +111,9 @@ def test_the_bundled_model_tells_the_two_stories_apart_and_an_untrained_one_is_s
     decode = verse.loaded.tokenizer.decode
     assert [decode([each[0][0]]) for each in verse.next[:2]] == ["乡", "家"], "what rhymes with 阳, and with 花"
     inside.change(stories=Stories(inside.session.document.loaded, (((65, 0.5),),) * 3))
-    assert "hasn’t learned" in filmed(inside)["words"]["differ"]["says"]
+    assert "hasn't learned" in filmed(inside)["words"]["differ"]["says"]
     inside.change(stories=Stories(inside.session.document.loaded, ()))
-    assert "can’t read" in filmed(inside)["words"]["ending"]["says"]
+    assert "can't read" in filmed(inside)["words"]["ending"]["says"]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -114,7 +114,7 @@ def test_stopped_after_every_layer_the_model_says_what_it_says(scene):
     config, ids = scene.loaded.model.config, torch.tensor([scene.ids()])
     with torch.inference_mode():
         best = scene.loaded.model(ids)[0, -1].softmax(0).max().item()
-    assert f"with {100 * best:.0f}" in drawn(scene, "model", a=config.n_layer).chart["text"]
+    assert f"at {100 * best:.0f}" in drawn(scene, "model", a=config.n_layer).chart["text"]
 
 
 def test_the_skeleton_does_not_look_back(scene):
