@@ -33,12 +33,12 @@ STEP = Step(
     code=CODE,
     tests=(
         Test(
-            name=Words("GPT-2's shape, untied", "GPT-2 的结构，不绑定"),
+            name=Words("GPT-2's sizes, untied", "GPT-2 的结构，不绑定"),
             run=building(False),
             expected=lambda reference: count_parameters(UNTIED_124M),
         ),
         Test(
-            name=Words("GPT-2's shape, tied", "GPT-2 的结构，绑定"),
+            name=Words("GPT-2's sizes, tied", "GPT-2 的结构，绑定"),
             run=building(True),
             expected=lambda reference: count_parameters(replace(UNTIED_124M, tie_weights=True)),
         ),
