@@ -161,7 +161,7 @@ def test_the_first_visitor_is_invited_to_hide_a_word_and_a_returning_one_is_not(
     visitor.goto(site)
     invitation = visitor.get_by_text("Now hide a word.")
     expect(invitation).to_be_visible()
-    visitor.mouse.click(*word_at(visitor, "ing"))
+    visitor.locator("#hide-main").click()
     expect(visitor.locator("#reason")).to_contain_text("Without “raining”, “outside” drops from")
     expect(invitation).to_be_hidden()
     visitor.reload()
@@ -178,8 +178,10 @@ def test_a_word_is_hidden_by_a_click_or_the_keyboard_and_what_is_typed_stays_at_
     assert opened.locator("#prompt path").count() > 1  # arcs to the words that the prediction depends on
     best = opened.locator("#bars [role=option]").first
     first = best.inner_text()
+    opened.locator("#bars .gb-bars").evaluate("bars => bars.scrollTo(0, 200)")
     opened.mouse.click(*word_at(opened, "lost"))
     expect(hidden).to_have_count(1)
+    opened.wait_for_function("document.querySelector('#bars .gb-bars').scrollTop === 0")  # the top token is in view
     expect(opened.locator("#reason")).to_contain_text("Without “lost”")
     expect(best).not_to_have_text(first)
     assert box.evaluate("box => box.selectionStart") == len("Tom was sad because he lost his")

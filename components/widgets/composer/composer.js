@@ -128,14 +128,14 @@ function mount(root, host) {
     if (isTyped || shown.unwritten != null || shown.generating) return;
     const { words = [] } = shown;
     hidden = toggled(words, copy.count(), hidden, word);
-    delete document.body.dataset.invite;
     invite();
     refresh();
     host.send({ hidden: words.filter((each) => hidden.has(each)) }, "submit");
   }
 
-  /** Shows a first-time visitor what to try. */
+  /** Shows a first-time visitor what to try, until a word has been hidden. */
   function invite() {
+    if (hidden.size) delete document.body.dataset.invite;
     invitation.textContent = host.t("invite");
     invitation.hidden = !("invite" in document.body.dataset) || !shown.arcs?.length;
   }

@@ -162,7 +162,7 @@ function mount(root, host) {
     mark(laneMark, row === undefined ? undefined : { top: of.tops[row], height: of.heights[row], width: right(of.place.fin) });
     const column = hot ? columnOf(of, hot) : undefined;
     const scrolled = hot?.part === "tokens" ? of.scrolled : 0;
-    mark(columnMark, column && { left: column.x + scrolled - 4, width: column.w + 8, top: HEAD - 4, height: bottom(of) - HEAD + 8 });
+    mark(columnMark, column && { left: column.x + scrolled - 4, width: Math.min(column.w + 8, of.width - column.x + 4), top: HEAD - 4, height: bottom(of) - HEAD + 8 });
   }
 
   /** @param {number} x @param {number} y @returns {Spot | null} */

@@ -40,6 +40,7 @@ function mount(root, host) {
 
   /** @param {Predictions} data */
   function draw(data) {
+    const isNew = data !== shown;
     shown = data;
     const { bars = [], chosen = -1 } = data;
     list.setAttribute("aria-label", data.title ?? "");
@@ -75,6 +76,7 @@ function mount(root, host) {
       });
       glide(rows[i], tops.get(rows[i]));
     });
+    if (isNew && entered < 0) list.scrollTop = 0;
     enter?.();
   }
 

@@ -53,6 +53,20 @@ def test_the_tokens_that_are_asked_are_the_followed_one_and_those_with_the_large
     assert f"{round(100 * float(row[largest]))}%" in says
 
 
+def test_the_token_that_counts_most_is_named_although_the_picture_begins_after_it(inside: Inside) -> None:
+    inside.session.document.append(*[5] * 35)
+    inside.session.document.read()
+    inside.session.selection = Selection(position=60, layer=LAYER, head=HEAD)
+    start = inside.shown("flow")["start"]
+    rows = [trace_of(inside.session.document).layers[LAYER].attn_weights[0, head, 60] for head in range(3)]
+    heads = [head for head, row in enumerate(rows) if row.argmax() < start]
+    inside.session.selection = Selection(position=60, layer=LAYER, head=heads[0])
+    says = filmed(inside)["words"]["answer"]["says"]
+    target = inside.session.document.ids[int(rows[heads[0]].argmax())]
+    assert f"{quoted(inside.session.document.tokenizer, target)} counts most" in says
+    assert "before the part of the text" in says
+
+
 def test_the_guesses_equal_the_lens_from_the_first_to_the_last_layer(inside: Inside) -> None:
     guesses, document = filmed(inside)["guesses"], inside.session.document
     assert [guess["layer"] for guess in guesses] == [0, 1, 2]

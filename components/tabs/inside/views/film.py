@@ -40,9 +40,13 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
         return None
     assert state.stories is not None
     asked, guesses, drawn = asked_rows(scene, rows.start), _guesses(s, scene), _draw(s, scene)
+    weights = scene.recording.head(scene.layer, scene.head).weights[scene.position, : scene.position + 1]
+    target = int(weights.argmax())
     values = {
         **_stories_values(scene, state.stories),
-        **_attention_values(scene, asked),
+        "target": scene.quoted(target),
+        "share": whole_percent(float(weights[target]), s.language),
+        "before": str(scene.layer - 1),
         "token": scene.quoted(scene.position),
         "layer": scene.layer,
         "head": scene.head,
@@ -60,7 +64,7 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
     before = plain_text(scene.document.loaded.tokenizer, scene.recording.ids[: scene.position + 1])
     return {
         "beats": [{"name": b.name, "act": b.act, "seconds": b.seconds, "view": b.view, "more": b.more} for b in BEATS],
-        "words": _words(s, scene, state.stories, drawn, values),
+        "words": _words(s, scene, state.stories, drawn, values, is_shown=target >= rows.start),
         "plays": state.film_plays,
         "clicks": state.film_clicks,
         "controls": {key: t(f"film.{key}", s.language) for key in CONTROLS},
@@ -83,10 +87,16 @@ def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
     return [(i, float(row[i])) for i in sorted([*largest, position])]
 
 
-def _words(s: Snapshot, scene: Scene, stories: Stories, drawn: Data, values: dict[str, Any]) -> dict[str, Data]:
-    """Return each beat's title, sentence and details, and the title of its act."""
+def _words(
+    s: Snapshot, scene: Scene, stories: Stories, drawn: Data, values: dict[str, Any], *, is_shown: bool
+) -> dict[str, Data]:
+    """Return each beat's title, sentence and details, and the title of its act.
+
+    is_shown: whether the picture shows the token with the largest weight.
+    """
     variants = {
         **dict.fromkeys(("differ", "blind"), "" if stories.is_suited else "unsuited"),
+        "answer": "" if is_shown else "outside",
         "rows": {0: "first", 1: "second"}.get(scene.layer, ""),
         "layers": "one" if scene.config.n_layer == 1 else "",
         "draw": "greedy" if drawn["number"] is None else "",
@@ -124,15 +134,6 @@ def _stories_values(scene: Scene, stories: Stories) -> dict[str, str]:
     tokenizer = scene.document.loaded.tokenizer
     tokens = {name: f"“{token_text(tokenizer, i).strip()}”" for name, (i, _) in zip(names, tops, strict=True)}
     return tokens | {f"{name}_p": whole_percent(p, scene.language) for name, (_, p) in zip(names, tops, strict=True)}
-
-
-def _attention_values(scene: Scene, asked: list[tuple[int, float]]) -> dict[str, str]:
-    target, share = max(asked, key=lambda each: each[1])
-    return {
-        "target": scene.quoted(target),
-        "share": whole_percent(share, scene.language),
-        "before": str(scene.layer - 1),
-    }
 
 
 def _guesses(s: Snapshot, scene: Scene) -> list[Data]:

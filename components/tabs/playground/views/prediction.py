@@ -236,7 +236,7 @@ def bars_off(s: Snapshot) -> dict[str, Any]:
         return predictions_data(title, "", [])
     final = _numbers(distribution(found.off, s.settings.sampling(), previous_ids=_kept(s)).final)
     listed, _ = _bars(s.text.tokenizer, final, final, (), s)
-    return predictions_data(title, "", listed)
+    return predictions_data(title, t("attention.off.says", s.language), listed)
 
 
 def goes_on(s: Snapshot) -> dict[str, Any]:
