@@ -19,7 +19,7 @@ class Histogram:
         shares: Fraction of the values in each bin, shape (BINS,).
         edges: Bin edges, shape (BINS + 1,).
         n: Number of values.
-        negative, outside: Fractions of the values below zero and outside the bins.
+        negative, outside: Fractions of values below zero and outside the bins.
     """
 
     text: Text

@@ -49,7 +49,7 @@ NUMBERED = (
 
 
 def beat_named(name: str) -> str:
-    """Return the name of the beat that a link gives by name or 1-based number; defaults to the first beat."""
+    """Return the name of the beat that a link identifies by name or 1-based number; defaults to the first beat."""
     if name.isdigit():
         return NUMBERED[max(1, min(int(name), len(NUMBERED))) - 1]
     return name if name in NAMES else NAMES[0]

@@ -56,7 +56,7 @@ class HeadOverview:
         return self.document is recording.document and recording.ids == self.ids
 
     def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
-        """Return the overview extended by one block of positions, and by further blocks until the time is up.
+        """Return the overview extended by at least one block of positions, stopping once `seconds` have passed.
 
         Starts from scratch if the recording belongs to another text.
         """

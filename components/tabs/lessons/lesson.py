@@ -51,7 +51,7 @@ class Lesson:
         topic: Number of its topic among the twenty topics of building a GPT from scratch; searchable in the list.
         code: Excerpts of the code that runs in this app.
         panels: Builders of the panels below its figure, or in place of a figure.
-        beat: Name of the film's beat that shows it; "" for none.
+        beat: Name of the film beat that shows it; "" for none.
         words: Synonyms in all languages; searchable in the list.
     """
 

@@ -22,7 +22,7 @@ from gpt.tokenizer import prompt_ids
 
 
 def analysis(loaded: LoadedModel) -> Analysis:
-    """Return the analysis that scores the example when the tab first opens, and the text again when the model changes.
+    """Return the analysis that scores the example when the tab first opens and rescores the text for a new model.
 
     `loaded` is the model at start-up, which scores the example once for all visitors.
     """

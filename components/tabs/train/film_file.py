@@ -1,4 +1,4 @@
-"""Export a training run's film as an animated GIF, with one picture per evaluation and English labels."""
+"""Export a training run's film as an animated GIF, with one frame per evaluation and English labels."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _draw_heads(picture: Image.Image, draw: ImageDraw.ImageDraw, weights: np.nda
 
 
 def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
-    """Draw weights (T, T) in 0..1 in the page's colours. A pixel shows the average of the colours it covers."""
+    """Draw weights (T, T) in 0..1 in the page's colours. Each pixel shows the average of the colours it covers."""
     colours = np.array([[int(pair.light[i : i + 2], 16) for i in (1, 3, 5)] for pair in SEQUENTIAL], np.float32)
     levels = np.sqrt(np.clip(weights, 0, 1)) * (len(colours) - 1)  # the square root keeps small weights visible
     low = np.minimum(levels.astype(int), len(colours) - 2)
@@ -126,5 +126,5 @@ def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
 
 
 def _label(draw: ImageDraw.ImageDraw, box: Box, text: str) -> None:
-    """Draw a picture's name above it."""
+    """Draw a label above a box."""
     draw.text((box[0], box[1] - 20), text, MUTED, ImageFont.load_default(13))

@@ -1,4 +1,4 @@
-"""The computations behind Causes. For long texts, they cover only a window to save time."""
+"""Computations for the Causes tab. For long texts, they cover only a window to save time."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class CauseFlow:
 
     Attributes:
         heads: The heads, each with the probability without it.
-        words: Positions in text order, each with the probability without the word.
+        words: Each word's positions, in text order, with the probability without the word.
         weights: Each head's attention from the last token, (heads, words).
     """
 

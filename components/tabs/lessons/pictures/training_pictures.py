@@ -1,4 +1,4 @@
-"""Figures for the lessons on training, drawn with the code that the lessons print."""
+"""Figures for the lessons on training, computed with the code that the lessons show."""
 
 from __future__ import annotations
 

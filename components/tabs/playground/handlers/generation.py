@@ -27,7 +27,7 @@ from gpt.documents.backends import model_seconds, polled
 from gpt.documents.generation import sliding_steps
 from gpt.tokenizer import is_chat, prompt_ids, start_ids
 
-UPDATE_SECONDS = 0.05  # minimum time between two frames
+UPDATE_SECONDS = 0.05  # minimum time between page updates
 _END = object()
 
 
@@ -139,7 +139,7 @@ def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Run the prepared generation once admitted, with one frame per token, or fewer under load."""
+    """Run the prepared generation once it is admitted. Updates the page after each token, or less often under load."""
     pending, session.pending = session.pending, None
     if pending is None:
         return
