@@ -82,7 +82,7 @@ class Effect:
 
     Attributes:
         states: The edited model's states, (n_read, C).
-        bits: Kullback-Leibler divergence of its predictions from the unedited model's, in bits, (n_read,).
+        bits: Kullback-Leibler divergence between the unedited and the edited model's predictions, in bits, (n_read,).
         before, after: Mean surprisal of the text under the unedited and the edited model, in bits; NaN for a text with
             only one token.
     """

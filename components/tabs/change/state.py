@@ -103,7 +103,7 @@ class ChangeState:
         position: Selected position in a text that differs from Write's.
         tried_on: A prompt from `Session.edits_on`, and the version of Write's text that it is valid for.
         experiment: The chosen experiment; cleared when the edits change.
-        n_switched: Number of handled clicks on the switches.
+        n_switched: Number of switch clicks handled so far.
         clean, corrupted, answer, other, patched: Values of the controls for activation patching.
         cell: Selected cell in the recovery map, (layer, position).
     """

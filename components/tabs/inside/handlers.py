@@ -1,4 +1,4 @@
-"""Event handlers for the Inside tab. Browser payloads are unvalidated."""
+"""Event handlers for the Inside tab. They receive unvalidated browser payloads."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class HeadOverview:
 
     Attributes:
         ids: Ids of the tokens included so far.
-        rows: Rows of pixels, each (n_layer, n_head, row + 1) in uint8, where 255 is a weight of 1. Masked keys are
+        rows: Rows of pixels, each (n_layer, n_head, row + 1) in uint8, where 255 means a weight of 1. Masked keys are
             left out.
         sums: Sums from which `shares` is computed, (n_layer, n_head, 3).
     """

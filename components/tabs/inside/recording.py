@@ -218,7 +218,7 @@ def _rows(value: Tensor) -> np.ndarray:
 
 
 class _AttentionTrace(Trace):
-    """attn_weights and attn_v of each layer, from a cache that includes queries."""
+    """A trace with each layer's attn_weights and attn_v, from a cache that includes queries."""
 
     def __init__(self, cache: KVCache, start: int, stop: int) -> None:
         super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))

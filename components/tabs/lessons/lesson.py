@@ -21,7 +21,7 @@ class Place:
     Attributes:
         tab: Id of the tab.
         shape, skeleton: Configuration for the Shapes tab, and whether to show its skeleton.
-        settings: Values for Write's sliders, by name.
+        settings: Values for Write's sliders, keyed by name.
         sliders: For each setting that follows the figure, the slider ("a" or "b") that provides its value.
         selects_head: Whether to select the figure's layer and head.
         head: A layer and head to select.

@@ -1,4 +1,4 @@
-"""The lessons' questions, which are answered by a number, a choice or a state of the figure."""
+"""The lessons' questions, which are answered with a number, a choice or a state of the figure."""
 
 from __future__ import annotations
 

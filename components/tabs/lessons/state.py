@@ -56,7 +56,7 @@ class LessonsState:
 
     @property
     def values(self) -> dict[str, float]:
-        """The figure's values that questions ask for."""
+        """The figure's values that the questions ask for."""
         return {} if self.drawn is None else self.drawn.values
 
     @property

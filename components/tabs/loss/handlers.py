@@ -52,7 +52,7 @@ def analysis(loaded: LoadedModel) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Any:
-    """Return the name of the current model if it must score the example or the text again, else None."""
+    """Return the name of the current model if it must score the example or rescore the text, else None."""
     state = s.state(LossState)
     is_old = state.run == 0 if state.scored is None else state.scored.loaded is not s.loaded
     return s.loaded.name if s.loaded is not None and is_old and not state.busy else None

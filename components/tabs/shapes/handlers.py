@@ -82,7 +82,7 @@ PICKED_MODEL = Analysis(missing, load)
 def example_analysis(models: RandomModels, written: Generation) -> Analysis:
     """Return the analysis that shows an example when the tab is first opened, computed once for all visitors.
 
-    The example is a text beside the output of a model with random weights and the same configuration.
+    The example shows a text beside the output of a model with random weights and the same configuration.
     """
 
     @cache

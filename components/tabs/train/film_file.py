@@ -28,7 +28,7 @@ TEXT, MUTED, LINE, ACCENT, AFTER = (PALETTE[name].light for name in ("text", "mu
 
 
 def write_film(shown: Shown, folder: Path) -> Path:
-    """Write the file into a folder, with the selected head enlarged."""
+    """Write the GIF to a folder, with the selected head enlarged."""
     pictures = [_picture(shown, evaluation) for evaluation in shown.progress.evaluations]
     path = folder / FILE_NAME
     durations = [FRAME_MS] * (len(pictures) - 1) + [LAST_MS]
@@ -67,7 +67,7 @@ def _picture(shown: Shown, evaluation: Evaluation) -> Image.Image:
 def _draw_curve(
     draw: ImageDraw.ImageDraw, box: Box, progress: RunProgress, shown: Evaluation, values: Sequence[float]
 ) -> None:
-    """Draw values in 0..1 against the evaluations' steps, on a log scale that begins with step 0."""
+    """Draw values in 0..1 against the evaluations' steps, on a log scale that starts at step 0."""
     left, top, right, bottom = box
     steps = [math.log(max(each.step, 0.5) / 0.5) for each in progress.evaluations]
     points = [

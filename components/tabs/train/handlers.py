@@ -138,7 +138,7 @@ def choose_step(film: Film, machine: Machine, session: Session, sent: dict[str, 
 
 
 def pass_over_example(film: Film, machine: Machine, session: Session) -> None:
-    """Run the displayed step's model on the example, unless this was already done."""
+    """Run the displayed step's model on the example, unless this has already been done."""
     shown, state = film.shown(session.snapshot()), film.of(session.snapshot())
     if shown is None or state.is_passed(shown.run, shown.evaluation.step):
         return

@@ -36,7 +36,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
-    """Select the head clicked in a map, in all tabs."""
+    """Select the clicked head in all tabs."""
     layer, head = sent.get("y"), sent.get("x")
     if type(layer) is int and type(head) is int:
         session.select(layer=layer, head=head)

@@ -88,7 +88,7 @@ class TracedText:
         return self.loaded.model
 
     def holds(self, text: Text, position: int) -> bool:
-        """Return whether a position in a text is traced."""
+        """Return whether the trace covers a position in a text."""
         return self.text == text and self.first <= position < self.end
 
     @property
@@ -197,7 +197,7 @@ class CauseFlow:
 
 
 def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> CauseFlow | None:
-    """Return the heads and words whose removal lowers the probability most, or None if there are no heads."""
+    """Return the heads and words whose removal lowers the probability the most, or None if there are no heads."""
     if not falls.heads:
         return None
     heads = tuple(((fall.place[0], fall.place[1]), fall.probability) for fall in falls.heads[:FLOW_HEADS])

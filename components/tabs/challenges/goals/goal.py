@@ -67,7 +67,7 @@ class Goal(ABC):
         """Judge an answer. `after` is the result of `Goal.after`."""
 
     def arcs(self, reading: Reading) -> list[Arc]:
-        """Return the arcs over the text."""
+        """Return the arcs to draw over the text."""
         return []
 
     def layers(self, n_layer: int) -> tuple[int, ...]:

@@ -61,7 +61,7 @@ def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
 
 
 def sweep(session: Session) -> Iterator[None]:
-    """Patch each layer and position, unless this was already done for these prompts and answers."""
+    """Patch each layer and position, unless this has already been done for these prompts and answers."""
     try:
         if session.document is None:
             raise PageError("error.no_text")

@@ -104,7 +104,7 @@ def _bar_name(tokenizer: Vocabulary, token_id: int, before: np.ndarray, after: n
 
 
 def next_token_change(s: Snapshot) -> dict[str, Any]:
-    """Name the token whose probability changed most."""
+    """Name the token whose probability changed the most."""
     effect = s.state(ChangeState).effect
     if effect is None or s.text is None:
         return {"text": ""}

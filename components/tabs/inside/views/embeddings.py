@@ -70,7 +70,7 @@ def positions_chart(model: GPT, language: Language) -> Data:
 
 
 def no_positions(s: Snapshot, scene: Scene) -> Data:
-    """Explain why there is no chart of positions."""
+    """Explain why there is no chart of position embeddings."""
     return {"text": t("places.rotary", s.language) if scene.document.loaded.model.wpe is None else ""}
 
 

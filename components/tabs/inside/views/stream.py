@@ -41,7 +41,7 @@ def _traced_scene(s: Snapshot) -> tuple[Scene, Trace]:
 
 
 def norms_of(s: Snapshot) -> StreamNorms:
-    """Return the norms and shares at the selected position."""
+    """Return the residual stream's norms and shares at the selected position."""
     return stream_norms(_traced_scene(s)[1])
 
 

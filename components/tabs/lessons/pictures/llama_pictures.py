@@ -98,7 +98,7 @@ def rotary(scene: Scene) -> Drawn:
 
 
 def swiglu(scene: Scene) -> Drawn:
-    """Plot a layer's neurons at the last token in both models, sorted by magnitude."""
+    """Plot a layer's neuron activations at the last token in both models, sorted by magnitude."""
     layer = int(scene.a)
     counts = {shape: neuron_counts(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     longest = max(len(count.values) for count in counts.values())

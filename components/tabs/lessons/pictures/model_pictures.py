@@ -44,7 +44,7 @@ def activations(scene: Scene) -> Drawn:
 
 
 def feed_forward(scene: Scene) -> Drawn:
-    """Plot one layer's neurons at the last token."""
+    """Plot one layer's neuron activations at the last token."""
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)

@@ -313,7 +313,7 @@ def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | Non
 
 
 def _n_given(document: Generation) -> int:
-    """Return the number of given tokens: the prompt or, in a chat, all tokens up to the last typed one."""
+    """Return the number of tokens to generate from: the prompt or, in a chat, all tokens up to the last typed one."""
     n_prompt, n = document.n_prompt, len(document.ids)
     if not is_chat(document.tokenizer, document.ids):
         return n_prompt
