@@ -42,7 +42,7 @@ def choose_activation(session: Session, activation: object) -> None:
 
 
 def wanted(s: Snapshot) -> Any:
-    """Return the results that are missing for the text and the selected position, or None during generation."""
+    """Return a key for the missing results, or None if nothing is missing or text is being generated."""
     if s.text is None or s.text.n_read == 0 or s.generating:
         return None
     state = s.state(ActivationsState)

@@ -13,13 +13,13 @@ from gpt.config import Activation
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Histogram of one layer's pre-activations at all positions of a text: n_read x n_ff values.
+    """Histogram of one layer's pre-activations at all positions in a text: n_read x n_ff values.
 
     Attributes:
         shares: Fraction of the values in each bin, shape (BINS,).
         edges: Bin edges, shape (BINS + 1,).
         n: Number of values.
-        negative, outside: Fractions of the values below zero and outside the bins.
+        negative, outside: Fractions of values below zero and outside the bins.
     """
 
     text: Text

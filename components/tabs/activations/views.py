@@ -62,7 +62,7 @@ def histogram_chart(found: Histogram, language: Language) -> dict[str, Any]:
 
 
 def swap_chart(found: Swap, language: Language) -> dict[str, Any]:
-    """Compare the next-token predictions of the model's own activation function and the replacement."""
+    """Compare the next-token predictions with the model's own activation function and with the replacement."""
     tokenizer, trained = found.text.tokenizer, found.text.config.activation
     before, after = found.before, found.after
     shown = best_of_both(before, after, BARS)

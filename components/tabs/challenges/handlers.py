@@ -171,7 +171,7 @@ def _request(s: Snapshot) -> JudgeInputs | None:
 
 
 def judge_of(loaded: LoadedModel) -> LoadedModel:
-    """Return the model that judges: the chosen one, or the bundled one if the chosen model does not read English."""
+    """Return the model to judge with: the chosen one if it is an English model, otherwise the bundled one."""
     return loaded if language_of_model(loaded.name) == "en" else get_model()
 
 

@@ -38,7 +38,7 @@ class ChallengesState:
     """State of the Challenges tab.
 
     Attributes:
-        challenge: Key of the open challenge, or "".
+        challenge: Key of the open challenge; "" if none is open.
         edited: Time of the last edit by the browser's clock, in milliseconds.
         attempts: Number of answers so far.
         result: The latest result, which may belong to an earlier answer or to another challenge.

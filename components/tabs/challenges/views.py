@@ -81,7 +81,7 @@ def _labels(language: Language, *names: str) -> dict[str, str]:
 
 
 def note(s: Snapshot) -> dict[str, Any]:
-    """Explain that a model other than the bundled one judges the answers, or why the chosen one cannot."""
+    """Explain which model judges the answers if the chosen model is not the bundled one."""
     if s.loaded is None or s.loaded.name == DEFAULT_MODEL:
         return {"text": ""}
     names = {"model": short_name(s.loaded.name, s.language), "usual": short_name(DEFAULT_MODEL, s.language)}
@@ -181,7 +181,7 @@ def toggles(s: Snapshot) -> dict[str, Any]:
 
 
 def tool(s: Snapshot) -> dict[str, Any]:
-    """Explain the switches."""
+    """Explain how to use the goal's controls."""
     found = shown(s)
     key = "" if found is None else f"challenges.tool.{found[0].goal.tool}"
     return {"text": t(key, s.language) if has_text(key) else ""}

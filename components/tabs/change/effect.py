@@ -47,7 +47,7 @@ class ReadText:
 
     @property
     def following(self) -> tuple[int, ...]:
-        """The ids that follow the positions that the model has read."""
+        """The token id that follows each position the model has read, if there is one."""
         return self.ids[1 : self.n_read + 1]
 
     @cached_property
@@ -82,7 +82,7 @@ class Effect:
 
     Attributes:
         states: The edited model's states, (n_read, C).
-        bits: Kullback-Leibler divergence of its predictions from the unedited model's, in bits, (n_read,).
+        bits: Kullback-Leibler divergence between the unedited and the edited model's predictions, in bits, (n_read,).
         before, after: Mean surprisal of the text under the unedited and the edited model, in bits; NaN for a text with
             only one token.
     """
@@ -121,7 +121,7 @@ def measure(text: ReadText, edits: Edits) -> Effect:
 
 @dataclass(frozen=True, eq=False)
 class HeadCosts:
-    """Mean divergence over n_tokens tokens when each head alone is off, in bits, (n_layer, n_head)."""
+    """Mean divergence over n_tokens tokens with one head switched off at a time, in bits, (n_layer, n_head)."""
 
     text: ReadText
     bits: np.ndarray
@@ -130,7 +130,7 @@ class HeadCosts:
 
 @torch.inference_mode()
 def head_costs(text: ReadText, progress: Progress) -> HeadCosts:
-    """Switch off each head in turn, and measure the effect on at most the first MAX_COST_TOKENS tokens of the text."""
+    """Switch off each head in turn, and measure the effect on up to MAX_COST_TOKENS tokens."""
     model, config, n = text.loaded.model, text.config, min(MAX_COST_TOKENS, text.n_read)
     bits = np.zeros((config.n_layer, config.n_head), dtype=np.float32)
     streams, against = trace_text(model, text.ids[:n]).layers, kl_bits_from(model, text.states[:n])

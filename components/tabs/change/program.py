@@ -1,4 +1,4 @@
-"""Export the comparison in Change it as a Python program."""
+"""Export the comparison in the "Change it" tab as a Python program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DEFAULT_PARAMS = SamplingParams(temperature=0.8, seed=1)
 
 
 def program(loaded: LoadedModel, prompt: tuple[int, ...], edits: Edits, params: SamplingParams, length: int) -> str:
-    """Write a program that generates the text with and without the edits and prints how the predictions diverge.
+    """Return a program that generates the text with and without the edits and prints how the predictions diverge.
 
     On the same type of machine, the program reproduces the texts on the page.
     """

@@ -1,4 +1,4 @@
-"""State of Change it."""
+"""State of the "Change it" tab."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.documents.comparison import divergence_index
 from gpt.documents.edit_text import format_edits
 
 PATCHED = ("resid_pre", "attn_out", "mlp_out")  # activations that can be patched on the page
-PROMPT_PAIRS = {  # by the model's language
+PROMPT_PAIRS = {  # keyed by the model's language
     "en": {
         "names": ("Lily was sad. Tom gave a hug to", "Tom was sad. Lily gave a hug to"),
         "animals": ("Tom saw a big dog. He wanted to play with the", "Tom saw a big cat. He wanted to play with the"),
@@ -84,8 +84,8 @@ class Sweeps:
     """Activation patching results for a pair of prompts.
 
     Attributes:
-        choices: Likely answers as (label, id).
-        by_name: Sweeps by the name of the patched activation.
+        choices: Likely answers as (label, id) pairs.
+        by_name: Sweeps, keyed by the name of the patched activation.
     """
 
     loaded: LoadedModel
@@ -96,14 +96,14 @@ class Sweeps:
 
 @dataclass(frozen=True)
 class ChangeState:
-    """State of Change it.
+    """State of the "Change it" tab.
 
     Attributes:
         effect: Effect of the session's edits on a text (see `text_source`).
         position: Selected position in a text that differs from Write's.
         tried_on: A prompt from `Session.edits_on`, and the version of Write's text that it is valid for.
-        experiment: The last chosen experiment, until the edits change.
-        n_switched: Number of handled clicks on the switches.
+        experiment: The chosen experiment; cleared when the edits change.
+        n_switched: Number of switch clicks handled so far.
         clean, corrupted, answer, other, patched: Values of the controls for activation patching.
         cell: Selected cell in the recovery map, (layer, position).
     """

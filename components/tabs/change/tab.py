@@ -1,4 +1,4 @@
-"""The Change it tab in Why?, which measures the edits' effect while it is open and nothing is being generated."""
+"""The "Change it" tab in Why?, which measures the edits' effect while it is open and nothing is being generated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two documents that continue one prompt or two, with a selected position in each."""
+"""Two documents that continue the same prompt or different ones, with a selected position in each."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from components.state.token_statistics import TokenStatisticsCache
 from gpt import FinishReason, Generation, LoadedModel, SamplingParams, Stages, Step, distribution
 from gpt.documents.comparison import Comparison, paired_steps
 
-CHUNK = 16  # positions compared between two updates
+CHUNK = 16  # positions compared per page update
 
 
 class Pair:
-    """Two continuations of one prompt or two, which grow during generation.
+    """Two continuations of the same prompt or of different prompts, which grow during generation.
 
     Attributes:
-        comparison: Where they diverge and by how much.
+        comparison: Where the texts diverge and by how much.
         statistics: Statistics for each document's tokens.
         positions: Selected position in each column. None selects the last position before the texts diverge, or the
             last position if they do not; with two prompts, it selects the end of each prompt.
@@ -89,7 +89,7 @@ class Pair:
         return True
 
     def stages(self, side: int, position: int) -> Stages:
-        """Return the distribution after a position in a column, under that column's settings."""
+        """Return the next-token distribution at a position in a column, under that column's settings."""
         document = self.documents[side]
         previous_ids = document.ids[: position + 1]
         return distribution(document.logits(position), self.params[side], previous_ids=previous_ids)

@@ -1,4 +1,4 @@
-"""Event handlers and analysis for Concepts."""
+"""Event handlers and analysis for the Concepts tab."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
-MAX_TOKENS = 256  # in the window around the selected token
+MAX_TOKENS = 256  # maximum tokens in the window around the selected token
 MAX_FOUND = 12
 
 

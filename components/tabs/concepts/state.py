@@ -1,4 +1,4 @@
-"""State of Concepts."""
+"""State of the Concepts tab."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from components.state.text import Text
 
 @dataclass(frozen=True, eq=False)
 class Activities:
-    """The features' activity on the tokens in a text, starting at position `first`: one array (T, n) per layer."""
+    """The features' activity on a text's tokens from position `first`: one tensor (T, n_features) per layer."""
 
     text: Text
     first: int
@@ -25,14 +25,14 @@ class Activities:
 
 @dataclass(frozen=True, eq=False)
 class ConceptsState:
-    """State of Concepts.
+    """State of the Concepts tab.
 
     Attributes:
         layer: Layer whose features are listed; None for the last one.
         chosen: The open feature.
         query: The word searched for.
         found: Search results.
-        shown: The activities that all views show.
+        shown: The activities shown in all views.
     """
 
     layer: int | None = None

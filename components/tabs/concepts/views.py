@@ -1,4 +1,4 @@
-"""Views for Concepts."""
+"""Views for the Concepts tab."""
 
 from __future__ import annotations
 

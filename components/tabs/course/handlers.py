@@ -32,9 +32,9 @@ def check(course: Path, session: Session) -> Iterator[None]:
     """Check the program in a folder up to the first unfinished step, showing each verdict as soon as it is known."""
 
     def work(progress: Progress) -> None:
-        language_of(course)  # raises if no course was started
+        language_of(course)  # raises if no course has been started
         found: list[Verdict] = []
-        with threads_for(0):  # the same number of threads as the learner's process, for identical sums
+        with threads_for(0):  # as many threads as in the learner's process, so that sums are identical
             for verdict in checker().check(
                 course / PROGRAM, list(STEPS.values()), lambda: progress(len(found), len(STEPS))
             ):

@@ -1,1 +1,1 @@
-"""The Words tab: every technical term of the page with its definition."""
+"""The Words tab: every technical term on the page, with its definition."""

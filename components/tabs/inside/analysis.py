@@ -90,7 +90,7 @@ def _beginning(session: Session, text: Text, max_bytes: int) -> Recording:
 
 
 def _missing(s: Snapshot, state: InsideState, recording: Recording) -> Hashable:
-    """Return a key for what the film or the open part still lacks once the recording is complete, or None."""
+    """Return a key for the results that the film or the open part still needs after the recording, or None."""
     if s.film is not None:
         position = recorded_position(s, recording)
         if not has_film(state, recording, position):

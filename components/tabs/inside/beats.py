@@ -1,4 +1,4 @@
-"""The beats of the film, which has three acts and is set in the machine picture."""
+"""The beats of the film, which has three acts and plays in the machine picture."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ BEATS = (
 )
 NAMES = tuple(beat.name for beat in BEATS)
 
-# Beat names by the numbers that older links use.
+# Beat names for the 1-based numbers in older links.
 NUMBERED = (
     *("ending", "rows", "rows", "rows", "ask", "ask", "answer", "answer", "answer"),
     *("mix", "add", "neurons", "layers", "next", "draw", "draw"),
@@ -49,7 +49,7 @@ NUMBERED = (
 
 
 def beat_named(name: str) -> str:
-    """Return the name of the beat that a link gives by name or 1-based number; defaults to the first beat."""
+    """Return the name of the beat that a link identifies by name or 1-based number; defaults to the first beat."""
     if name.isdigit():
         return NUMBERED[max(1, min(int(name), len(NUMBERED))) - 1]
     return name if name in NAMES else NAMES[0]

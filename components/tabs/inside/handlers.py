@@ -1,4 +1,4 @@
-"""Event handlers for the Inside tab. Browser payloads are unvalidated."""
+"""Event handlers for the Inside tab. They receive unvalidated browser payloads."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def open_film(session: Session, beat: str = NAMES[0]) -> None:
 
 
 def play_film(session: Session, sent: dict[str, Any]) -> None:
-    """Go to the beat of the film that the URL names, or close the film if "beat" is null."""
+    """Go to the beat of the film that the browser sends, or close the film if "beat" is null."""
     beat = sent.get("beat")
     if session.film is not None and (beat is None or beat in NAMES):
         session.film = beat

@@ -22,7 +22,7 @@ class HeadOverview:
 
     Attributes:
         ids: Ids of the tokens included so far.
-        rows: Rows of pixels, each (n_layer, n_head, row + 1) in uint8, where 255 is a weight of 1. Masked keys are
+        rows: Rows of pixels, each (n_layer, n_head, row + 1) in uint8, where 255 means a weight of 1. Masked keys are
             left out.
         sums: Sums from which `shares` is computed, (n_layer, n_head, 3).
     """
@@ -56,7 +56,7 @@ class HeadOverview:
         return self.document is recording.document and recording.ids == self.ids
 
     def extended(self, recording: Recording, seconds: float = math.inf) -> HeadOverview:
-        """Return the overview extended by one block of positions, and by further blocks until the time is up.
+        """Return the overview extended by at least one block of positions, stopping once `seconds` have passed.
 
         Starts from scratch if the recording belongs to another text.
         """

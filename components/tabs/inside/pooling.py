@@ -101,7 +101,7 @@ class NeuronSummary:
 
 @dataclass(frozen=True, eq=False)
 class HeadVectors:
-    """One head's vectors q, k and v and output z, (T, hs) each, and its scores and weights, (T, T).
+    """One head's q, k and v vectors and output z, (T, hs) each, and its scores and weights, (T, T).
 
     They correspond to `gpt.trace.LayerTrace`; the scores are scaled but not masked.
     """

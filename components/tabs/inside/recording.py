@@ -40,8 +40,8 @@ class _Buffers:
 class Recording:
     """The activations for a document's first tokens, independent of the selection.
 
-    `extended` writes into the same memory: an earlier recording remains valid only up to the first id that differs from
-    the new ones.
+    `extended` writes into the same memory: an earlier recording remains valid only up to the first position where
+    the new ids differ.
 
     Attributes:
         max_bytes: Memory limit for queries, keys and values.
@@ -93,7 +93,7 @@ class Recording:
 
     @torch.inference_mode()
     def extended(self, ids: tuple[int, ...]) -> Recording:
-        """Return a recording of other ids of the same document, after one forward pass over those not yet recorded."""
+        """Return a recording of these ids in the same document, after one forward pass over those not yet recorded."""
         ids = ids[: self.limit]
         if ids == self.ids:
             return self
@@ -218,7 +218,7 @@ def _rows(value: Tensor) -> np.ndarray:
 
 
 class _AttentionTrace(Trace):
-    """attn_weights and attn_v of each layer, from a cache that includes queries."""
+    """A trace with each layer's attn_weights and attn_v, from a cache that includes queries."""
 
     def __init__(self, cache: KVCache, start: int, stop: int) -> None:
         super().__init__(final_norm=cache.k.new_empty(1, stop - start, 0))

@@ -39,14 +39,14 @@ class Stories:
     """The model's predictions after two sentences with the same ending, and after the ending alone.
 
     Attributes:
-        TEXTS: By the model's language: the two prefixes, their shared ending, and the words in which they differ.
+        TEXTS: The two prefixes, their shared ending, and the words in which they differ, for each model language.
         next: For each of the three texts, the most probable next tokens as (id, probability), best first. Empty if the
             model cannot read the texts.
     """
 
     TEXTS: ClassVar = {
         "en": (("Tom got a cat.", "Tom got a bike."), "He loves his", ("cat", "bike")),
-        "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # decided by the rhyme
+        "zh": (("江路落残阳。", "江路落残花。"), "戍楼望归客，夜夜梦还", ("阳", "花")),  # the rhyme decides
     }
     N_NEXT: ClassVar = 3
     loaded: LoadedModel
@@ -116,7 +116,7 @@ class Rollout:
     recording: Recording
     n_layers: int
     flow: Tensor = field(repr=False)
-    _following: Iterator[Tensor] = field(repr=False)  # the flow after each further layer
+    _following: Iterator[Tensor] = field(repr=False)  # the flow after each remaining layer
 
     @classmethod
     def of(cls, recording: Recording) -> Rollout:
@@ -128,7 +128,7 @@ class Rollout:
         return self.n_layers == self.recording.config.n_layer
 
     def extended(self, seconds: float) -> Rollout:
-        """Continue the rollout through one more layer, and through further layers until the time is up.
+        """Continue the rollout through at least one more layer, stopping once `seconds` have passed.
 
         Only the latest rollout may be extended.
         """

@@ -150,7 +150,7 @@ def _chosen(node: Definition, source: list[str], code: Code) -> list[int | None]
 
 
 def colour(text: str) -> tuple[tuple[CodeToken, ...], ...]:
-    """Split each line into highlighted tokens that together make up the line."""
+    """Highlight source code, returning the tokens in each line."""
     lines: list[list[CodeToken]] = [[]]
     for token, value in PYTHON.get_tokens(text):
         kind = next((kind for group, kind in KINDS.items() if token in group), "")

@@ -409,7 +409,7 @@ LESSONS: tuple[Lesson, ...] = (
 )
 BY_KEY = {lesson.key: lesson for lesson in LESSONS}
 
-# Lesson keys by the 1-based numbers that older links use.
+# Lesson keys for the 1-based numbers in older links.
 NUMBERED = (
     "greedy", "tokenizer", "sampling", "attention", "positions", "block", "layer_norm", "feed_forward", "activations",
     "shortcuts", "model", "skeleton", "loss", "untrained", "training", "dropout", "layouts", "small", "initialisation",

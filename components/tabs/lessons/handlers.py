@@ -95,7 +95,7 @@ def move(loaded: LoadedModel, name: str, session: Session, value: object) -> Non
 
 
 def choose(session: Session, choice: object) -> None:
-    """Set the switch."""
+    """Set the figure's switch."""
     picture = PICTURES.get(session.state(LessonsState).lesson)
     if picture is not None and choice in picture.choices:
         session.change(LessonsState, choice=choice)

@@ -21,7 +21,7 @@ class Place:
     Attributes:
         tab: Id of the tab.
         shape, skeleton: Configuration for the Shapes tab, and whether to show its skeleton.
-        settings: Values for Write's sliders, by name.
+        settings: Values for Write's sliders, keyed by name.
         sliders: For each setting that follows the figure, the slider ("a" or "b") that provides its value.
         selects_head: Whether to select the figure's layer and head.
         head: A layer and head to select.
@@ -51,7 +51,7 @@ class Lesson:
         topic: Number of its topic among the twenty topics of building a GPT from scratch; searchable in the list.
         code: Excerpts of the code that runs in this app.
         panels: Builders of the panels below its figure, or in place of a figure.
-        beat: Name of the film's beat that shows it; "" for none.
+        beat: Name of the film beat that shows it; "" for none.
         words: Synonyms in all languages; searchable in the list.
     """
 

@@ -1,4 +1,4 @@
-"""The lessons' questions, which are answered by a number, a choice or a state of the figure."""
+"""The lessons' questions, which are answered with a number, a choice or a state of the figure."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class GoalQuestion:
-    """A question answered by bringing the figure into a state that `is_reached` recognises."""
+    """A question answered by adjusting the figure until `is_reached` returns True."""
 
     is_reached: Callable[[LessonsState], bool]
 

@@ -42,7 +42,7 @@ class LessonsState:
         text, a, b, choice: Values of the figure's controls.
         learning: Whether drawing takes seconds because a model is being trained.
         result: The latest figure, possibly with a more recent error; ignored if it belongs to another lesson.
-        replies: Reply to the last answer to each question, by the question's 1-based number.
+        replies: Reply to the last answer to each question, keyed by the question's 1-based number.
     """
 
     lesson: str = ""
@@ -56,7 +56,7 @@ class LessonsState:
 
     @property
     def values(self) -> dict[str, float]:
-        """The figure's values that questions ask for."""
+        """The figure's values that the questions ask for."""
         return {} if self.drawn is None else self.drawn.values
 
     @property

@@ -1,6 +1,6 @@
 """The Lessons tab: one lesson at a time, with an interactive figure, code and questions.
 
-The head and the body are one widget each. One set of controls with a chart, a strip and a table serves all figures.
+The head and the body are each a single widget. All figures share one set of controls, a chart, a strip and a table.
 Only the open lesson's panels are on the page.
 """
 

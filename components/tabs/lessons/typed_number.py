@@ -65,7 +65,7 @@ def plain_number(digits: str) -> str:
 
 
 def evaluated(node: ast.expr) -> float:
-    """Evaluate a Python expression of numbers in which ~ is the square root."""
+    """Evaluate an arithmetic expression in which ~ denotes the square root."""
     match node:
         case ast.Constant(value=int() | float() as number):
             return float(number)

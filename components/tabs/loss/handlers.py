@@ -22,7 +22,7 @@ from gpt.tokenizer import prompt_ids
 
 
 def analysis(loaded: LoadedModel) -> Analysis:
-    """Return the analysis that scores the example when the tab first opens, and the text again when the model changes.
+    """Return the analysis that scores the example when the tab first opens and rescores the text for a new model.
 
     `loaded` is the model at start-up, which scores the example once for all visitors.
     """
@@ -52,7 +52,7 @@ def analysis(loaded: LoadedModel) -> Analysis:
 
 
 def wanted(s: Snapshot) -> Any:
-    """Return the name of the current model if it must score the example or the text again, else None."""
+    """Return the name of the current model if it must score the example or rescore the text, else None."""
     state = s.state(LossState)
     is_old = state.run == 0 if state.scored is None else state.scored.loaded is not s.loaded
     return s.loaded.name if s.loaded is not None and is_old and not state.busy else None

@@ -8,7 +8,7 @@ from components.state.jobs import Job
 from gpt import LoadedModel
 from gpt.experiments.text_loss import TextScore
 
-EXAMPLES = {  # by the model's language
+EXAMPLES = {  # keyed by the model's language
     "en": {
         "turn": "Once upon a time, there was a little girl named Lily. She loved to play with her red ball in the "
         "park. One day, her ball rolled into the central bank and raised the interest rates.",

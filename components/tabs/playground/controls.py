@@ -32,7 +32,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Controls:
-    """All controls. `settings` contains the sliders, the seed and the pace by name."""
+    """All controls. `settings` contains the sliders, the seed and the pace, keyed by name."""
 
     run: Run
     preset: gr.Radio

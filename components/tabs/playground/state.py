@@ -39,7 +39,7 @@ class PlaygroundState:
 
 @dataclass(frozen=True, eq=False)
 class Reason(AtPosition):
-    """The causes of the prediction of `token` after a position."""
+    """What the prediction of `token` after a position depends on."""
 
     token: int
     causes: Causes

@@ -287,7 +287,7 @@ def _wire(
     on = events.on
     latest: dict[str, Any] = {"trigger_mode": "always_last"}
     run: dict[str, Any] = {"queue": "model"}
-    text = [frame.saved]  # replaced in transit by the text in the box
+    text = [frame.saved]  # the browser sends the text in the box instead
     typed = f"() => [({typed_js('prompt')})()]"
     on(prompt.input, typing.type_text, text, js=typed, **latest, **run)
     on(prompt.select, selection.select_token, [prompt], **latest)

@@ -47,7 +47,7 @@ VOCABULARIES = {Characters: "upload.characters", Words: "upload.words", PlainIds
 
 @dataclass(frozen=True)
 class UploadState:
-    """Questions about the files from the last attempt.
+    """State of the upload panel: the files, the questions about them, and the outcome of the last attempt.
 
     Attributes:
         heads: Possible numbers of heads, if the files do not specify the number.
@@ -159,7 +159,7 @@ def open_upload(
     names: str = "",
     scale: AttnScale | None = None,
 ) -> Iterator[None]:
-    """Add the model in the files to the list and choose it, asking for what the files do not specify.
+    """Add the model in the files to the list and choose it, asking for anything that the files do not specify.
 
     `names` is the content of a layout file: the names inferred from these files, as confirmed or corrected.
     """

@@ -1,4 +1,4 @@
-"""Validation of a visitor's choices: the task or the text, and the recipe. Errors are messages for the page."""
+"""Validation of a visitor's choices: the task or the text, and the recipe. The page shows the errors."""
 
 from __future__ import annotations
 

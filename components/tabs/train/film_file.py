@@ -1,4 +1,4 @@
-"""Export a training run's film as an animated GIF, with one picture per evaluation and English labels."""
+"""Export a training run's film as an animated GIF, with one frame per evaluation and English labels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXT, MUTED, LINE, ACCENT, AFTER = (PALETTE[name].light for name in ("text", "mu
 
 
 def write_film(shown: Shown, folder: Path) -> Path:
-    """Write the file into a folder, with the selected head enlarged."""
+    """Write the GIF to a folder, with the selected head enlarged."""
     pictures = [_picture(shown, evaluation) for evaluation in shown.progress.evaluations]
     path = folder / FILE_NAME
     durations = [FRAME_MS] * (len(pictures) - 1) + [LAST_MS]
@@ -67,7 +67,7 @@ def _picture(shown: Shown, evaluation: Evaluation) -> Image.Image:
 def _draw_curve(
     draw: ImageDraw.ImageDraw, box: Box, progress: RunProgress, shown: Evaluation, values: Sequence[float]
 ) -> None:
-    """Draw values in 0..1 against the evaluations' steps, on a log scale that begins with step 0."""
+    """Draw values in 0..1 against the evaluations' steps, on a log scale that starts at step 0."""
     left, top, right, bottom = box
     steps = [math.log(max(each.step, 0.5) / 0.5) for each in progress.evaluations]
     points = [
@@ -116,7 +116,7 @@ def _draw_heads(picture: Image.Image, draw: ImageDraw.ImageDraw, weights: np.nda
 
 
 def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
-    """Draw weights (T, T) in 0..1 in the page's colours. A pixel shows the average of the colours it covers."""
+    """Draw weights (T, T) in 0..1 in the page's colours. Each pixel shows the average of the colours it covers."""
     colours = np.array([[int(pair.light[i : i + 2], 16) for i in (1, 3, 5)] for pair in SEQUENTIAL], np.float32)
     levels = np.sqrt(np.clip(weights, 0, 1)) * (len(colours) - 1)  # the square root keeps small weights visible
     low = np.minimum(levels.astype(int), len(colours) - 2)
@@ -126,5 +126,5 @@ def _heatmap(weights: np.ndarray, side: int) -> Image.Image:
 
 
 def _label(draw: ImageDraw.ImageDraw, box: Box, text: str) -> None:
-    """Draw a picture's name above it."""
+    """Draw a label above a box."""
     draw.text((box[0], box[1] - 20), text, MUTED, ImageFont.load_default(13))

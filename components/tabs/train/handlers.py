@@ -118,7 +118,7 @@ def change_rate(session: Session, factor: object) -> None:
 
 
 def show_moment(film: Film, machine: Machine, session: Session, sent: dict[str, Any]) -> None:
-    """Show the evaluation with a given index. The last index follows the newest evaluation as the run continues."""
+    """Show the evaluation with a given index. The last index keeps following the newest evaluation."""
     moment, shown = sent.get("moment"), film.shown(session.snapshot())
     if shown is None or type(moment) is not int or moment < 0:
         return
@@ -138,7 +138,7 @@ def choose_step(film: Film, machine: Machine, session: Session, sent: dict[str, 
 
 
 def pass_over_example(film: Film, machine: Machine, session: Session) -> None:
-    """Run the displayed step's model on the example, unless this was already done."""
+    """Run the displayed step's model on the example, unless this has already been done."""
     shown, state = film.shown(session.snapshot()), film.of(session.snapshot())
     if shown is None or state.is_passed(shown.run, shown.evaluation.step):
         return

@@ -21,7 +21,7 @@ from components.widgets.chart import chart, chart_data
 from components.widgets.sentence import sentence
 from gpt.experiments.scaling import Scaling, ScalingCurve, ScalingPoint, load_scaling
 
-MOMENTS = 4  # lines in the chart against parameters, one per moment in training
+MOMENTS = 4  # lines in the chart of loss against parameters, one per point in training
 FIRST = 4  # points omitted at the beginning of a curve
 
 
@@ -48,7 +48,7 @@ def _limitations(s: Snapshot) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Parts:
-    """Curves for the GPT-2-style models, smallest first, and the Llama-style models, and the bundled model's point."""
+    """Scaling curves of the GPT-2-style models, smallest first, of the Llama-style models and of the bundled model."""
 
     curves: tuple[ScalingCurve, ...]
     llama: tuple[ScalingCurve, ...]
@@ -97,7 +97,7 @@ def loss_at(curve: ScalingCurve, flops: float) -> float:
 
 
 def by_parameters(found: Scaling, language: Language) -> dict[str, Any]:
-    """Plot the loss against parameters, with one line for each of a few moments in training."""
+    """Plot the loss against parameters, with one line for each of several points in training."""
     parts = Parts.of(found)
     sizes = np.array([curve.block_parameters for curve in parts.curves])
     moments = np.unique(np.linspace(FIRST, parts.last, MOMENTS, dtype=int))
@@ -185,7 +185,7 @@ def short(number: float) -> str:
     return f"{number:g}"
 
 
-PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # by horizontal axis
+PICTURES = {"tokens": by_tokens, "flops": by_flops, "parameters": by_parameters}  # keyed by horizontal axis
 SCALING_VIEWS = (
     *(View(f"scaling-{axis}", lambda s: s.language, partial(_picture, draw)) for axis, draw in PICTURES.items()),
     View("scaling-honest", lambda s: s.language, _limitations),

@@ -58,7 +58,7 @@ def shares_of_next(evaluation: Evaluation, run: Run) -> np.ndarray:
 
 
 def progress_of(s: Snapshot) -> RunProgress | None:
-    """Return the progress of the visitor's newest run, which is the same for all views of a frame."""
+    """Return the progress of the visitor's newest run, cached so that all views in one update agree."""
     return s.cached(_progress)
 
 

@@ -66,7 +66,7 @@ class FilmState:
 class LearnedState(FilmState):
     """State of the recorded run's tab.
 
-    `recorded` is the run in the assets; None before it has been looked for, or if it does not exist.
+    `recorded` is the run from the assets; None if it has not been loaded yet or does not exist.
     """
 
     recorded: RecordedRun | None = None

@@ -184,7 +184,7 @@ def _run(queue: RunQueue, machine: Machine, write: Callable[[Session], Iterator[
 
 
 def _shown(film: Film, *more: Part) -> Card:
-    """Build the card that names the training run in the pictures."""
+    """Build the card that names the training run shown in the pictures."""
     name = film.name
     about = sentence(f"{name}-film", kind="lead")
     title = question("train.film.question" if film is OWN else "learned.question")

@@ -1,1 +1,1 @@
-"""The Causes tab in Why?: attributes one prediction to tokens, layers, parts and heads."""
+"""The Causes tab in Why?, which attributes a prediction to tokens, layers, parts and heads."""

@@ -1,4 +1,4 @@
-"""Compute missing results for Causes, each once per text, position and choice."""
+"""Compute missing results for the Causes tab, each once per text, position and choice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event handlers for Causes."""
+"""Event handlers for the Causes tab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpt.background import run_with_progress
 
 MAX_WATCHED = 5
 MAX_SEARCH_CHARS = 80
-NOTHING = -1  # value of the `against` menu for no token
+NOTHING = -1  # value of the `against` menu if no token is chosen
 
 
 def choose_position(session: Session, sent: dict[str, Any]) -> None:
@@ -36,7 +36,7 @@ def choose_cell(session: Session, sent: dict[str, Any]) -> None:
 
 
 def choose_head(session: Session, sent: dict[str, Any]) -> None:
-    """Select the head clicked in a map, in all tabs."""
+    """Select the clicked head in all tabs."""
     layer, head = sent.get("y"), sent.get("x")
     if type(layer) is int and type(head) is int:
         session.select(layer=layer, head=head)

@@ -1,4 +1,4 @@
-"""The computations behind Causes. For long texts, they cover only a window to save time."""
+"""Computations for the Causes tab. For long texts, they cover only a window to save time."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class TracedText:
         return self.loaded.model
 
     def holds(self, text: Text, position: int) -> bool:
-        """Return whether a position in a text is traced."""
+        """Return whether the trace covers a position in a text."""
         return self.text == text and self.first <= position < self.end
 
     @property
@@ -183,7 +183,7 @@ class CauseFlow:
 
     Attributes:
         heads: The heads, each with the probability without it.
-        words: Positions in text order, each with the probability without the word.
+        words: Each word's positions, in text order, with the probability without the word.
         weights: Each head's attention from the last token, (heads, words).
     """
 
@@ -197,7 +197,7 @@ class CauseFlow:
 
 
 def cause_flow(traced: TracedText, prediction: Prediction, falls: Falls) -> CauseFlow | None:
-    """Return the heads and words whose removal lowers the probability most, or None if there are no heads."""
+    """Return the heads and words whose removal lowers the probability the most, or None if there are no heads."""
     if not falls.heads:
         return None
     heads = tuple(((fall.place[0], fall.place[1]), fall.probability) for fall in falls.heads[:FLOW_HEADS])

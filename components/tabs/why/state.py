@@ -1,4 +1,4 @@
-"""State of Causes."""
+"""State of the Causes tab."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class MeasuredRoles:
-    """All heads' roles, measured on n tokens from one version of the text."""
+    """All heads' roles, measured on n_tokens tokens for one version of the text."""
 
     roles: HeadRoles
     n_tokens: int
@@ -94,7 +94,7 @@ class MeasuredRoles:
 
 @dataclass(frozen=True, eq=False)
 class WhyState:
-    """State of Causes.
+    """State of the Causes tab.
 
     Attributes:
         token: The token to explain; None for the next one in the text.
@@ -102,7 +102,7 @@ class WhyState:
         asked_at: The text and position for which both tokens were chosen.
         row: Row in the lens; -1 for the last.
         shown: The explanation that all panels show.
-        roles: Roles by sample.
+        roles: The heads' roles, keyed by the sample they were measured on.
         by: The kind of nodes that the flow passes through.
     """
 

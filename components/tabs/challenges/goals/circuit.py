@@ -38,7 +38,7 @@ class Circuit(Goal):
         """Judge an answer, given that the unedited model predicts the copied token."""
 
     def copied(self, reading: Reading, after: Tensor) -> tuple[Later, float, float]:
-        """Return the name of the token to copy, and its probability without and with the edits."""
+        """Return the name of the token to copy, and its probability before and after the edits."""
         token = reading.ids[reading.circuit.source]
         return name(reading, token), reading.before[token].item(), after[token].item()
 

@@ -96,7 +96,7 @@ class Speaks(Goal):
 
 
 def speaks_next(reading: Reading, snippet: Snippet) -> bool:
-    """Return whether a quotation mark follows the strongest token, which must not contain one itself."""
+    """Return whether the strongest token contains no quotation mark but one of the next two tokens does."""
     at = snippet.tint.index(max(snippet.tint))
     strongest, *following = (reading.tokenizer.decode([token]) for token in snippet.ids[at : at + 3])
     return '"' not in strongest and any('"' in text for text in following)

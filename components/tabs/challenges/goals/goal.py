@@ -1,4 +1,4 @@
-"""The base class of challenge goals, which define what visitors can set and judge the result."""
+"""The base class for challenge goals. A goal defines what visitors can change and judges the result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Verdict:
 
     Attributes:
         key, values: Key of the sentence `challenge.now.<key>`, and the values for its placeholders.
-        done: Whether the goal is reached.
+        done: Whether the goal has been reached.
         score: Score of a successful answer, for goals that can be exceeded.
     """
 
@@ -46,7 +46,7 @@ class Goal(ABC):
     """A challenge's goal.
 
     Attributes:
-        tool: The kind of input that the goal asks for.
+        tool: The kind of input that the goal requires.
         shows_bars, has_arcs: Whether the page shows the next-token bars and the arcs.
     """
 
@@ -67,7 +67,7 @@ class Goal(ABC):
         """Judge an answer. `after` is the result of `Goal.after`."""
 
     def arcs(self, reading: Reading) -> list[Arc]:
-        """Return the arcs over the text."""
+        """Return the arcs to draw over the text."""
         return []
 
     def layers(self, n_layer: int) -> tuple[int, ...]:

@@ -16,7 +16,7 @@ from gpt.tokenizer import prompt_ids
 
 @dataclass(frozen=True)
 class Matters(Goal):
-    """Pick the token whose removal lowers the prediction's probability most."""
+    """Pick the token whose removal lowers the prediction's probability the most."""
 
     tool = "token"
 

@@ -1,1 +1,1 @@
-"""Event handlers for Change it."""
+"""Event handlers for the "Change it" tab."""

@@ -19,7 +19,7 @@ from components.text_views import document_lines
 from gpt import Generation
 from gpt.documents.comparison import paired_steps
 
-UPDATE_SECONDS = 0.02  # minimum time between two frames
+UPDATE_SECONDS = 0.02  # minimum time between page updates
 
 
 def generate_both(session: Session) -> Iterator[None]:

@@ -63,7 +63,7 @@ def run(session: Session) -> Iterator[None]:
 
 
 def _read(session: Session) -> ReadText | None:
-    """Return the text for the measurement, reading it with the unedited model if necessary."""
+    """Return the text to measure, reading it with the unedited model if necessary."""
     with session.lock.reading():
         s = session.snapshot()
         source, state = text_source(s), s.state(ChangeState)

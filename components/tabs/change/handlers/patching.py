@@ -61,7 +61,7 @@ def take_example(pair: tuple[str, str], session: Session) -> Iterator[None]:
 
 
 def sweep(session: Session) -> Iterator[None]:
-    """Patch each layer and position, unless this was already done for these prompts and answers."""
+    """Patch each layer and position, unless this has already been done for these prompts and answers."""
     try:
         if session.document is None:
             raise PageError("error.no_text")
@@ -132,8 +132,8 @@ def keep(session: Session) -> None:
 def _prepare(loaded: LoadedModel, state: ChangeState, before: Sweeps | None) -> Sweeps:
     """Prepare the prompts, the answers and the answer choices.
 
-    Keeps the chosen answers if the prompts equal those of `before`. Raises ValueError if the prompts or answers cannot
-    be compared.
+    Keeps the chosen answers if the prompts are the same as in `before`. Raises ValueError if the prompts or answers
+    cannot be compared.
     """
     clean, corrupted = (tuple(prompt_ids(loaded.tokenizer, text)) for text in state.prompts(loaded.name))
     limit = min(MAX_PROMPT_TOKENS, loaded.model.config.block_size)

@@ -1,4 +1,4 @@
-"""Views for Change it."""
+"""Views for the "Change it" tab."""
 
 from components.tabs.change.views import effect, patching, texts
 

@@ -104,7 +104,7 @@ def _bar_name(tokenizer: Vocabulary, token_id: int, before: np.ndarray, after: n
 
 
 def next_token_change(s: Snapshot) -> dict[str, Any]:
-    """Name the token whose probability changed most."""
+    """Name the token whose probability changed the most."""
     effect = s.state(ChangeState).effect
     if effect is None or s.text is None:
         return {"text": ""}
@@ -172,13 +172,13 @@ def divergence_chart(effect: Effect, position: int, language: Language, note: st
 
 
 def window(n: int, position: int) -> tuple[int, int]:
-    """Return the first position in the chart and the position after the last."""
+    """Return the range of positions to plot, (start, end): up to WINDOW positions around the selected one."""
     end = min(n, max(position + WINDOW // 2, WINDOW))
     return max(0, end - WINDOW), end
 
 
 def _note(state: ChangeState, language: Language) -> str:
-    """Return a note that the chart still shows the previous text while both texts are being generated."""
+    """Return a note that the charts still show the previous text, if new texts are being generated."""
     return t("change.before", language) if state.writing is not None else ""
 
 

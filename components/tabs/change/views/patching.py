@@ -83,7 +83,7 @@ def recovery_map(s: Snapshot) -> dict[str, Any]:
 
 
 def cell(s: Snapshot) -> dict[str, Any]:
-    """Describe the selected cell in numbers."""
+    """Describe the result in the selected cell."""
     shown, state = shown_sweep(s), s.state(ChangeState)
     if shown is None or state.cell is None:
         return {"text": ""}

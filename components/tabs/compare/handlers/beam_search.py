@@ -92,9 +92,9 @@ def adopt(session: Session) -> None:
 
 
 def _document(searched: Generation, session: Session) -> Generation:
-    """Return a document with the prompt of the search.
+    """Return a document with the search's prompt.
 
-    If the visitor's document has the same prompt, this is a copy of it, which keeps its branches.
+    If the visitor's document has the same prompt, returns a copy of it, including its branches.
     """
     with session.changing():
         own = session.document

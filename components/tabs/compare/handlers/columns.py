@@ -23,7 +23,7 @@ from gpt.errors import Verbatim
 from gpt.tokenizer import prompt_ids
 
 TOKENS_PER_SECOND = 30  # per column
-UPDATE_SECONDS = 0.05  # minimum time between two frames
+UPDATE_SECONDS = 0.05  # minimum time between page updates
 MAX_LENGTH = 200  # new tokens
 
 
@@ -66,7 +66,7 @@ def set_value(side: int, name: str, session: Session, value: object) -> None:
 
 
 def run_preset(name: str, session: Session) -> Iterator[None]:
-    """Run a preset: one prompt, with the page's model and the default settings except for what is compared."""
+    """Run a preset with a single prompt. Settings that the preset does not compare get their default values."""
     session.change(CompareState, columns=PRESETS[name], right_prompt=None)
     yield from generate(session)
 

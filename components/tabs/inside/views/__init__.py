@@ -13,7 +13,7 @@ from gpt.models.memory import format_bytes
 
 
 def notice(s: Snapshot) -> dict[str, Any]:
-    """Explain why nothing, or only a part of the text, is shown."""
+    """Explain why the text is missing or only partly shown."""
     state = s.state(InsideState)
     if s.text is None:
         return {"text": t("error.no_text", s.language)}

@@ -16,7 +16,7 @@ from components.tabs.inside.views.scene import Scene, number
 from components.widgets.flow import PARTS
 from gpt import GPTConfig
 
-Captions = dict[str, tuple[str, dict[str, object]]]  # by part: catalogue key and placeholder values
+Captions = dict[str, tuple[str, dict[str, object]]]  # part -> (catalogue key, placeholder values)
 ACTIVATIONS = {"gelu_tanh": "GELU", "gelu": "GELU", "relu": "ReLU", "silu": "SiLU"}
 
 

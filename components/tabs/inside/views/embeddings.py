@@ -1,4 +1,4 @@
-"""Embeddings: the tokens nearest to the selected one, and the similarity of positions."""
+"""Embeddings: the tokens nearest to the selected one, and the similarity of position embeddings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.analysis.embeddings import nearest_tokens, position_similarity
 from gpt.inference.threads import threads_for
 
 MAX_NEAREST = 12
-MAX_POSITIONS = 64  # in the chart
+MAX_POSITIONS = 64  # positions shown in the chart
 NOTHING = chart_data(None, "")
 
 
@@ -70,7 +70,7 @@ def positions_chart(model: GPT, language: Language) -> Data:
 
 
 def no_positions(s: Snapshot, scene: Scene) -> Data:
-    """Explain why there is no chart of positions."""
+    """Explain why there is no chart of position embeddings."""
     return {"text": t("places.rotary", s.language) if scene.document.loaded.model.wpe is None else ""}
 
 

@@ -26,7 +26,7 @@ from gpt.tokenizer import plain_text
 ASKED = 4  # tokens in the second act
 GUESSES = 6  # layers whose prediction is shown
 PIECES = 6  # next tokens on the line from which the token is drawn
-CHARACTERS = 40  # from the end of the text, before the new token
+CHARACTERS = 40  # characters shown from the end of the text, before the new token
 CONTROLS = ("name", "play", "pause", "back", "forward", "scrub", "leave", "of", "more", "screen", "others", "layer")
 
 
@@ -77,7 +77,7 @@ def film(s: Snapshot, scene: Scene, rows: slice) -> Data | None:
 
 
 def asked_rows(scene: Scene, start: int) -> list[tuple[int, float]]:
-    """Return the selected position and those with the largest weights as (position, weight), in text order.
+    """Return (position, weight) pairs for the selected position and the largest weights, in text order.
 
     `start` is the first position in the picture.
     """

@@ -18,7 +18,7 @@ ROWS_AFTER = 8  # maximum number of rows after the selected one
 MIN_SCALES = {"ff": 0.5}  # keeps GELU's and SiLU's smallest values (-0.17 for GELU) pale
 STACK_BINS = 4  # pixels for a vector in a layer that is not open
 MAX_NEXT = 8  # next tokens listed
-FULL_PERCENTILE = 98  # percentile of |value| that gets the full colour, so that outliers do not make the rest pale
+FULL_PERCENTILE = 98  # percentile of |value| at the top of the colour scale; outliers would make the rest pale
 
 _FIXED = (
     *("name", "hint", "keys", "scale", "rows", "layer", "head", "stream", "before", "after", "looks_back", "alone"),
@@ -123,7 +123,7 @@ def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: i
     """Return a column's rows for the browser.
 
     Args:
-        min_scale: Smallest value that may get the full colour.
+        min_scale: Minimum value for the top of the colour scale.
         bins: Maximum number of pixels; None for all pooled values.
     """
     values = pooled.values[rows]
@@ -134,7 +134,7 @@ def strip(pooled: PooledVectors, rows: slice, min_scale: float = 0.0, *, bins: i
 
 
 def _columns(scene: Scene, vectors: HeadVectors) -> dict[str, PooledVectors | None]:
-    """Return the columns for all positions, by their short names; None for parts that the model lacks."""
+    """Return the columns for all positions, keyed by short name; None for parts that the model lacks."""
     recording, layer = scene.recording, scene.layer
     outside = {"tok": "token_embedding", "pos": "position_embedding", "fin": "final_norm"}
     inner = {

@@ -88,12 +88,12 @@ def side(scene: Scene, rows: slice) -> Data:
 
 
 def log_sums(scores: np.ndarray, queries: slice, window: int | None = None, *, ahead: bool = False) -> np.ndarray:
-    """Return the log of the sum of exp(score) over the keys that each query sees, (n,); weight = exp(score - log_sum).
+    """Return the log-sum-exp of each query's scores over its visible keys, (n,); weight = exp(score - log_sum).
 
     Args:
         scores: Attention scores, (T, T).
         window: The layer's attention window (see `GPTConfig.window_of`).
-        ahead: Whether queries see later keys.
+        ahead: Whether queries can attend to later keys.
     """
     scores = scores[queries].astype(np.float64)
     ends, keys = np.arange(queries.start, queries.start + len(scores))[:, None], np.arange(scores.shape[1])

@@ -22,12 +22,12 @@ from components.widgets.tokens import shade_value
 from gpt import Trace
 from gpt.analysis.residual import Neurons, StreamNorms, stream_norms, strongest_neurons
 
-MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each neuron raises or lowers
+MAX_NEURONS, MAX_PUSHED = 10, 5  # neurons, and tokens that each neuron promotes or suppresses
 NOTHING = chart_data(None, "")
 
 
 def trace_of(s: Snapshot, scene: Scene) -> PositionTrace | None:
-    """Return all activations at the selected position, or None if they are not computed yet."""
+    """Return all activations at the selected position, or None if they have not been computed yet."""
     trace = s.state(InsideState).position_trace
     return trace if trace is not None and trace.is_at(scene.recording, scene.position) else None
 
@@ -41,7 +41,7 @@ def _traced_scene(s: Snapshot) -> tuple[Scene, Trace]:
 
 
 def norms_of(s: Snapshot) -> StreamNorms:
-    """Return the norms and shares at the selected position."""
+    """Return the residual stream's norms and shares at the selected position."""
     return stream_norms(_traced_scene(s)[1])
 
 
@@ -144,7 +144,7 @@ def neurons(s: Snapshot, scene: Scene) -> Data:
 
 
 def neurons_table(s: Snapshot, scene: Scene) -> Data:
-    """List the neurons, with the tokens that each one raises or lowers."""
+    """List the neurons, with the tokens that each one promotes or suppresses."""
     found = s.cached(neurons_of)
     columns = {"pre": found.pre, "factor": found.mlp_up, "post": found.post, "length": found.norm}
     shown = {name: values for name, values in columns.items() if values is not None}

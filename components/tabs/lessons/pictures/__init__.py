@@ -1,4 +1,4 @@
-"""The lessons' figures, by lesson key. Lessons without a figure show panels."""
+"""The lessons' figures, keyed by lesson. Lessons without a figure show panels."""
 
 from components.tabs.lessons.pictures import (
     concept_pictures,

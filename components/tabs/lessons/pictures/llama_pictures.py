@@ -32,7 +32,7 @@ MAX_CACHED = 256  # tokens: the context length of both models
 
 
 def models() -> dict[str, LoadedModel]:
-    """Return the bundled models with the architectures of GPT-2 and Llama."""
+    """Return the bundled models with the GPT-2 and Llama architectures."""
     return {shape: get_model(name) for shape, name in NAMES.items()}
 
 
@@ -48,7 +48,7 @@ def table(scene: Scene, *rows: tuple[object, ...]) -> list[list[str]]:
 
 
 def groups(scene: Scene, gpt2: np.ndarray, llama: np.ndarray) -> dict[str, np.ndarray]:
-    """Return both models' numbers by model name."""
+    """Return both models' values, keyed by the models' displayed names."""
     return {scene.t("llama.gpt2"): gpt2, scene.t("llama.llama"): llama}
 
 
@@ -98,7 +98,7 @@ def rotary(scene: Scene) -> Drawn:
 
 
 def swiglu(scene: Scene) -> Drawn:
-    """Plot a layer's neurons at the last token in both models, sorted by magnitude."""
+    """Plot a layer's neuron activations at the last token in both models, sorted by magnitude."""
     layer = int(scene.a)
     counts = {shape: neuron_counts(m.model, ids_of(scene, m), layer) for shape, m in models().items()}
     longest = max(len(count.values) for count in counts.values())

@@ -44,7 +44,7 @@ def activations(scene: Scene) -> Drawn:
 
 
 def feed_forward(scene: Scene) -> Drawn:
-    """Plot one layer's neurons at the last token."""
+    """Plot one layer's neuron activations at the last token."""
     layer = int(scene.a)
     ids, part = scene.ids(), scene.trace().layers[layer]
     values = part.mlp_post[0, -1].float().cpu().numpy()  # (n_ff,)
@@ -84,7 +84,7 @@ def heatmap(scene: Scene, weights: np.ndarray, ids: list[int]) -> Figure:
 def average(scene: Scene) -> Drawn:
     """Plot the weights of an average over all tokens so far."""
     ids = scene.ids()
-    # Applied to unit vectors, the average returns its weights.
+    # Applied to one-hot vectors, the average returns its own weights.
     weights = MeanOfThePast()(torch.eye(len(ids))[None])[0].numpy()
     text = scene.t("average", token=quoted(scene.loaded.tokenizer, ids[-1]), n=len(ids), share=percent(1 / len(ids)))
     return Drawn(chart=chart_data(heatmap(scene, weights, ids), text))

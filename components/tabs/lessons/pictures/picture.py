@@ -96,7 +96,7 @@ class Scene:
 class Drawn:
     """The content of a figure: a sentence, a chart (see `chart_data`), a strip of tokens, and the rows of a table.
 
-    Empty parts are hidden. `values` are the numbers that the lesson's questions ask for, by name.
+    Empty parts are hidden. `values` contains the numbers that the lesson's questions ask for, keyed by name.
     """
 
     summary: str = ""

@@ -57,7 +57,7 @@ def initialisation(scene: Scene) -> Drawn:
 
 
 def layouts(scene: Scene) -> Drawn:
-    """List the names and shapes of GPT-2 small's weights here and in another layout."""
+    """List the names and shapes of GPT-2 small's weights in this app and in another layout."""
     rows = name_rows(scene.choice)
     head = [scene.t(key) for key in ("theirs", "shape", "ours", "shape")]
     return Drawn(scene.t(f"layouts.{scene.choice}", n=len(rows)), table=[head, *rows])

@@ -1,4 +1,4 @@
-"""Figures for the lessons on training, drawn with the code that the lessons print."""
+"""Figures for the lessons on training, computed with the code that the lessons show."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _run() -> Recording:
 
 @torch.no_grad()
 def written(model: nn.Module, characters: list[str]) -> str:
-    """Generate a full context of text that begins with "S", at a temperature of 0.5 and with fixed random numbers."""
+    """Generate a full context of text that begins with "S", at a temperature of 0.5 and with a fixed seed."""
     chance = torch.Generator().manual_seed(1)
     ids = [characters.index("S")]
     while len(ids) < CONTEXT:

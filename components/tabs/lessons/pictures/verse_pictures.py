@@ -25,9 +25,10 @@ def poems(scene: Scene | None = None) -> LoadedModel:
 
 
 def looked_at(choice: str) -> list[tuple[int, int]]:
-    """Return pairs of a position and the position that a head should attend to from there.
+    """Return (position, target) pairs: at each position, a head should attend to the target.
 
-    Depending on `choice`, this is the last punctuation mark, the previous rhyme, or the character above the next one.
+    Depending on `choice`, the target is the last punctuation mark, the previous rhyme or the character above the next
+    one.
     """
     marks = [i for i, character in enumerate(POEM) if character in "，。\n"]
     if choice == "counts":

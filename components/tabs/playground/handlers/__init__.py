@@ -1,1 +1,1 @@
-"""Event handlers for Write."""
+"""Event handlers for the Write tab."""

@@ -27,7 +27,7 @@ from gpt.documents.backends import model_seconds, polled
 from gpt.documents.generation import sliding_steps
 from gpt.tokenizer import is_chat, prompt_ids, start_ids
 
-UPDATE_SECONDS = 0.05  # minimum time between two frames
+UPDATE_SECONDS = 0.05  # minimum time between page updates
 _END = object()
 
 
@@ -139,7 +139,7 @@ def _prepare(session: Session, begin: Callable[[LoadedModel], Generation | None]
 
 
 def generate(session: Session) -> Iterator[None]:
-    """Run the prepared generation once admitted, with one frame per token, or fewer under load."""
+    """Run the prepared generation once it is admitted. Updates the page after each token, or less often under load."""
     pending, session.pending = session.pending, None
     if pending is None:
         return
@@ -313,7 +313,7 @@ def _start(session: Session, loaded: LoadedModel, text: str) -> Generation | Non
 
 
 def _n_given(document: Generation) -> int:
-    """Return the number of given tokens: the prompt or, in a chat, all tokens up to the last typed one."""
+    """Return the number of tokens to generate from: the prompt or, in a chat, all tokens up to the last typed one."""
     n_prompt, n = document.n_prompt, len(document.ids)
     if not is_chat(document.tokenizer, document.ids):
         return n_prompt

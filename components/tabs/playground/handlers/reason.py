@@ -20,7 +20,7 @@ from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
-MULTIPLICATIONS = 4e9  # takes 0.1 to 0.2 s, and runs whenever the visitor pauses
+MULTIPLICATIONS = 4e9  # budget of about 0.1 to 0.2 s, spent whenever the visitor pauses
 GOES_ON_TOKENS = 12
 GOES_ON_SEED = 1
 

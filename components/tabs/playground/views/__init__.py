@@ -1,4 +1,4 @@
-"""Views for Write."""
+"""Views for the Write tab."""
 
 from components.tabs.playground.views import pipeline, prediction, text, tree
 

@@ -109,7 +109,7 @@ def stages_without_words(s: Snapshot) -> Stages | None:
 
 
 def hidden_words(s: Snapshot) -> frozenset[int]:
-    """Return the hidden positions that the prediction would otherwise see."""
+    """Return the hidden positions up to and including the selected one."""
     if s.text is None or s.text.n_read == 0:
         return frozenset()
     position = s.text.at(s.selection)
@@ -137,7 +137,7 @@ def _kept(s: Snapshot) -> list[int]:
 
 
 def arcs(s: Snapshot) -> list[tuple[int, float]]:
-    """Return (position, share) for the words that the prediction depends on.
+    """Return (position, share) pairs for the words that the prediction depends on.
 
     The share is the fraction of the probability that is lost without the word. Until it is measured, and while the text
     grows, it is the selected head's attention weight. The list is empty while attention is off.
@@ -168,8 +168,8 @@ def attended(s: Snapshot) -> list[tuple[int, float]]:
 def bars(s: Snapshot) -> dict[str, Any]:
     """Show the most probable tokens after the selected one.
 
-    A second bar behind each bar shows the probability with all words if some are hidden, without the turned-up concepts
-    if there are any, or, if exact numbers are shown, before applying the sampling settings.
+    A second bar behind each bar shows the probability with all words (if some are hidden), without the turned-up
+    concepts (if there are any) or before applying the sampling settings (if exact numbers are shown).
     """
     stages, chosen = s.cached(stages_of), _chosen(s)
     title = t("bars.question" if chosen is None else "bars.question.chosen", s.language)

@@ -34,7 +34,7 @@ from gpt.analysis.vocabulary_search import search_vocabulary
 from gpt.models.sources import POEMS, STORIES, corpus_of
 from gpt.tokenizer import prompt_ids
 
-MAX_PROMPT_TOKENS = 600  # shown while a long prompt is typed
+MAX_PROMPT_TOKENS = 600  # tokens shown while a long prompt is typed
 MAX_DROPPED = 60  # dropped tokens that are quoted
 MAX_PIECES = 48  # tokens shown individually in the draw
 MIN_PIECE_SHARE = 0.004  # minimum probability of a token shown individually

@@ -1,4 +1,4 @@
-"""Views for Causes."""
+"""Views for the Causes tab."""
 
 from components.tabs.why.views import flow, graph, lens, parts, tokens
 

@@ -21,7 +21,7 @@ MAX_NAMED = 3  # parts named in a sentence
 
 
 def answer(s: Snapshot) -> dict[str, Any]:
-    """Name the word and the head whose removal lowers the probability most."""
+    """Name the word and the head whose removal lowers the probability the most."""
     shown, found = s.state(WhyState).shown, s.cached(falls)
     if shown is None or found is None:
         return {"text": _known(s)}
