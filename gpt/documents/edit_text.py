@@ -176,7 +176,7 @@ def _source(patch: Patch) -> tuple[int, ...]:
 
 
 def _concept(steering: Steering) -> tuple[int, float]:
-    """Return the feature and strength behind a vector."""
+    """Return the feature and strength from which a vector was made."""
     if steering.concept is None:
         raise GPTError(
             "edit_text.steering_without_concept",

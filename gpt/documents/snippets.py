@@ -71,7 +71,7 @@ def loading_line(loaded: LoadedModel) -> tuple[str, str]:
 
 
 def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]:
-    """Return the lines that append consecutive positions with the same origin."""
+    """Return the lines that append a run of tokens with the same origin."""
     if origin.kind == "sampled":
         return [f"for _ in range({len(run)}):", "    document.step(params)"]
     if origin.kind == "typed":

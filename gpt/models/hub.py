@@ -157,7 +157,7 @@ def cached_folder(repo_id: str) -> Path | None:
 
 
 def cached_weights(path: Path) -> list[str]:
-    """Return the names of the weight files, given the path of one of them or of an index."""
+    """Return the names of the weight files, given the path of an index or of a single weight file."""
     return listed_files(path) if path.name in INDEXES else [path.name]
 
 

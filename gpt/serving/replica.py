@@ -1,4 +1,4 @@
-"""A replica of a deployment: one model, whose engine batches all requests. Independent of Ray."""
+"""A replica of a deployment: one model, whose engine batches all requests. Does not depend on Ray."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 
 MAX_KEPT_BYTES = 2**29  # limit for the activations of finished texts
-REPLY_SECONDS = 0.003  # interval between replies per concurrent text; sending a reply takes this long
+REPLY_SECONDS = 0.003  # interval between replies per other running text; sending a reply takes this long
 HEALTH_SECONDS = 20.0  # time limit for a forward pass, including the passes queued before it
 
 
@@ -42,7 +42,7 @@ class KeptTexts:
     def take(self, ids: list[int]) -> Generation | None:
         """Remove and return the text that shares the longest prefix with the ids, or None if none matches.
 
-        To match, the text must be a prefix of the ids, or the ids a prefix of the text.
+        A text matches if it is a prefix of the ids, or vice versa.
         """
 
         def shared(number: int) -> int:

@@ -1,7 +1,7 @@
-"""Check a tokenizer.json before the `tokenizers` library reads it. Only byte-level BPE and BPE with byte fallback pass.
+"""Check a tokenizer.json before the `tokenizers` library reads it.
 
-The library executes regular expressions and replacements from the file, so only parts with a bounded running time are
-accepted.
+Only byte-level BPE and BPE with byte fallback are supported. The library executes regular expressions and replacements
+from the file, so only parts with a bounded running time are accepted.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
 
 
 def place_of_space(part: Mapping[str, Any]) -> Literal["none", "first", "each"]:
-    """Return where a normalizer, pre-tokenizer or decoder adds a space: nowhere, or before the first or each part."""
+    """Return where a normalizer, pre-tokenizer or decoder adds a space: nowhere, before the first part, or each."""
     if part["type"] == "Prepend":
         return "each"
     if part["type"] == "ByteLevel":
