@@ -55,9 +55,9 @@ class Steering:
 
     value: (C,). concept: the feature and strength behind the vector (see `gpt.analysis.concepts`); None if the vector
         comes from elsewhere.
-    activity: function that computes the feature's activity from the stream, (..., C) -> (...). It scales the vector at
-        each position; at the first position, it counts as 0. If None, the vector is added unscaled. Ignored when
-        Steering objects are compared.
+    activity: function that computes the feature's activity from the stream, (..., C) -> (...). The activity scales the
+        vector at each position, except that 0 is used at the first. If None, the vector is added unscaled. Ignored
+        when Steering objects are compared.
     """
 
     layer: int

@@ -235,7 +235,7 @@ def keep_top_k(logits: np.ndarray, k: int | None) -> np.ndarray:
 
 
 def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
-    """Keep the smallest set of top logits whose total probability reaches p, but at least one. Ties go to the lower id."""
+    """Keep the smallest set of top logits whose total probability reaches p. Ties go to the lower id."""
     if p is None or p == 1:
         return logits
     least, count = likely_edge(logits, p) or sorted_edge(logits, p)

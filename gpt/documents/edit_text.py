@@ -138,8 +138,8 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
 def edits_as_python(edits: Edits) -> str:
     """Format edits as Python code, such as `Edits(head_scale={(3, 2): 0.0})`.
 
-    Patches call `patch_from(loaded.model, ...)`, concepts `loaded.concepts.steering(...)`. Raises ValueError for hooks,
-    a patch without ids, and steering without a concept.
+    Patches become calls to `patch_from(loaded.model, ...)`, and concepts calls to `loaded.concepts.steering(...)`.
+    Raises ValueError for hooks, a patch without ids, and steering without a concept.
     """
     edits.check_portable()
     scales: dict[str, Mapping[Any, float]] = {

@@ -25,8 +25,7 @@ class SavedDocument:
 
     model: name of the model. vocab_size: the model's vocabulary size. tokens: nodes of the `TokenTree`; the first
     n_prompt form the prompt. current: the last node of the current text. edits: in the format of
-    `gpt.documents.edit_text`.
-    dropped: ids before the first token (see `Document`).
+    `gpt.documents.edit_text`. dropped: ids before the first token (see `Document`).
     """
 
     model: str

@@ -22,8 +22,8 @@ def python_snippet(document: Generation, trial_edits: Edits | None = None, trial
     """Return a program that reproduces the current text from its model, prompt, settings, seeds and chosen tokens.
 
     The program loads an unlisted model from its path. trial_edits: edits for a second text, which is generated from the
-    tokens `trial_ids` or, if empty, the prompt. Raises ValueError for a patch without ids or a text with dropped
-    tokens.
+    tokens `trial_ids` or, if there are none, from the prompt. Raises ValueError for a patch without ids or a text with
+    dropped tokens.
     """
     document.check_whole()
     edits, trial_edits = document.edits or Edits(), trial_edits or Edits()

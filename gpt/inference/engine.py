@@ -83,7 +83,7 @@ class ReadRequest:
             self.done.set()
 
     def fail(self, error: Exception) -> None:
-        """End with an error and restore the cache."""
+        """End the request with an error and restore the cache."""
         self.cache.crop(min(self.start, self.cache.length))
         self.error = error
         self.done.set()

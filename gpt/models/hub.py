@@ -138,7 +138,7 @@ def network_reason(error: Exception) -> object:
 
 
 def fetch_files(repo_id: str, *names: str) -> Path:
-    """Download the files that exist in the repository and return their folder."""
+    """Download these files, skipping any that the repository does not have, and return their folder."""
     return Path(snapshot_download(repo_id, allow_patterns=list(names)))
 
 

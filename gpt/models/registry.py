@@ -201,7 +201,7 @@ class Registry:
         return name
 
     def add_loaded(self, loaded: LoadedModel) -> None:
-        """Register a model created in this process, replacing any model with the same name. It stays until `remove`."""
+        """Register a model from this process, replacing any other with its name. It stays until `remove` is called."""
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)

@@ -117,9 +117,9 @@ class Replica:
         return REPLY_SECONDS * (self._n_running - 1)
 
     async def check_health(self) -> None:
-        """Read one token. Raises TimeoutError after HEALTH_SECONDS, which makes Ray replace the replica.
+        """Check that the engine can read a token, and free memory that has not been needed since the last check.
 
-        Also frees memory that has not been needed since the last check.
+        Raises TimeoutError after HEALTH_SECONDS, which makes Ray replace the replica.
         """
         model, loop = self.loaded.model, asyncio.get_running_loop()
         cache = KVCache(model.config, max_length=1, device=model.device, dtype=model.dtype)

@@ -31,7 +31,7 @@ class Family:
         activations: Names of activation functions that have a different meaning in this family.
         window: Name of the option for the attention window. It applies only if `defaults` contains it.
         split: Stored matrices that stack several of the layout's matrices, and the names of these parts.
-        skip_rows: Number of rows to skip at the start of a matrix, by role.
+        skip_rows: {role: number of rows to skip at the start of its matrix}.
         plain_norms: Whether the norms have neither weights nor biases.
         variants: Changes to these fields that depend on an option: (option, value, fields).
     """

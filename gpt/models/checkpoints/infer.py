@@ -57,7 +57,7 @@ class Module:
         return self.shapes.get("weight", ())
 
     def has(self, pattern: str | re.Pattern[str]) -> bool:
-        """Return whether a word of the name matches the whole pattern."""
+        """Return whether the pattern matches a whole word in the name."""
         return any(re.fullmatch(pattern, word) for word in words(self.name.split("{n}")[-1]))
 
 

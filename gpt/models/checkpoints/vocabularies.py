@@ -109,7 +109,7 @@ def gpt2_or_ids(n_vocab: int) -> Vocabulary:
 
 
 def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
-    """Return the vocabulary with exactly n_vocab tokens. Raises ValueError if it has more, or fewer and is not BPE."""
+    """Pad a vocabulary to n_vocab tokens. Raises ValueError if it is larger, or if it is smaller and not BPE."""
     if found.n_vocab == n_vocab:
         return found
     if found.n_vocab > n_vocab or not isinstance(found, Tokenizer):
