@@ -33,7 +33,7 @@ CLUSTER_SECONDS = 90.0  # longest wait for a cluster at startup
 SEND_SECONDS = 0.5  # time to send a text's last updates
 CLOSE_SECONDS = 1  # time for connections to close
 TRIM_SECONDS = 30.0  # interval for returning memory freed by texts and analyses to the operating system
-# Programs other than the page and the course: `python -m gpt.training`, or `glassbox training` once installed.
+# Programs besides the page and the course. Run as `python -m gpt.training`, or `glassbox training` once installed.
 COMMANDS = ("gpt.training", "gpt.training.poems", "gpt.models.checkpoints", "gpt.experiments.scaling")
 _log = logging.getLogger("app")
 
@@ -156,7 +156,7 @@ def connect(address: str, max_replicas: int) -> Any:
 
 
 def finish_texts() -> None:
-    """Reject new texts, wait for the current ones to finish, and stop any left after FINISH_SECONDS."""
+    """Reject new texts, wait for the current ones to finish, and stop those still running after FINISH_SECONDS."""
     from gpt.models.registry import models_in_memory
 
     began, engines = time.monotonic(), [loaded.engine for loaded in models_in_memory()]
@@ -204,9 +204,9 @@ def every(seconds: float, call: Callable[[], object]) -> None:
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Parse GLASSBOX_OPTIONS followed by the command line.
+    """Parse the options in GLASSBOX_OPTIONS, followed by those on the command line.
 
-    PORT or GRADIO_SERVER_PORT sets the default port, GRADIO_SERVER_NAME the default host.
+    PORT or GRADIO_SERVER_PORT sets the default port, and GRADIO_SERVER_NAME sets the default host.
     """
     parser = argparse.ArgumentParser(
         description="Type a prompt, watch a GPT write, and look at every number along the way.",

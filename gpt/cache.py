@@ -1,4 +1,4 @@
-"""Key-value cache: stores the keys and values of earlier tokens, so that only new tokens are computed."""
+"""Key-value cache: stores the keys and values of earlier tokens, so that the model computes only new tokens."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class KVCache:
         return self._stored[:, :, : self.config.n_head] if self._keeps_queries else None
 
     def select(self, rows: Tensor) -> None:
-        """Keep only these rows of the batch, in this order: (B',) indices."""
+        """Keep only the batch rows at these indices, (B',), in the given order."""
         if len(rows) > self._stored.shape[1]:
             self._stored = self._stored[:, rows]
             return
@@ -125,7 +125,7 @@ class KVCache:
         return other
 
     def copy_(self, other: KVCache) -> None:
-        """Copy the contents of another cache of the same shape."""
+        """Copy the contents of another cache of the same shape into this one."""
         self._stored[:, :, :, : other.length] = other._stored[:, :, :, : other.length]
         self.length, self.n_crops = other.length, self.n_crops + 1
 

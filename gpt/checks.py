@@ -38,7 +38,7 @@ def check_number(name: str, value: object, low: float, high: float = math.inf) -
 
 
 def out_of_range(name: str, value: object, low: object, high: object | None, *, whole: bool) -> GPTError:
-    """Return the error for a value that is not a number between `low` and `high`; None means no upper limit."""
+    """Return the error for a value that is not a number between `low` and `high` (None: no upper limit)."""
     if whole and high is None:
         return GPTError(
             "argument.whole_number_min",

@@ -82,7 +82,7 @@ class GPTConfig:
         tie_weights: Whether the output head shares the token embedding's matrix.
         activation: Activation function between the two feed-forward layers; "gelu_tanh" in GPT-2.
         position: "learned" for one vector per position, as in GPT-2, or "rotary" (see `gpt.rotary`).
-        norm: "layer", or "rms", which subtracts no mean and has no bias.
+        norm: "layer" for LayerNorm, or "rms" for RMSNorm, which does not subtract the mean and has no bias.
         norm_eps: Small constant added to the variance or the mean square.
         proj_bias: Overrides bias for attention's output projection.
         mlp_bias: Overrides bias for the feed-forward layers.
@@ -109,7 +109,7 @@ class GPTConfig:
         unrotated_layers: Layers without rotary positions.
 
     Raises:
-        ValueError: If the combination is invalid; the message names the value and the limit.
+        ValueError: If a value or a combination of values is invalid. The message names the value and the limit.
     """
 
     vocab_size: int = 50257

@@ -55,9 +55,9 @@ class Steering:
 
     value: (C,). concept: the feature and strength behind the vector (see `gpt.analysis.concepts`); None if the vector
         comes from elsewhere.
-    activity: function that computes the feature's activity from the stream, (..., C) -> (...). It scales the vector at
-        each position; at the first position, it counts as 0. If None, the vector is added unscaled. Ignored when
-        Steering objects are compared.
+    activity: function that computes the feature's activity from the stream, (..., C) -> (...). The activity scales the
+        vector at each position, except that 0 is used at the first. If None, the vector is added unscaled. Ignored
+        when Steering objects are compared.
     """
 
     layer: int
@@ -131,7 +131,7 @@ class Hook:
         Hook("mlp_post", 2, lambda x: x.index_fill(-1, torch.tensor(300), 0.0))
 
     name: One of HOOKABLE, as in `LayerTrace`, or one of HOOKABLE_OUTSIDE, as in `Trace`.
-    layer: The layer's number; None for one of HOOKABLE_OUTSIDE.
+    layer: The layer's number; None for names in HOOKABLE_OUTSIDE.
     function: Receives a copy of the activation, which it may modify, and returns a tensor of the same shape. The copy
         contains all tokens in the pass, in the shape documented in `LayerTrace`. With a KV cache, these are only the
         new tokens; a function that treats each token independently has the same effect either way.
@@ -213,12 +213,12 @@ class Edits:
 
     head_scale: {(layer, head): factor}; scales a head's output before c_proj. 0 disables the head.
     attn_scale, mlp_scale: {layer: factor}; scales the output of attention or of the feed-forward network.
-    activation: replaces the feed-forward activation of every layer.
+    activation: replaces the activation function in every feed-forward network.
     drop_positions: whether to omit the position embedding or the rotary rotation.
     patches: activations to replace.
     steering: vectors to add to the residual stream, after factors and patches. Vectors with an activity come last.
     hooks: functions to apply to activations (see `Hook`), in this order and after all other edits. They work only in
-        this process: saved documents, links and other processes reject them.
+        this process and cannot be saved, included in links, or sent to another process.
 
     Raises ValueError for an unknown activation function, a factor that is not a finite number, or a key of the wrong
     type.

@@ -30,7 +30,7 @@ named: list[Callable[[str | Path], HasModel]] = []  # functions that look up a m
 
 
 class TokenNumbers(Vocabulary):
-    """Vocabulary for a model without a tokenizer: decodes every token as its number."""
+    """Vocabulary for a model without a tokenizer. Decodes every token as its number."""
 
     def __init__(self, n_vocab: int) -> None:
         self.n_vocab = n_vocab
@@ -73,8 +73,8 @@ def gpt_of(model: AnyModel) -> GPT:
 def ids_of(model: AnyModel, text: Text) -> list[int]:
     """Return the token ids of a text, with the prefix that the model expects. Token ids are returned unchanged.
 
-    An empty text becomes `start_ids`. Raises ValueError if the model has no tokenizer for a text, if ids are
-    invalid or unknown, or if the result is empty.
+    An empty text becomes `start_ids`. Raises ValueError if `text` is a string and the model has no tokenizer, if ids
+    are invalid or out of range, or if the result is empty.
     """
     network, tokenizer = with_tokenizer(model)
     ids = prompt_ids(tokenizer, text) if isinstance(text, str) else as_token_ids(text)

@@ -1,4 +1,4 @@
-"""GPT layers that also exist in torch: `formula` spells out the definition, `forward` runs it in one kernel."""
+"""GPT layers that also exist in torch: `formula` spells out the definition, and `forward` runs it in one kernel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """Root mean square normalisation, without subtracting the mean and without a bias (arXiv 1910.07467).
+    """Root mean square normalisation, which does not subtract the mean and has no bias (arXiv 1910.07467).
 
     `formula` is the definition; `forward` computes the same result in one call.
     """

@@ -40,7 +40,7 @@ class ForwardContext:
     is_causal: whether each of the T tokens attends to itself and to all earlier tokens; used only if there is no mask.
     has_padding: whether a row of the mask can be entirely False.
     rotary: cosine and sine of the rotary angles (see `rotary_angles`); None if positions are not rotary.
-    windowed: context for the layers with a sliding window; None if the model has none.
+    windowed: context for the layers with a sliding window; None if the model has no such layers.
     attention: function called instead of `CausalSelfAttention.attend` (see `gpt.inference.batched_decode`). It takes
         the module, q (nh, T, hs), k and v (kv, T, hs), and returns (nh, T, hs).
     """

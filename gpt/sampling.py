@@ -176,7 +176,10 @@ def stage_logits(logits: Tensor, params: SamplingParams, previous_ids: Sequence[
 
 
 def check_logits(logits: Tensor) -> np.ndarray:
-    """Convert logits (vocab_size,) to float32 on the CPU. Raises ValueError as in `distribution`."""
+    """Convert logits (vocab_size,) to float32 on the CPU.
+
+    Raises ValueError if they have another shape, contain +inf or NaN, or are all -inf.
+    """
     if logits.dim() != 1 or len(logits) == 0:
         raise GPTError(
             "sampling.logits_shape",
@@ -232,7 +235,7 @@ def keep_top_k(logits: np.ndarray, k: int | None) -> np.ndarray:
 
 
 def keep_top_p(logits: np.ndarray, p: float | None) -> np.ndarray:
-    """Keep the fewest largest logits whose total probability reaches p, but at least one. Ties go to the lower id."""
+    """Keep the smallest set of top logits whose total probability reaches p. Ties go to the lower id."""
     if p is None or p == 1:
         return logits
     least, count = likely_edge(logits, p) or sorted_edge(logits, p)
@@ -252,9 +255,9 @@ def sorted_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int]:
 def likely_edge(logits: np.ndarray, p: float) -> tuple[np.float32, int] | None:
     """Compute the result of `sorted_edge` from exact sums over the LIKELY largest logits only.
 
-    Returns None if the cutoff lies beyond these logits, or if a sum is so close to p that rounding in `sorted_edge`
-    decides. The softmax in `sorted_edge` adds up all tokens in float32, in ascending order and in SUM_LANES partial
-    sums; each addition has an error of at most 2^-24 of the sum so far.
+    Returns None if the cutoff lies beyond these logits, or if a sum is so close to p that the result depends on
+    rounding in `sorted_edge`. The softmax there adds up all tokens in float32, in ascending order and in SUM_LANES
+    partial sums; each addition has an error of at most 2^-24 of the sum so far.
     """
     n_others = len(logits) - LIKELY
     if n_others < LIKELY:

@@ -55,7 +55,7 @@ class Vocabulary(ABC):
         """Return the token ids of a text, without `prefix_ids`."""
 
     def encode_continuation(self, text: str) -> list[int]:
-        """Return the token ids of a text that follows another text. Unlike `encode`, it adds no space."""
+        """Return the token ids of a text that follows another text. Unlike `encode`, never adds a space before it."""
         return self.encode(text)
 
     @property

@@ -48,8 +48,8 @@ class LayerTrace(_Activations):
     mlp_up: (B, T, n_ff), in gated models, where mlp_post = activation(mlp_pre) * mlp_up; else None.
     ln_1, ln_2: (B, T, C), the normalised inputs to attention and feed-forward; head_out: (B, nh, T, hs), the output of
         each head before c_proj, after edits have scaled it. Only in full traces.
-    score_scale: factor that multiplies q k^T; defaults to 1 / sqrt(hs). score_cap: softcap on the scores. Reading an
-    activation that was not recorded raises ValueError.
+    score_scale: factor that multiplies q k^T; defaults to 1 / sqrt(hs). score_cap: softcap on the scores.
+    Reading an activation that was not recorded raises ValueError.
     """
 
     resid_pre: Tensor = NOT_RECORDED

@@ -39,9 +39,9 @@ T = TypeVar("T")
 class StreamRequest:
     """A text and the settings for continuing it.
 
-    params: settings, including a seed. max_new_tokens: 0 only reads the text; None makes one step, without a limit.
-    n_known: number of positions for which the caller already has the activations. slides: whether to continue past a
-    full context (see `sliding_steps`).
+    params: settings, including a seed. max_new_tokens: 0 only reads the text; None makes one step, which never has the
+    finish_reason "max_new_tokens". n_known: number of positions for which the caller already has the activations.
+    slides: whether to continue past a full context (see `sliding_steps`).
     """
 
     ids: list[int]
@@ -57,7 +57,7 @@ class StreamRequest:
         return _received, (vars(self) | {"edits": plain_edits(self.edits)},)
 
     def edits_with(self, concepts: Concepts | None) -> Edits | None:
-        """Return the edits with activity functions, which cannot be sent, rebuilt from this model's concepts."""
+        """Return the edits, taking activity functions from this model's concepts, because functions cannot be sent."""
         if self.edits is None or concepts is None:
             return self.edits
         steering = (
@@ -131,7 +131,7 @@ class ThisProcess:
         return StreamReply((None,))
 
     def close(self) -> None:
-        """Do nothing: no request is pending."""
+        """Do nothing, because no request is pending."""
 
 
 THIS_PROCESS = ThisProcess()
@@ -155,10 +155,10 @@ class IteratorSource:
 def replies(
     document: StreamedDocument, request: StreamRequest, interval: Callable[[], float] = lambda: 0.0
 ) -> Iterator[StreamReply]:
-    """Run a request on a document with the same ids.
+    """Run a request on a document with the same ids, and yield the replies.
 
     Sends the first token immediately, and later ones once `interval()` seconds have passed since the last reply. Also
-    reads the last token.
+    reads the last token, so that the last reply includes its activations.
     """
     if request.max_new_tokens == 0:
         document.read()
@@ -324,7 +324,7 @@ def plain_edits(edits: Edits | None) -> dict[str, Any]:
 
 
 def edits_of(plain: dict[str, Any]) -> Edits | None:
-    """Convert the result of `plain_edits` back to edits; `StreamRequest.edits_with` adds the concepts' activity."""
+    """Convert the result of `plain_edits` back to edits. `StreamRequest.edits_with` adds the activity functions."""
     if not plain:
         return None
     patches = [Patch(**patch | {"value": torch.from_numpy(patch["value"])}) for patch in plain["patches"]]

@@ -56,7 +56,7 @@ class Beam:
     Attributes:
         ids: New tokens, including end-of-text.
         score: Score of the text (see `Candidate`).
-        candidate: Number of the candidate for the last token.
+        candidate: Number of the candidate that added the last token.
     """
 
     ids: tuple[int, ...]
@@ -74,7 +74,7 @@ class BeamSearch:
         document: The text to continue.
         width: Number of beams, 1 to 32.
         max_new_tokens: Maximum number of new tokens.
-        length_penalty: Positive values favour longer texts, negative ones shorter texts.
+        length_penalty: Positive values favour longer texts, negative values shorter ones.
 
     Raises:
         ValueError: If an argument is out of range or the document is full.

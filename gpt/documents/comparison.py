@@ -34,7 +34,7 @@ def paired_steps(
 
 
 def _concurrent_steps(left: Iterator[Step], right: Iterator[Step]) -> Iterator[tuple[Step | None, Step | None]]:
-    """Pair the steps like `zip_longest`, but take the two steps of a pair in two threads."""
+    """Pair the steps like `zip_longest`, but take both steps of a pair concurrently."""
     with ThreadPoolExecutor(1, "paired_steps") as other_thread:
         while True:
             right_step = other_thread.submit(next, right, None)

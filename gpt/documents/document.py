@@ -15,7 +15,7 @@ _keys = count(1)
 
 
 class Document:
-    """A tree of texts, one of which is current. Actions add nodes; only `retype` removes nodes, and only its own.
+    """A tree of texts, one of which is current. Actions add nodes. Only `retype` removes any, and only those it added.
 
     ids: token ids of the current text. tree: all tokens and their origins. path: nodes of the current text.
     The first n_prompt_nodes nodes of the tree form the prompt; initially the text ends at `node`.
@@ -71,7 +71,7 @@ class Document:
         return self._history.can_redo
 
     def origin(self, position: int) -> Origin:
-        """Return the origin of the token at a position of the current text."""
+        """Return the origin of the token at a position in the current text."""
         return self.tree.tokens[self._node(position)].origin
 
     def draw(self, position: int) -> float | None:

@@ -1,4 +1,4 @@
-"""Activations of a document: key-value cache, final-norm states, and a cache for its other branches."""
+"""Activations of a document: the key-value cache, the final-norm states, and a cache for the other branches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class DocumentCache:
-    """Queries, keys, values and final-norm state for each position of a document's current text.
+    """Queries, keys, values and final-norm states for all positions in a document's current text.
 
     A text is a path of nodes in a `TokenTree`. Before the path changes, `store_branch` moves the activations of the old
     path to the branch cache; then `restore_branch` moves the activations of the new path back, and `read` computes the
@@ -65,7 +65,7 @@ class DocumentCache:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes in use by this text and its other branches, not counting shared memory.
+        """Memory used by this text and the other branches, in bytes. Excludes shared memory.
 
         On a CPU, a text occupies as much memory as the longest text so far; on a GPU, as the longest possible text.
         """
@@ -198,7 +198,7 @@ class BranchCache:
 
     @property
     def n_bytes(self) -> int:
-        """Size of all spans, in bytes."""
+        """Total size of all spans, in bytes."""
         return sum(span.n_bytes for span in self._spans.values())
 
     def copy(self) -> BranchCache:
@@ -208,7 +208,7 @@ class BranchCache:
         return other
 
     def put(self, nodes: Sequence[int], rows: Sequence[Tensor], start: int) -> None:
-        """Copy the rows of consecutive nodes, starting at `start` in each tensor."""
+        """Store copies of the rows of consecutive nodes, starting at `start` in each tensor."""
         end = start + len(nodes)
         self._store(CachedSpan(tuple(nodes), tuple(row[..., start:end, :].clone() for row in rows)))
 

@@ -138,8 +138,8 @@ def parse_edits(text: str, model: GPT | None = None, concepts: Concepts | None =
 def edits_as_python(edits: Edits) -> str:
     """Format edits as Python code, such as `Edits(head_scale={(3, 2): 0.0})`.
 
-    Patches call `patch_from(loaded.model, ...)`, concepts `loaded.concepts.steering(...)`. Raises ValueError for hooks,
-    a patch without ids, and steering without a concept.
+    Patches become calls to `patch_from(loaded.model, ...)`, and concepts calls to `loaded.concepts.steering(...)`.
+    Raises ValueError for hooks, a patch without ids, and steering without a concept.
     """
     edits.check_portable()
     scales: dict[str, Mapping[Any, float]] = {
@@ -176,7 +176,7 @@ def _source(patch: Patch) -> tuple[int, ...]:
 
 
 def _concept(steering: Steering) -> tuple[int, float]:
-    """Return the feature and strength behind a vector."""
+    """Return the feature and strength from which a vector was made."""
     if steering.concept is None:
         raise GPTError(
             "edit_text.steering_without_concept",

@@ -220,12 +220,12 @@ class Generation(Document):
         """Make up to max_new_tokens steps, as one action for `undo`.
 
         The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call.
-        For a deployed model, a replica starts on them immediately.
+        For a deployed model, a replica generates them ahead of time.
         """
         return Steps(self, self._backend, with_seed(params), max_new_tokens)
 
     def local_steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
-        """Make `steps` in this process, on the model's own device."""
+        """Like `steps`, but always run in this process, on the model's own device."""
         return Steps(self, THIS_PROCESS, with_seed(params), max_new_tokens)
 
     @property
@@ -312,7 +312,7 @@ class ZeroGPU:
         self.loaded = loaded
 
     def stream(self, request: StreamRequest) -> IteratorSource:
-        """Run a request in one call."""
+        """Run a request in one ZeroGPU call."""
         return IteratorSource(zero_gpu_replies(self.loaded, request))
 
 

@@ -34,7 +34,7 @@ def check_prompt_length(n: int, limit: int) -> None:
 
 
 def token_ids(tokenizer: Vocabulary, prompt: Prompt) -> list[int]:
-    """Return the token ids for a prompt of any length; [] for "". Raises the errors of `Vocabulary.encode_chat`."""
+    """Return the token ids for a prompt of any length; [] for "". Raises the same errors as `encode_chat`."""
     if isinstance(prompt, str):
         return prompt_ids(tokenizer, prompt)
     if is_chat(prompt):

@@ -1,4 +1,4 @@
-"""A document as a JSON file with its token tree and the origin of each token, but without activations."""
+"""Save and load documents as JSON, with the token tree and the origin of each token, but without activations."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class SavedDocument:
 
     model: name of the model. vocab_size: the model's vocabulary size. tokens: nodes of the `TokenTree`; the first
     n_prompt form the prompt. current: the last node of the current text. edits: in the format of
-    `gpt.documents.edit_text`.
-    dropped: ids before the first token (see `Document`).
+    `gpt.documents.edit_text`. dropped: ids before the first token (see `Document`).
     """
 
     model: str
@@ -38,7 +37,7 @@ class SavedDocument:
     dropped: tuple[int, ...] = ()
 
     def to_json(self) -> str:
-        """Serialise the document. Writes equal settings only once."""
+        """Serialise the document. Tokens with equal settings share one settings entry."""
         settings = list(dict.fromkeys(token.origin.params for token in self.tokens if token.origin.params is not None))
         numbers = {params: number for number, params in enumerate(settings)}
         tokens = []
@@ -145,7 +144,10 @@ class SavedDocument:
             loaded.tokenizer.token_bytes(token_id)
 
     def edits_for(self, loaded: LoadedModel) -> Edits | None:
-        """Return the edits, with patches computed; None if empty. Raises ValueError if they do not fit the model."""
+        """Return the edits, after computing any patches, or None if there are no edits.
+
+        Raises ValueError if they do not fit the model.
+        """
         if not self.edits:
             return None
         edits = parse_edits(self.edits, loaded.model, loaded.concepts)

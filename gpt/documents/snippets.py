@@ -22,8 +22,8 @@ def python_snippet(document: Generation, trial_edits: Edits | None = None, trial
     """Return a program that reproduces the current text from its model, prompt, settings, seeds and chosen tokens.
 
     The program loads an unlisted model from its path. trial_edits: edits for a second text, which is generated from the
-    tokens `trial_ids` or, if empty, the prompt. Raises ValueError for a patch without ids or a text with dropped
-    tokens.
+    tokens `trial_ids` or, if there are none, from the prompt. Raises ValueError for a patch without ids or a text with
+    dropped tokens.
     """
     document.check_whole()
     edits, trial_edits = document.edits or Edits(), trial_edits or Edits()
@@ -71,7 +71,7 @@ def loading_line(loaded: LoadedModel) -> tuple[str, str]:
 
 
 def run_lines(document: Generation, origin: Origin, run: list[int]) -> list[str]:
-    """Return the lines that append consecutive positions with the same origin."""
+    """Return the lines that append a run of tokens with the same origin."""
     if origin.kind == "sampled":
         return [f"for _ in range({len(run)}):", "    document.step(params)"]
     if origin.kind == "typed":

@@ -44,7 +44,7 @@ class Step:
 def sample_step(
     predicted: NextTokenDistribution, params: SamplingParams, position: int, previous_ids: Sequence[int]
 ) -> Step:
-    """Sample the token at a position. Its text is filled in later. params: must have a seed."""
+    """Sample the token at a position. The caller fills in its text. params: must have a seed."""
     logits = predicted.logits.cpu()
     assert params.seed is not None  # see with_seed
     draw = uniform_draw(params.seed, position)

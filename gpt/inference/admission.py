@@ -75,7 +75,7 @@ class AdmissionQueue:
                 self._admit()
 
     def n_ahead(self, place: Place) -> int:
-        """Return how many callers must leave before this one is admitted; 0 or less if it already is."""
+        """Return how many callers must leave before this one is admitted; 0 or less if it already has been."""
         with self._lock:
             return self._places.index(place) - self.limit + 1
 
@@ -120,7 +120,7 @@ class Place:
             yield from self
 
     def rest(self) -> None:
-        """Yield the slot to any waiting callers while no token is needed. `after_token` rejoins the queue."""
+        """Give up the slot if callers are waiting and no token is needed for now. `after_token` rejoins the queue."""
         if self._queue.n_waiting > 0:
             self._rests = True
             self._queue.leave(self)

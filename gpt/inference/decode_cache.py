@@ -100,13 +100,13 @@ class Block:
 class DecodeCache:
     """Blocks for one model's texts. A text moves to a block of twice the length when its block is full.
 
-    Long texts therefore cost short texts neither memory nor time. free_bytes: function that returns how many more
-    bytes the blocks may use; a text without room attends to its own cache, separately from the others.
+    Long texts therefore do not increase the memory or time that short texts need. free_bytes: function that returns how
+    many more bytes the blocks may use; a text that does not fit attends to its own cache, separately from the others.
     """
 
     def __init__(self) -> None:
         self.free_bytes: Callable[[], int] = lambda: sys.maxsize
-        self._blocks: dict[int, Block] = {}  # by length
+        self._blocks: dict[int, Block] = {}  # {length: block}
 
     @property
     def n_bytes(self) -> int:

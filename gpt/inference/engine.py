@@ -31,7 +31,7 @@ from gpt.sampling import entropy_bits
 
 MAX_TEXTS = MAX_ROWS  # maximum number of concurrent texts
 CHUNK_TOKENS = 32  # prompt tokens per round and request when there are several requests
-ROUND_MULTIPLICATIONS = 2**34  # limit on a round's prompts: 0.5 s on two cores
+ROUND_MULTIPLICATIONS = 2**34  # limit on the work for a round's prompts; 0.5 s on two cores
 BATCH_TOKENS = 128  # maximum tokens per forward pass; a single request may exceed it
 GATHER_SHARE = 0.5  # longest wait for stragglers, as a fraction of the last round's duration
 GATHER_SECONDS = 0.02  # longest wait for stragglers, in seconds
@@ -41,7 +41,7 @@ LARGE_MODEL = 2**25  # linear weights; models of this size exceed any CPU cache,
 
 @dataclass(frozen=True)
 class NextTokenDistribution:
-    """Prediction after a text. logits: (vocab_size,), float32. log_sum: logsumexp of the logits. entropy: in bits."""
+    """Next-token prediction. logits: (vocab_size,), float32. log_sum: logsumexp of the logits. entropy: in bits."""
 
     logits: Tensor
     log_sum: float
@@ -83,7 +83,7 @@ class ReadRequest:
             self.done.set()
 
     def fail(self, error: Exception) -> None:
-        """End with an error and restore the cache."""
+        """End the request with an error and restore the cache."""
         self.cache.crop(min(self.start, self.cache.length))
         self.error = error
         self.done.set()
@@ -217,7 +217,7 @@ class Engine:
             return [request for request in self._requests if not request.done.is_set()]
 
     def _gather(self) -> None:
-        """Wait briefly until the texts of the last round have sent their next requests."""
+        """Wait briefly for the texts in the last round to send their next requests."""
         with self._changed:
             timeout = min(GATHER_SHARE * self._last_seconds, GATHER_SECONDS)
             self._changed.wait_for(lambda: len(self._unfinished()) >= self._n_expected, timeout=timeout)

@@ -36,7 +36,7 @@ class PackedWeight(Tensor):
     """
 
     unpack: Callable[[], Tensor]
-    _is_param = True  # isinstance(weight, nn.Parameter)
+    _is_param = True  # makes isinstance(weight, nn.Parameter) true
 
     @staticmethod
     def __new__(cls, unpack: Callable[[], Tensor], shape: torch.Size) -> PackedWeight:
@@ -290,7 +290,7 @@ def pack(model: nn.Module, packing: Packing) -> None:
 
 
 def freeze(model: nn.Module) -> None:
-    """Disable gradients for a packed model's parameters, and list the packed weights among them."""
+    """Disable gradients for a packed model, and include the packed weights in its parameters."""
     model.requires_grad_(False)
     for module in model.modules():
         if isinstance(module, PackedLayer):
@@ -333,7 +333,7 @@ def has_float32() -> bool:
 
 @lru_cache
 def works(kind: type[PackedLinear], *arguments: Any) -> bool:
-    """Return whether a kind of packed layer works here. Tests each kind only once.
+    """Return whether a kind of packed layer works on this computer. Tests each kind only once.
 
     The operators are private, so other versions of torch may lack or change them. Warns if the layer does not work,
     because the fallback is slower.

@@ -1,4 +1,4 @@
-"""Support for ZeroGPU: Hugging Face Spaces that lend a GPU to individual function calls in a separate process.
+"""Support for ZeroGPU, which lends a GPU on Hugging Face Spaces to single function calls in a separate process.
 
 Import this module before torch, as the `spaces` package requires. Outside ZeroGPU it does nothing.
 """
@@ -25,8 +25,8 @@ if on_zero_gpu():
 def on_gpu(function: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate a function or generator function to run with a GPU on ZeroGPU, and in this process elsewhere.
 
-    On ZeroGPU, arguments and results are pickled; shared models are pickled by name. Tensors in the results become
-    NumPy arrays everywhere.
+    On ZeroGPU, arguments and results are pickled; shared models are pickled by name. Either way, tensors in the
+    results become NumPy arrays.
     """
 
     @functools.wraps(function)

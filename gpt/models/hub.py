@@ -138,7 +138,7 @@ def network_reason(error: Exception) -> object:
 
 
 def fetch_files(repo_id: str, *names: str) -> Path:
-    """Download the files that exist in the repository and return their folder."""
+    """Download these files, skipping any that the repository does not have, and return their folder."""
     return Path(snapshot_download(repo_id, allow_patterns=list(names)))
 
 
@@ -157,7 +157,7 @@ def cached_folder(repo_id: str) -> Path | None:
 
 
 def cached_weights(path: Path) -> list[str]:
-    """Return the names of the weight files, given the path of one of them or of an index."""
+    """Return the names of the weight files, given the path of an index or of a single weight file."""
     return listed_files(path) if path.name in INDEXES else [path.name]
 
 

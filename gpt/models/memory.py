@@ -46,7 +46,7 @@ def system_memory() -> int:
 
 
 def read_fields(path: Path) -> dict[str, int]:
-    """Read {name: number} from the lines of a file that contain both."""
+    """Return {name: number} for the lines in a file that contain both."""
     words = (line.replace(":", " ").split() for line in path.read_text().splitlines())
     return {word[0]: int(word[1]) for word in words if len(word) > 1 and word[1].isdigit()}
 

@@ -86,8 +86,8 @@ class Registry:
 
     def __init__(self, **options: Any) -> None:
         self._lock = threading.Lock()  # never held while a model loads
-        self._reserved: dict[PendingLoad, int] = {}  # bytes of models that are loading
-        self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # bytes of models in memory
+        self._reserved: dict[PendingLoad, int] = {}  # memory for models that are loading, in bytes
+        self._sizes: WeakKeyDictionary[GPT, int] = WeakKeyDictionary()  # size of each model in memory, in bytes
         self._engines: WeakSet[Engine] = WeakSet()  # engines of models in memory
         self.configure(**options)
 
@@ -127,7 +127,7 @@ class Registry:
             return self._listed()
 
     def has(self, loaded: LoadedModel) -> bool:
-        """Return whether this object is the shared model of that name."""
+        """Return whether this object is the shared model with its name."""
         return self._in_memory.get(loaded.name) is loaded
 
     def title(self, name: str) -> str:
@@ -201,7 +201,7 @@ class Registry:
         return name
 
     def add_loaded(self, loaded: LoadedModel) -> None:
-        """Register a model from this process, replacing any other of that name. It stays until `remove` is called."""
+        """Register a model from this process, replacing any other with its name. It stays until `remove` is called."""
         with self._lock:
             self._forget(loaded.name)
             self._sources[loaded.name] = Source(BUNDLED, loaded=loaded)

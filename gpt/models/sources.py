@@ -20,8 +20,8 @@ from gpt.models.checkpoints.stated import NO_HINTS
 from gpt.models.loading import LoadedModel, Precision, best_device, build, checked_precision
 
 DEFAULT_MODEL = "stories"
-LLAMA_MODEL = "stories-llama"  # Llama's architecture; the same training text and about the same size
-POEMS_MODEL = "poems"  # Chinese characters, regulated verse
+LLAMA_MODEL = "stories-llama"  # Llama architecture; about the same size and the same training data as DEFAULT_MODEL
+POEMS_MODEL = "poems"  # Chinese regulated verse, one token per character
 ASSETS = Path(__file__).parent.parent / "assets"
 BUNDLED = ASSETS / DEFAULT_MODEL
 UNTRAINED = "untrained"  # the bundled model's configuration and vocabulary with random weights

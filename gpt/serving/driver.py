@@ -45,7 +45,7 @@ Range = tuple[int, int]  # minimum and maximum number of replicas per model
 
 
 class Driver:
-    """Sends requests to replicas. Runs in the event loop that creates it.
+    """Sends requests to replicas. Runs in the event loop in which it is created.
 
     send: called with ("beat",), ("reply", number, reply), ("end", number, None), ("lost", number, None) and ("failed",
     number, error).
@@ -138,7 +138,7 @@ def is_loss(error: Exception) -> bool:
 
 
 def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
-    """Return the handle of a model's deployment. Deploys the model first if its deployment is missing or failed."""
+    """Return the handle of a model's deployment. Deploys the model first if its deployment is missing or has failed."""
     digest = hashlib.sha256(repr((spec, gpt_version())).encode()).hexdigest()[:8]
     name = f"glassbox-{re.sub('[^a-zA-Z0-9]+', '-', spec.name).strip('-')}-{digest}"
     application = serve.status().applications.get(name)
@@ -163,7 +163,7 @@ def deploy(spec: ModelSpec, replicas: Range) -> DeploymentHandle:
 
 
 def gpt_version() -> str:
-    """Return a digest of this package's code, so that deployments of other versions are not used."""
+    """Return a digest of this package's code, which distinguishes the deployments of different versions."""
     digest = hashlib.sha256()
     folder = Path(gpt.__file__).parent
     for file in sorted(folder.rglob("*.py")):
@@ -214,7 +214,7 @@ class Relay:
 
 
 def run_relay(inbox: SimpleQueue[Message], send: Callable[[Message], None], replicas: Range) -> None:
-    """Exchange messages with a `Relay`."""
+    """Start a `Relay` and exchange messages with it."""
     relay = ray.remote(num_cpus=0)(Relay).remote(replicas)
 
     def forward() -> None:
@@ -245,7 +245,7 @@ def read_messages(connection: Connection, inbox: SimpleQueue[Message]) -> None:
 
 
 def main() -> None:
-    """Run the driver. Retries until the cluster is reachable."""
+    """Connect to the cluster, retrying until it is reachable, and run the driver."""
     connection, address, replicas = Connection(int(sys.argv[1])), sys.argv[2], (int(sys.argv[3]), int(sys.argv[4]))
     inbox: SimpleQueue[Message] = SimpleQueue()
     threading.Thread(target=read_messages, args=(connection, inbox), daemon=True).start()

@@ -1,4 +1,4 @@
-"""A replica of a deployment: one model, whose engine batches all requests. Independent of Ray."""
+"""A replica of a deployment: one model, whose engine batches all requests. Does not depend on Ray."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.sources import load_model
 
 MAX_KEPT_BYTES = 2**29  # limit for the activations of finished texts
-REPLY_SECONDS = 0.003  # interval between replies per concurrent text; sending a reply takes this long
+REPLY_SECONDS = 0.003  # interval between replies per other running text; sending a reply takes this long
 HEALTH_SECONDS = 20.0  # time limit for a forward pass, including the passes queued before it
 
 
@@ -42,7 +42,7 @@ class KeptTexts:
     def take(self, ids: list[int]) -> Generation | None:
         """Remove and return the text that shares the longest prefix with the ids, or None if none matches.
 
-        To match, the text must be a prefix of the ids, or the ids a prefix of the text.
+        A text matches if it is a prefix of the ids, or vice versa.
         """
 
         def shared(number: int) -> int:
@@ -117,9 +117,9 @@ class Replica:
         return REPLY_SECONDS * (self._n_running - 1)
 
     async def check_health(self) -> None:
-        """Read one token. Raises TimeoutError after HEALTH_SECONDS, which makes Ray replace the replica.
+        """Check that the engine can read a token, and free memory that has not been needed since the last check.
 
-        Also frees memory that has not been needed since the last check.
+        Raises TimeoutError after HEALTH_SECONDS, which makes Ray replace the replica.
         """
         model, loop = self.loaded.model, asyncio.get_running_loop()
         cache = KVCache(model.config, max_length=1, device=model.device, dtype=model.dtype)

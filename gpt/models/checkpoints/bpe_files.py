@@ -28,7 +28,7 @@ NFC = {"type": "NFC"}
 DIGITS = {"type": "Digits", "individual_digits": True}
 QWEN_SPLIT = {"type": "Split", "pattern": {"Regex": QWEN_PATTERN}, "behavior": "Isolated", "invert": False}
 GPT2_CLASS, NEOX_CLASS, QWEN_CLASS = "GPT2Tokenizer", "GPTNeoXTokenizer", "Qwen2Tokenizer"
-# Normalizer, and splits before the byte level, of the transformers classes that read the two files.
+# Normalizer and the splits before the byte level, for each transformers class that reads the two files.
 CLASSES: dict[str, tuple[dict[str, Any] | None, list[dict[str, Any]]]] = {
     GPT2_CLASS: (None, []),
     "CodeGenTokenizer": (None, []),

@@ -57,7 +57,7 @@ class Checkpoint:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Data type for saving the weights again: float16 or bfloat16 if all are stored that way, else float32."""
+        """Data type for saving the weights again: float16 or bfloat16 if all weights have that type, else float32."""
         stored = {tensor.dtype for part in self.weights.values() for tensor in part}
         half = len(stored) == 1 and stored <= {torch.float16, torch.bfloat16} and not self.norm_offset
         return stored.pop() if half else torch.float32
@@ -197,7 +197,7 @@ def open_files(files: list[Path], hints: Hints) -> Checkpoint:
 
 
 def given_layout(folder: Path, names: Path | str | None) -> Layout | None:
-    """Return the layout from a file, or None if there is no file. names: see `Hints`."""
+    """Return the layout in a layout file, or None if there is no such file. names: see `Hints`."""
     if names == INFER or (names is None and not (folder / LAYOUT_FILE).is_file()):
         return None
     path = folder / LAYOUT_FILE if names is None else Path(names)

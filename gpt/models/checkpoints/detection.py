@@ -307,7 +307,7 @@ def contradicts(name: str, stated: object, given: object) -> GPTError:
 
 
 def match_scale(config: GPTConfig, stated: Options, hints: Hints, layout: Layout) -> float | None:
-    """Return the factor for the attention scores, or None for the default. Raises the errors of `match_config`."""
+    """Return the factor for the attention scores, or None for the default. Raises the same errors as `match_config`."""
     n_embd, head_size = config.n_embd, config.head_size
     if hints.attn_scale is not None and "attn_scale" in stated:
         theirs, given = (score_factor(each, n_embd, head_size) for each in (stated["attn_scale"], hints.attn_scale))

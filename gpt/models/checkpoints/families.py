@@ -21,8 +21,8 @@ class Family:
 
     Attributes:
         layout: Names of the weights, without `prefix`. If two roles have the same name, they share the weights.
-        prefix: Prefix of these names. Models saved without their head lack it.
-        fixed: Our options with the same value in every model of the family.
+        prefix: Prefix of these names. It is missing in models saved without their head.
+        fixed: Options, under our names, that have the same value in every model of the family.
         options: {our name: name in config.json}. Replaces or extends SIZES.
         defaults: Values that transformers uses for options missing in config.json. None means that null is allowed.
         powers: Our options that are a power of another option: {our name: (other option, exponent)}.
@@ -31,7 +31,7 @@ class Family:
         activations: Names of activation functions that have a different meaning in this family.
         window: Name of the option for the attention window. It applies only if `defaults` contains it.
         split: Stored matrices that stack several of the layout's matrices, and the names of these parts.
-        skip_rows: Number of rows to skip at the start of a matrix, by role.
+        skip_rows: {role: number of rows to skip at the start of its matrix}.
         plain_norms: Whether the norms have neither weights nor biases.
         variants: Changes to these fields that depend on an option: (option, value, fields).
     """

@@ -271,9 +271,9 @@ def rope_type(rope: Values) -> object:
 
 
 def read_windows(family: Family, values: Values, n_layer: int, block_size: int) -> dict[str, object]:
-    """Read the window, and the layers without it, from `layer_types` or the family's rule; {} if no layer has one.
+    """Read the window and the layers without one from `layer_types` or the family's rule; {} if no layer has a window.
 
-    In Gemma, layers without a window also rotate differently.
+    In Gemma, layers without a window also use different rotary angles.
     """
     if family.window not in family.defaults:
         return {}
@@ -340,7 +340,7 @@ def default_layer_types(family: Family, values: Values, n_layer: int) -> list[st
 
 
 def mapping(values: Values, option: str) -> Mapping[str, object]:
-    """Return a nested object of a configuration, or {} if it is missing. Raises ValueError for any other type."""
+    """Return a nested object in a configuration, or {} if it is missing. Raises ValueError for any other type."""
     value = values.get(option)
     if value is not None and not isinstance(value, dict):
         raise wrong_type(option, value, "{...}")

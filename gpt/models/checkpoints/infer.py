@@ -1,7 +1,7 @@
 """Infer the layout of a GPT from the shapes of its weights and the words in their names.
 
 Shapes identify the embeddings, a fused query-key-value matrix and the feed-forward network. Words distinguish the query
-from the key, the first norm from the second, and the head from the embedding. Whatever remains unclear raises an error.
+from the key, the first norm from the second, and the head from the embedding. Any remaining ambiguity raises an error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Module:
         return self.shapes.get("weight", ())
 
     def has(self, pattern: str | re.Pattern[str]) -> bool:
-        """Return whether a word of the name matches the whole pattern."""
+        """Return whether the pattern matches a whole word in the name."""
         return any(re.fullmatch(pattern, word) for word in words(self.name.split("{n}")[-1]))
 
 
@@ -115,7 +115,7 @@ class Inference:
         return Layout(CUSTOM, self.names(), activation, tuple(self.transposed), order)
 
     def draft(self) -> str:
-        """Return a layout file to complete after `layout` failed: the roles that were found, and "?" for the others."""
+        """Return a layout file to complete by hand after `layout` failed, with "?" for each role that was not found."""
         for find in (self.find_attention, self.find_feed_forward, self.find_embeddings):
             with suppress(GPTError):
                 find()
@@ -231,8 +231,8 @@ class Inference:
     def find_feed_forward(self) -> None:
         """Find the feed-forward matrices.
 
-        The bias shows which of them expands; failing that, the words in their names or their nn.Linear
-        orientation do."""
+        The bias identifies the matrix that expands the width. If it does not, the words in the names or the
+        orientation of nn.Linear do."""
         C = self.width
         pair = [module for module in self.block if len(module.shape) == 2]
         gates = [module for module in pair if module.has(GATES)]

@@ -45,7 +45,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
         separators: Any = None,
         sort_keys: bool = False,
     ) -> str:
-        """Convert to JSON like json.dumps. Jinja's own filter escapes HTML."""
+        """Convert a value to JSON like json.dumps, because Jinja's own filter escapes HTML."""
         return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
     class Generation(jinja2.ext.Extension):
@@ -101,7 +101,7 @@ def render(request: dict[str, Any], max_chars: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> None:
-    """Handle one request."""
+    """Read one request from standard input and write the response."""
     *folders, seconds, n_bytes, max_chars = arguments
     sys.path += folders
     request = json.load(sys.stdin)

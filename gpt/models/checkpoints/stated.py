@@ -12,10 +12,10 @@ from gpt.config import Activation
 from gpt.errors import GPTError
 
 AttnScale = float | Literal["head_size", "n_embd"]
-Options = dict[str, Any]  # with GPTConfig's names
+Options = dict[str, Any]  # under GPTConfig's names
 INFER = "infer"  # passed instead of the name of a layout file
 
-# {transformers' name: our name} of activation functions.
+# {transformers' name: our name} for activation functions.
 ACTIVATIONS = {
     **dict.fromkeys(("gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_accurate"), "gelu_tanh"),
     **dict.fromkeys(("gelu", "gelu_python"), "gelu"),

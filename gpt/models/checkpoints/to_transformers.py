@@ -58,7 +58,7 @@ BIASES = ("bias", "qkv_bias", "proj_bias", "mlp_bias", "head_bias")  # a family 
 
 
 def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the weights and the config.json of a model. Any biases of the family that the model lacks are zeros.
+    """Return a model's weights and config.json for transformers. Biases that only the family has are zeros.
 
     layout: layout of the checkpoint that the model was read from. Its family is tried first.
     Raises ValueError if none of FAMILIES can express the model.
@@ -82,7 +82,7 @@ def to_transformers(model: GPT, layout: str = "") -> tuple[dict[str, Tensor], di
 
 
 def config_values(name: str, config: GPTConfig) -> Iterable[dict[str, Any]]:
-    """Yield candidate options for a family, under the family's names, that may match a configuration."""
+    """Yield options for a family, under its own names, that may express a configuration."""
     family = FAMILIES[name]
     stated = {option: value for option, value in family.required.items() if value is not None}
     values: dict[str, Any] = {**family.defaults, **stated, "model_type": name}
@@ -157,7 +157,7 @@ def window_values(family: Family, config: GPTConfig) -> dict[str, Any]:
 
 
 def read_config(values: dict[str, Any]) -> GPTConfig | None:
-    """Read these options and return the configuration, or None if they do not describe a model."""
+    """Return the configuration that these options describe, or None if they are invalid."""
     try:
         options = read_family_options(values)
         return GPTConfig(**options)

@@ -148,7 +148,7 @@ def visible(text: str) -> str:
 
 
 def token_table(tokens: Sequence[str]) -> TokenTable:
-    """Return a vocabulary of these tokens: Characters if all but control tokens have one character, else Words."""
+    """Return Characters if every token except control tokens is a single character, else Words."""
     is_long = (isinstance(token, str) and len(token) > 1 and not CONTROL.fullmatch(token) for token in tokens)
     return Words(tokens) if any(is_long) else Characters(tokens)
 

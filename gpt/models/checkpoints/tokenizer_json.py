@@ -1,7 +1,7 @@
-"""Check a tokenizer.json before the `tokenizers` library reads it. Only byte-level BPE and BPE with byte fallback pass.
+"""Check a tokenizer.json before the `tokenizers` library reads it.
 
-The library executes regular expressions and replacements from the file, so only parts with a bounded running time are
-accepted.
+Only byte-level BPE and BPE with byte fallback are supported. The library executes regular expressions and replacements
+from the file, so only parts with a bounded running time are accepted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ class TokenizerJson:
 
 
 def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> TokenizerJson:
-    """Check a file for a model with n_vocab tokens. Raises ValueError if its kind is unsupported or it does not fit."""
+    """Check a file for a model with n_vocab tokens and return its properties.
+
+    Raises ValueError if the file is unsupported or does not fit the model.
+    """
     model = content.get("model")
     if not isinstance(model, dict) or model.get("type", "BPE") != "BPE":
         raise not_of_bytes(file)
@@ -98,7 +101,7 @@ def check_tokenizer_json(content: dict[str, Any], n_vocab: int, file: str) -> To
 
 
 def place_of_space(part: Mapping[str, Any]) -> Literal["none", "first", "each"]:
-    """Return where a normalizer, pre-tokenizer or decoder adds a space: nowhere, or before the first or each part."""
+    """Return before which parts of a text a component adds a space: "none", the "first" or "each"."""
     if part["type"] == "Prepend":
         return "each"
     if part["type"] == "ByteLevel":

@@ -32,7 +32,7 @@ def strip_wrappers(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def pattern(ours: str, theirs: str) -> re.Pattern[str]:
-    """Return the pattern of stored names for a role. Groups: n, h, and leaf unless `ours` names a single weight."""
+    """Return the pattern for a role's stored names. Groups: n, h, and leaf unless `ours` names a single weight."""
     text = re.escape(strip_wrappers(theirs)).replace(r"\{n\}", r"(?P<n>\d+)").replace(r"\{h\}", r"(?P<h>\d+)")
     return re.compile(text + ("" if ours.endswith((".weight", ".bias")) else r"(\.(?P<leaf>weight|bias))?"))
 
@@ -149,7 +149,7 @@ def in_order(tensor: Tensor, layout: Layout, n_head: int | None) -> list[Tensor]
 
 
 def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
-    """Reorder the rows of queries and keys from a model whose rotary positions rotate neighbours together.
+    """Reorder the rows of queries and keys from a model that rotates neighbouring numbers together.
 
     `gpt.rotary` rotates each number together with the one half a head further along. The even rows of a head therefore
     come first, followed by the odd rows. All parts are views of the stored tensors.
@@ -185,7 +185,7 @@ def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mappin
     All weights are views of the stored tensors, except for norms that have no stored weights.
 
     Args:
-        named: Stored weights, by name without wrapper prefixes.
+        named: Stored weights by name; the names have no wrapper prefixes.
         stated: Options from config.json, under GPTConfig's names.
     """
     layout = replace(family.layout, n_head=stated["n_head"])
@@ -201,7 +201,7 @@ def translate_family(named: Mapping[str, Tensor], family: Family, stated: Mappin
 
 
 def split(named: Mapping[str, Tensor], parts: Mapping[str, tuple[str, ...]]) -> dict[str, Tensor]:
-    """Split the weights that stack several others, and return all weights."""
+    """Split the weights that stack several matrices, and return all weights."""
     found = dict(named)
     for fused, names in parts.items():
         for name in (name for name, tensor in named.items() if f".{fused}." in name and tensor.dim()):

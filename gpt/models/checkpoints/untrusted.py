@@ -25,12 +25,12 @@ from torch import Tensor
 from gpt.errors import GPTError
 from gpt.models.memory import format_bytes
 
-MAX_PICKLE_BYTES = 16_000_000  # pickle in a torch file
+MAX_PICKLE_BYTES = 16_000_000  # limit on the pickle in a torch file
 MAX_TUPLES = 20_000  # per torch file; hashing 100,000 nested tuples overflows the C stack
 MAX_HEADER_BYTES = 2_000_000  # enough for about 20,000 tensors in a safetensors file; 400,000 take 20 seconds
-MAX_TEXT_BYTES = 64_000_000  # configuration or vocabulary
+MAX_TEXT_BYTES = 64_000_000  # limit on configuration and vocabulary files
 OLD_MAGIC = 0x1950A86A20F9469CFC6C
-STATE_KEYS = ("model", "model_state_dict", "state_dict")  # entries for the weights; otherwise, the only state dict
+STATE_KEYS = ("model", "model_state_dict", "state_dict")  # entries with weights; else the only state dict is used
 
 # The only functions that a state dict needs. torch.load(weights_only=True) allows more, even bytearray(10**12).
 TENSOR_GLOBALS = re.compile(

@@ -69,7 +69,7 @@ class PlainIds(Vocabulary):
 
 
 def find_vocabulary(folder: Path, n_vocab: int) -> Vocabulary:
-    """Read the vocabulary in a folder for a model with n_vocab tokens, or return `gpt2_or_ids` if it has none.
+    """Read the vocabulary in a folder for a model with n_vocab tokens. If there is none, return `gpt2_or_ids(n_vocab)`.
 
     This also reads SETTINGS_FILES and config.json in the same folder, but not the weights, so a vocabulary can be
     checked before they are downloaded. Model ids that the vocabulary lacks become tokens such as "<50300>".
@@ -109,7 +109,7 @@ def gpt2_or_ids(n_vocab: int) -> Vocabulary:
 
 
 def pad_vocabulary(found: Vocabulary, n_vocab: int) -> Vocabulary:
-    """Return the vocabulary with exactly n_vocab tokens. Raises ValueError if it has more, or fewer and is not BPE."""
+    """Pad a vocabulary to n_vocab tokens. Raises ValueError if it is larger, or if it is smaller and not BPE."""
     if found.n_vocab == n_vocab:
         return found
     if found.n_vocab > n_vocab or not isinstance(found, Tokenizer):

@@ -65,9 +65,9 @@ def save_hugging_face(
 ) -> None:
     """Write a folder that `AutoModelForCausalLM.from_pretrained` and `AutoTokenizer` from transformers can open.
 
-    The model keeps the family it was read from, or gets the first equivalent family. A tiktoken vocabulary is written
-    for GPT2Tokenizer. Takes the same arguments as `save_model` and raises the same errors. Also raises ValueError for a
-    model that no family in transformers can express.
+    The model keeps the family it was read from if possible, and otherwise gets the first equivalent family. A tiktoken
+    vocabulary is written for GPT2Tokenizer. Takes the same arguments as `save_model` and raises the same errors. Also
+    raises ValueError for a model that no family in transformers can express.
     """
     network, tokenizer = with_tokenizer(model)
     tokenizer = vocabulary or tokenizer
