@@ -71,8 +71,8 @@ def test_layer_times_are_medians_of_the_passes_and_their_quartiles(session: Sess
     says = found["layers-answer"]["text"]
     assert "(12 tokens)" in says
     assert "takes 20 ms" in says
-    assert "of 5 passes so far; the fastest took 20 ms, the slowest 120 ms" in says
-    assert "The feed-forward layers take 50% of that, attention 25%, the head 20%, the embedding 5%" in says
+    assert "of 5 passes so far. The fastest pass took 20 ms and the slowest 120 ms" in says
+    assert "The feed-forward layers take 50% of that, attention 25%, the head 20% and the embedding 5%" in says
 
 
 def test_an_experiment_that_fails_says_why_and_may_be_started_again() -> None:

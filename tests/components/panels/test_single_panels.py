@@ -178,8 +178,12 @@ def test_tying_shows_the_curriculum_s_two_counts_on_either_side_of_the_switch(se
     tied = shown(session, "tying")
     session.change(TyingState, tied=False)
     untied = shown(session, "tying")
-    assert "The model has 124,412,160 parameters when tied and 163,009,536 when untied" in answer(tied, "tying")
-    assert "The model has 163,009,536 parameters when untied and 124,412,160 when tied" in answer(untied, "tying")
+    assert "With tied weights, the model has 124,412,160 parameters; with untied weights, it has 163,009,536" in answer(
+        tied, "tying"
+    )
+    assert "With untied weights, the model has 163,009,536 parameters; with tied weights, it has 124,412,160" in answer(
+        untied, "tying"
+    )
     assert "100" in tied["tying-taught"]["text"].split("changes")[1]
     assert percent(32 / 512) in untied["tying-taught"]["text"].split("changes")[1]
 

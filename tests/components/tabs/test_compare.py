@@ -55,7 +55,7 @@ def test_the_sentence_on_the_first_difference_applies_both_settings_to_the_same_
         p = (document.logits(at - 1) / params.temperature).softmax(0)[document.ids[at]].item()
         assert f"{100 * p:.0f}" in said.replace("\u00a0", " ") or f"{100 * p:.1f}" in said
     assert left.draw(at) == right.draw(at)
-    assert f"The draw was the same, {left.draw(at):.3f}" in said
+    assert f"Both sides drew the same number, {left.draw(at):.3f}" in said
 
 
 def test_one_text_twice_has_no_parting_and_two_seeds_no_divergence():

@@ -257,7 +257,7 @@ def test_the_overview_of_a_long_text_comes_in_portions(document: Generation, mon
     next(analysis.record(inside.session, 2**20))
     overview: HeadOverview = inside.state.overview
     assert 0 < len(overview.ids) < document.n_read
-    assert f"The rest of the {document.n_read} tokens is still being computed" in inside.shown("heads")["text"]
+    assert f"The rest of the {document.n_read} tokens are still being computed" in inside.shown("heads")["text"]
     inside.analyse()
     assert len(inside.state.overview.ids) == document.n_read
     assert "still being computed" not in inside.shown("heads")["text"]

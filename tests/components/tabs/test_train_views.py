@@ -106,7 +106,7 @@ def test_the_heatmap_is_that_head_at_that_step(run: LiveRun) -> None:
     best = views.labels(run)[int(weights[row, : row + 1].argmax())]
     text = views.heatmap(at(run, 0, layer=1, head=0), "en")["text"]
     assert f"layer 1, head 0 attends most to “{best}”" in text
-    assert f"when it predicts “{run.dataset.test_examples[0].answer[0]}”" in text
+    assert f"when the model predicts “{run.dataset.test_examples[0].answer[0]}”" in text
 
 
 def test_samples_say_what_is_right(run: LiveRun) -> None:
