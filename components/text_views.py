@@ -25,7 +25,7 @@ from gpt.tokenizer import IncrementalDecoder, Vocabulary
 
 AVERAGE = -1  # the head picker's value for the average over all heads
 MAX_BARS = 20
-HEATMAP_WINDOW = 128  # positions in a heatmap
+HEATMAP_WINDOW = 128  # maximum number of positions in a heatmap
 STRIP_LABELS = ("name", "token", "id", "probability", "rank", "attention", "marks")
 
 
@@ -159,7 +159,7 @@ def place_after(document: Generation, position: int) -> dict[str, Any]:
 
 
 def heatmap_window(text: Text, position: int) -> tuple[int, int]:
-    """Return the start and end of the heatmap's positions: all of a short text, or a window around the position."""
+    """Return the positions to plot as (start, end): the whole text if it is short, or a window around the position."""
     end = min(text.n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
     return max(0, end - HEATMAP_WINDOW), end
 

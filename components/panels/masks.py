@@ -182,7 +182,7 @@ def padding(s: Snapshot) -> dict[str, Any]:
 
 
 def share(moved: torch.Tensor) -> str:
-    """Return the largest change as a percentage, rounded to 0.01 %."""
+    """Return the largest change as a percentage, rounded to 0.01%."""
     return percent(round(moved.max().item(), 4))
 
 

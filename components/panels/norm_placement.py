@@ -33,7 +33,7 @@ CHARTS = ("straight_gradients", "weight_gradients", "lengths")  # fields of Dept
 
 
 class NormPlacementInputs(NamedTuple):
-    """The two models."""
+    """The depth and seed of the two models."""
 
     layers: int
     seed: int

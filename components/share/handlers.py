@@ -118,7 +118,7 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
 def _open(session: Session, sent: dict[str, Any]) -> Any:
     """Open the document in a file with its model. Raises ValueError for an invalid file.
 
-    Concepts that are turned up stay active. Other edits move to Change it, and the text is read without them.
+    Concepts that are turned up stay active. Other edits move to the "Change it" tab, and the text is read without them.
     """
     language = session.language
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))

@@ -43,7 +43,7 @@ class HiddenState:
     measured: WithoutWords | None = None
 
     def hidden_in(self, text: Text) -> frozenset[int]:
-        """Return the hidden positions within the prefix that a text shares with the one in which they were hidden."""
+        """Return the hidden positions that a text shares with the text in which they were hidden."""
         n = common_prefix_length(self.ids, text.ids)
         return frozenset(position for position in self.positions if position < n)
 
