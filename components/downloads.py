@@ -1,6 +1,6 @@
 """Files for download, each served at a secret URL until it is fetched.
 
-A session keeps one file per name. All sessions together keep MAX_FILE_BYTES; beyond that, the oldest files are deleted.
+A session keeps one file per name. The oldest files are deleted when the total over all sessions exceeds MAX_FILE_BYTES.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Events:
 
         Args:
             trigger: A component's event, such as `button.click`, a dependency (`event.then`), or a list of events.
-            inputs: Components whose values are passed. A widget passes the unchecked dict from its last event so named.
+            inputs: Components whose values to pass; for a widget, the unchecked dict that it last sent with this event.
             sets: Inputs that the handler may change; the others keep the person's value.
             edited: Other components that the browser itself has changed.
             payload: Also pass the dict that the event itself carries, unchecked.

@@ -141,7 +141,7 @@ async def _left(receive: Receive) -> None:
 
 
 def _field(text: bytes | bytearray, name: str) -> str:
-    """Return a JSON object's field, or "" for anything else."""
+    """Parse a JSON object and return one of its fields as a string, or "" if there is no such field."""
     try:
         found = json.loads(text)
     except ValueError:

@@ -183,7 +183,7 @@ def is_exact() -> bool:
 
 
 class Later:
-    """A label formatted only along with its sentence, in the language and with the digits set at that time."""
+    """A label that is formatted only when its sentence is, in the language and with the digits set at that time."""
 
     def __init__(self, write: Callable[..., str], *values: Any) -> None:
         self._write, self._values = write, values

@@ -139,7 +139,7 @@ def column(
 
 
 def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", show: Live | None = None) -> Part:
-    """Group parts in a box styled like a card; one component may contain several.
+    """Group parts in a box styled like a card; one Gradio component may contain several boxes.
 
     grow: share of the row's width. `show` requires a name.
     """

@@ -29,7 +29,7 @@ def voice(s: Snapshot) -> dict[str, Any]:
 
 
 def saved_inputs(s: Snapshot) -> Any:
-    """Return the inputs to the saved session, which stay constant while a text is generated."""
+    """Return what the saved session depends on; the result stays constant while a text is generated."""
     return (
         "generating"
         if s.generating

@@ -121,7 +121,7 @@ def attention_shade(text: Text, selection: Selection) -> str:
 
 
 def next_token_bars(document: Generation, position: int, params: SamplingParams, language: Language) -> dict[str, Any]:
-    """Return the distribution after a position, from its stored state and without running the model."""
+    """Return the next-token bars after a position, computed from its stored state without running the model."""
     tokenizer = document.loaded.tokenizer
     stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
     raw, final, kept = stages.raw.cpu().numpy(), stages.final.cpu().numpy(), stages.kept.cpu().numpy()
@@ -211,7 +211,7 @@ def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
 
 
 def count_sentence(n: int, limit: int, language: Language) -> str:
-    """Return a sentence with the prompt's number of tokens, or the reason it cannot be used."""
+    """Return a sentence with the number of tokens in the prompt, or with the reason why the prompt cannot be used."""
     if n == 0:
         return t("prompt.empty", language)
     if n > limit:

@@ -56,7 +56,7 @@ class PositionsState:
 
 @lru_cache(maxsize=1)
 def closeness() -> np.ndarray:
-    """Return the cosine similarity of two equal vectors rotated for each distance, (MAX_POSITION + 1,)."""
+    """Return the cosine similarity between equal vectors at each rotary distance, (MAX_POSITION + 1,)."""
     return rotary_closeness(HEAD_SIZE, torch.arange(MAX_POSITION + 1)).numpy()
 
 

@@ -104,7 +104,7 @@ def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tenso
 @lru_cache(maxsize=1)
 @torch.inference_mode()
 def small_pair() -> Pair:
-    """Return the small model and its skeleton, which are the same for all visitors."""
+    """Measure the small model and its skeleton, which are the same for all visitors."""
     whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)

@@ -116,7 +116,7 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
-    """Open the document in a file with its model. Raises ValueError for an invalid file.
+    """Open the document stored in a file, with its model. Raises ValueError for an invalid file.
 
     Concepts that are turned up stay active. Other edits move to the "Change it" tab, and the text is read without them.
     """

@@ -65,7 +65,7 @@ class Session:
         or Forward, in ms on the browser's clock.
     query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
-    edits: the interventions made in Change it.
+    edits: the interventions made in the "Change it" tab.
     edits_on: token ids of the prompt for the edits; empty if the edits apply to the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     undo_stack, redo_stack: replaced documents, newest last.
