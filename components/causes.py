@@ -14,7 +14,7 @@ from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import Vocabulary
 
-LEAVE_OUT_MULTIPLICATIONS = 1e11  # about a second
+LEAVE_OUT_MULTIPLICATIONS = 1e11  # takes about a second
 MIN_LEFT_OUT_TOKENS = 8
 MIN_FALL = 0.001  # relative; a smaller drop may be a rounding error
 

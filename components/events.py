@@ -41,7 +41,7 @@ QUEUES: dict[Queue, dict[str, Any]] = {
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
     "stop": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
 }
-# Views show progress, because gradio's progress messages copy every output's state.
+# Views show progress instead of gradio, whose progress messages copy every output's state.
 NO_PROGRESS: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 RESTORE = '{"n":0,"base":null,"restore":true}'  # makes the page reload with its saved session
 

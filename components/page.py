@@ -120,7 +120,7 @@ def build_app(
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
         app.queue(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
-        )  # first, because it resets the queue
+        )  # must come first, because it resets the queue
         screen = gr.State()
         frame = build_frame(localizer, text)
         with gr.Tabs(elem_id="tabs") as tabs:

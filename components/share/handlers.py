@@ -28,7 +28,7 @@ from gpt import Edits, Generation, list_models
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
-MAX_PROBLEM_CHARS = 300  # text quoted from a file may be long
+MAX_PROBLEM_CHARS = 300  # maximum length of an error message, which may quote a long text from a file
 MAX_NAME_CHARS = 80
 _numbers = count(1)  # unique numbers for the responses; the browser acts on each response once
 
