@@ -1,4 +1,4 @@
-// Writes the address that the server sends, and asks the server to restore an address on Back and Forward.
+// Sets the page's address to the one the server sends, and asks the server to restore an address on Back and Forward.
 
 const PLACE = ["model", "tab", "lesson", "challenge", "position", "layer", "head"]; // a change adds a history entry
 const SPACES = "https://huggingface.co"; // embeds the app in an iframe and repeats the query in its own address
@@ -23,7 +23,7 @@ function withOwn(query, search) {
 const asSearch = (parameters) => (`${parameters}` ? `?${parameters}` : "");
 
 /**
- * Returns a key for the place that an address shows. In the history, addresses of the same place replace each other.
+ * Returns a key for the place that an address shows. Addresses of the same place share one history entry.
  * @param {string} search
  */
 function placeOf(search) {
@@ -34,7 +34,7 @@ function placeOf(search) {
 /** @param {string} search */
 const stopOf = (search) => new URLSearchParams(search).get("stop");
 
-/** Tells the surrounding Spaces page the new address. */
+/** Sends the new address to the surrounding Spaces page. */
 function tellParent() {
   if (window.parent === window || !location.hostname.endsWith(".hf.space")) return;
   const own = new URLSearchParams(location.search);
@@ -45,7 +45,7 @@ function tellParent() {
 /**
  * Keeps the address and the history in step with the page.
  * @param {import("./widgets/store.js").Store} store
- * @param {(address: Address) => void} send asks the server to show an address
+ * @param {(address: Address) => void} send asks the server to restore an address
  * @param {() => void} remember called whenever the address has changed
  */
 export function followHistory(store, send, remember) {

@@ -6,7 +6,8 @@ const END = new TextEncoder().encode(
 );
 
 /**
- * A response whose body tells gradio when the stream breaks: pending events fail, and the next event opens a new stream.
+ * Returns a response whose body tells gradio if the stream breaks: pending events fail, and the next event opens a new
+ * stream.
  * If the page itself aborts the request, reading the body still fails.
  * @param {Response} response
  * @param {AbortSignal | null} [signal] of the request

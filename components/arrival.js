@@ -8,7 +8,7 @@ const SAVED = "glassbox-saved";
 const LINK = "glassbox-link"; // query of the page's last address
 const LANGUAGE = "glassbox-lang";
 const NUMBERS = "glassbox-numbers";
-const ANSWER_MS = 250; // time allowed for another tab with the same id, possibly busy, to answer
+const ANSWER_MS = 250; // time allowed for another, possibly busy, tab with the same id to answer
 
 /** Stands in for storage when the browser blocks it. @type {Map<string, string>} */
 const memory = new Map();
@@ -31,7 +31,7 @@ function write(kind, name, value) {
   }
 }
 
-/** 128 random bits in hexadecimal; crypto.randomUUID is missing on plain HTTP. */
+/** Returns 128 random bits in hexadecimal; crypto.randomUUID is missing on plain HTTP. */
 function newId() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,7 +1,7 @@
-"""Static assets of the page's head: styles, script modules and plotly.js as shipped with plotly.py.
+"""Static assets for the page's head: styles, script modules and plotly.js as shipped with plotly.py.
 
-The app serves them itself. Their addresses are relative, so they work behind a proxy path, and versioned, so browsers
-may cache them indefinitely. Pass ROUTES to launch (`app_kwargs={"routes": ROUTES}`) and put HEAD into the page's head.
+The app serves them itself. Their URLs are relative, so they work behind a proxy path, and versioned, so browsers may
+cache them indefinitely. Pass ROUTES to launch (`app_kwargs={"routes": ROUTES}`) and put HEAD into the page's head.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FOLDER = Path(__file__).parent
 _STYLES = [  # shared styles first
     path for part in ("cards/*.css", "widgets/*.css", "widgets/*/*.css") for path in sorted(_FOLDER.glob(part))
 ]
-_MORE = {language: t("more", language) for language in LANGUAGES}  # gradio's button for tabs that do not fit
+_MORE = {language: t("more", language) for language in LANGUAGES}  # label of gradio's button for tabs that do not fit
 _WORDS = "".join(
     f":root:lang({language}) {{ --gb-more: {json.dumps(word, ensure_ascii=False)}; }}\n"
     for language, word in _MORE.items()
@@ -45,7 +45,7 @@ _STYLE = f"<style>{_WORDS}{CSS}{''.join(path.read_text(encoding='utf-8') for pat
 _IMPORT = re.compile(r'^import (?:(\{.*\}) from )?"([^"]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 CLASS = "classroom/"  # folder of scripts that few visitors need
-FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu", "steer")  # widgets of the first view
+FIRST_WIDGETS = ("sentence", "composer", "predictions", "tokens", "menu", "steer")  # widgets that the first view needs
 
 
 def bundles() -> dict[str, str]:
@@ -93,7 +93,7 @@ def _module(importing: str, imported: str) -> str:
 
 
 def _as_constants(importing: str, names: str | None, imported: str) -> str:
-    """Convert an import statement to constant declarations."""
+    """Convert an import statement to a `const` declaration."""
     return f'const {names.replace(" as ", ": ")} = modules["{_module(importing, imported)}"];' if names else ""
 
 

@@ -21,8 +21,8 @@ from gpt.course.steps import STEPS
 
 NAME = "my_gpt.{language}.html"
 CSS = Path(__file__).with_suffix(".css")
-N_BROKEN = 2  # number of lines per step that the exercises break
-ROW = 10  # longest vector whose numbers are listed
+N_BROKEN = 2  # maximum number of exercises per step in which the reader breaks a line
+ROW = 10  # maximum length of a vector whose numbers are listed
 
 # Lesson questions that need no figure, by step.
 QUESTIONS: dict[str, tuple[str, ...]] = {
@@ -47,7 +47,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 
 
 def write_books(folder: Path) -> list[Path]:
-    """Write the book to a folder in each of the course's languages and return the files."""
+    """Write the book in each of the course's languages to a folder, and return the files' paths."""
     folder.mkdir(parents=True, exist_ok=True)
     checker, paths = Checker(), []
     for language in LANGUAGES:
@@ -100,7 +100,7 @@ glassbox course watch my-gpt</pre>
 
 
 def chapter(step: Step, language: Language, checker: Checker) -> str:
-    """Return one step: the instructions, the code, the expected values and the exercises."""
+    """Return a step's chapter as HTML: instructions, code, expected values and exercises."""
     results = [(test.name.of(language), checker.expected(test)) for test in step.tests]
     rows = "".join(
         f"<tr><th scope=row>{escape(name)}{cells(result)}"
@@ -122,13 +122,13 @@ def chapter(step: Step, language: Language, checker: Checker) -> str:
 
 
 def answers_of(step: Step, language: Language) -> str:
-    """Return the answers to a step's exercises."""
+    """Return the answers to a step's exercises as HTML."""
     answers = "".join(f"<li>{answer}</li>" for _, answer in exercises_of(step, language))
     return f"<h3>{step.key}&ensp;{escape(step.title.of(language))}</h3><ol>{answers}</ol>"
 
 
 def exercises_of(step: Step, language: Language) -> Iterator[tuple[str, str]]:
-    """Yield questions and answers as HTML: first those from the lessons, then lines of code for the reader to break."""
+    """Yield (question, answer) pairs as HTML: first from the lessons, then about lines of code to break."""
     for key in QUESTIONS[step.key]:
         choices = [f"lesson.{key}.choice.{n}" for n in range(1, 4) if has_text(f"lesson.{key}.choice.{n}")]
         listed = "".join(f"<li>{escape(t(choice, language))}</li>" for choice in choices)
@@ -163,7 +163,7 @@ def coloured(code: str) -> str:
 def terms(language: Language) -> list[tuple[str, str]]:
     """Return the glossary as (word, definition) pairs.
 
-    English words are sorted. The Chinese list keeps the same order and adds the English word.
+    The English words are sorted. The Chinese list keeps that order and adds each English word.
     """
     pairs = zip(GLOSSARY["en"], GLOSSARY[language], strict=True)
     ordered = sorted(pairs, key=lambda pair: pair[0]["word"].casefold())

@@ -14,13 +14,13 @@ from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 from gpt.tokenizer import Vocabulary
 
-LEAVE_OUT_MULTIPLICATIONS = 1e11  # about a second
+LEAVE_OUT_MULTIPLICATIONS = 1e11  # takes about a second
 MIN_LEFT_OUT_TOKENS = 8
-MIN_FALL = 0.001  # relative; a smaller one may be a rounding error
+MIN_FALL = 0.001  # relative; a smaller drop may be a rounding error
 
 
 def left_out_positions(model: GPT, n: int, limit: float = LEAVE_OUT_MULTIPLICATIONS) -> range:
-    """Return the last of n positions, as many as can be left out one at a time within `limit` multiplications."""
+    """Return the final positions of n tokens that can be left out one at a time within `limit` multiplications."""
     # Each removal requires reading the tokens after it again, n / 2 on average.
     affordable = int((2 * limit / multiplications_per_token(model)) ** 0.5)
     return range(n - min(n, max(MIN_LEFT_OUT_TOKENS, affordable)), n)
@@ -43,7 +43,7 @@ def causes_of(
 
 @dataclass(frozen=True)
 class Fall:
-    """The predicted token's probability without a word or head.
+    """The predicted token's probability with one word or head removed.
 
     place: the word's positions, or (layer, head).
     """
@@ -67,7 +67,7 @@ class Falls:
 
 
 def falls_of(causes: Causes, ids: Sequence[int], settings: SamplingParams) -> Falls:
-    """Return the probabilities under these settings, as shown by the bars. ids: the text."""
+    """Convert causes to probabilities under the sampling settings, as the bars show them. ids: the text's tokens."""
 
     def of(cause: Cause, hidden: Sequence[int] = ()) -> Fall:
         kept = [token for position, token in enumerate(ids) if position not in hidden]
@@ -87,13 +87,13 @@ def main_word(falls: Falls) -> Fall | None:
 
 
 def is_seen(falls: Falls, without: Fall) -> bool:
-    """Return whether a fall matters to a reader: at least two percentage points, or half the probability."""
+    """Return whether a reader would notice the drop: at least two percentage points, or over half the probability."""
     p, q = falls.probability, without.probability
     return percent(p) != percent(q) and (p - q >= 0.02 or q < p / 2)
 
 
 def causes_sentence(falls: Falls, token: int, ids: Sequence[int], tokenizer: Vocabulary, language: Language) -> str:
-    """Return a sentence naming the word whose removal lowers the probability of `token` most. ids: the text."""
+    """Return a sentence naming the word whose removal lowers the probability of `token` most. ids: the text's ids."""
     name, p, best = quoted(tokenizer, token), percent(falls.probability), main_word(falls)
     if best is None:
         key = "why.because.none" if falls.all_words else "why.because.alone"

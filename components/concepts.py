@@ -1,4 +1,4 @@
-"""The model's concepts: their names, and turning them up or down in all tabs.
+"""The model's concepts: naming them, and turning them up or down for all tabs.
 
 The strengths are part of the edits to the document, so they affect everything that continues or reads the text.
 """
@@ -26,7 +26,7 @@ from gpt.background import run_with_progress
 from gpt.inference.packed_linear import multiplications_per_token
 from gpt.inference.threads import threads_for
 
-Place = tuple[int, int]  # layer and number of a feature
+Place = tuple[int, int]  # (layer, feature index)
 Rows = Literal["tokens", "promotes"]
 N_CHIPS = 4  # concepts on the first screen
 N_WORDS = 3  # words that describe a feature without a name
@@ -38,10 +38,10 @@ GOES_ON_TOKENS, GOES_ON_SEED = 22, 1
 
 @dataclass(frozen=True, eq=False)
 class Unsteered(AtPosition):
-    """A comparison of the text with and without the concepts that are turned up.
+    """A comparison of the text with and without steering.
 
-    logits: logits after the position without the concepts, (vocab_size,). goes_on, steered: the continuations without
-    and with the concepts. absent: concepts that are turned down but are not active anywhere up to the position.
+    logits: unsteered logits after the position, (vocab_size,). goes_on: the unsteered continuation. steered: the
+    steered continuation. absent: concepts that are turned down but are not active anywhere up to the position.
     """
 
     logits: Tensor
@@ -52,7 +52,7 @@ class Unsteered(AtPosition):
 
 @dataclass(frozen=True)
 class SteeringState:
-    """State of the steering.
+    """State of the steering controls.
 
     chosen: the slider's concept. all_shown: whether all offered concepts are shown. measured: the last comparison.
     """
@@ -63,7 +63,7 @@ class SteeringState:
 
 
 def concepts_of(s: Snapshot) -> Concepts | None:
-    """Return the concepts of the model that the text belongs to."""
+    """Return the concepts of the text's model, or of the loaded model if there is no text."""
     loaded = s.loaded if s.text is None else s.text.loaded
     return None if loaded is None else loaded.concepts
 
@@ -117,14 +117,14 @@ def quoted_concept(loaded: LoadedModel, place: Place, language: Language) -> str
 
 
 def concept_tokens(loaded: LoadedModel, place: Place, rows: Rows = "tokens") -> list[str]:
-    """Return the quoted tokens on which a feature is strongest, or, for "promotes", those that it makes likelier."""
+    """Return the quoted tokens on which a feature is strongest, or, for "promotes", the ones it promotes most."""
     assert loaded.concepts is not None
     ids = getattr(loaded.concepts.dictionaries[place[0]], rows)[place[1]].tolist()
     return list(dict.fromkeys(quoted(loaded.tokenizer, i) for i in ids if i != NONE))
 
 
 def usual_strength(loaded: LoadedModel, place: Place) -> float:
-    """Return a feature's default strength when it is turned up."""
+    """Return the strength that a feature has by default when it is turned up."""
     named = None if loaded.concepts is None else loaded.concepts.of(*place)
     return USUAL if named is None or named.strength is None else named.strength
 
@@ -144,7 +144,7 @@ def turn(session: Session, sent: dict[str, Any]) -> None:
     """Turn a concept up or down, or choose it for the slider.
 
     sent (unchecked): {"place", "strength"} sets a strength, where 0 leaves the model unchanged; {"place"} turns the
-    concept on or off; {"more": True} shows all concepts or only the first; {"reset": True} turns all off.
+    concept on or off; {"more": True} toggles between all concepts and the first few; {"reset": True} turns all off.
     """
     document = session.document
     if document is None or (concepts := document.loaded.concepts) is None:
@@ -183,7 +183,7 @@ def steer(session: Session, steering: Sequence[Steering]) -> None:
 
 
 def wanted(s: Snapshot) -> Hashable:
-    """Return a key for the comparison missing at the selected position, or None if nothing is turned up."""
+    """Return a key for the comparison missing at the selected position, or None if none is needed."""
     if s.text is None or s.text.n_read == 0 or s.generating or not turned(s.text.document):
         return None
     position, found = s.text.at(s.selection), s.state(SteeringState).measured
@@ -193,7 +193,7 @@ def wanted(s: Snapshot) -> Hashable:
 
 
 def measure(session: Session) -> Iterator[None]:
-    """Compare the prediction and continuation with the unsteered ones."""
+    """Measure the prediction and the continuation without steering, and store the comparison."""
     with session.lock.reading():
         s = session.snapshot()
     if s.text is None or wanted(s) is None:
@@ -209,7 +209,7 @@ def measure(session: Session) -> Iterator[None]:
 def _unsteered(
     loaded: LoadedModel, ids: Sequence[int], edits: Edits | None, settings: SamplingParams
 ) -> tuple[Tensor, str, str, tuple[Place, ...]]:
-    """Return the logits without steering, the continuations without and with it, and `absent`."""
+    """Return the unsteered logits, the unsteered and the steered continuation, and the absent concepts."""
     plain = replace(edits or Edits(), steering=())
     with threads_for(len(ids) * multiplications_per_token(loaded.model)):
         logits = predict_without(loaded.model, ids, Ablation(), plain)
@@ -269,7 +269,7 @@ def steer_data(s: Snapshot) -> dict[str, Any]:
 
 
 def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
-    """Return a concept's slider, and a note if turning it down has changed nothing."""
+    """Return the data for a concept's slider, with a note if turning the concept down has changed nothing."""
     assert s.text is not None
     found, value = s.cached(unsteered), turned(s.text.document).get(place, 0.0)
     data = {"note": "", **slider_of(s.text.loaded, place, value, s.language)}
@@ -280,13 +280,13 @@ def slider_data(s: Snapshot, place: Place) -> dict[str, Any]:
 
 
 def slider_of(loaded: LoadedModel, place: Place, value: float, language: Language) -> dict[str, Any]:
-    """Return a concept's slider at a strength."""
+    """Return the data for a concept's slider, set to the given strength."""
     name = concept_name(loaded, place, language)
     return {"slider": {"place": place, "name": name, "value": value, "min": NO_ACTIVITY, "max": LIMIT, "step": STEP}}
 
 
 def comparison(s: Snapshot) -> dict[str, Any]:
-    """Return the continuations without and with steering. The old ones stay visible until new ones are measured."""
+    """Return the continuations with and without steering. The old ones stay visible until the new ones are ready."""
     if s.text is None or not turned(s.text.document):
         return {"texts": []}
     if (found := s.cached(unsteered)) is None:
@@ -316,7 +316,7 @@ def steer_labels(language: Language) -> dict[str, str]:
 
 
 def risen_sentence(s: Snapshot, now: Tensor) -> str:
-    """Return a sentence naming the token whose probability steering has raised most; "" until this is measured.
+    """Return a sentence naming the token whose probability steering has raised most; "" until it has been measured.
 
     now: the steered distribution, (vocab_size,).
     """

@@ -1,6 +1,6 @@
-"""Files for download, each served at a secret address until it is fetched.
+"""Files for download, each served at a secret URL until it is fetched.
 
-A session keeps one file per name. All sessions together keep MAX_FILE_BYTES; beyond that, the oldest files are deleted.
+A session keeps one file per name. The oldest files are deleted when the total over all sessions exceeds MAX_FILE_BYTES.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True, eq=False)
 class Download:
-    """A file in its own folder, with its secret address."""
+    """A file in its own temporary folder, served at a secret URL."""
 
     folder: TemporaryDirectory[str]
     path: Path
@@ -38,7 +38,7 @@ class Download:
 
     @property
     def url(self) -> str:
-        """Return the address relative to the page's address."""
+        """Return the URL relative to the page."""
         return f"{_FOLDER}/{self.token}"
 
     def delete(self) -> None:
@@ -60,7 +60,7 @@ class DownloadState:
 
 
 def offer(session: Session, write: Callable[[Path], Path]) -> Iterator[None]:
-    """Offer a file for download. write: function that writes the file to the given folder and returns its path."""
+    """Offer a file for download. write: writes the file to the given folder and returns its path."""
     folder = TemporaryDirectory(prefix="glassbox-", ignore_cleanup_errors=True)
     try:
         path = write(Path(folder.name))

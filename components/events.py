@@ -1,8 +1,8 @@
 """Event wiring: a handler changes the session, and the page is updated from the session.
 
-A handler is called with the session and its input values. It returns nothing, or yields for each update to the page,
-and must not hold any of the session's locks while it yields. A ValueError or a full disk becomes a message on the
-page.
+A handler is called with the session and its input values. It returns None, or yields whenever the page should be
+updated, and must not hold any of the session's locks while it yields. A ValueError or a full disk becomes a message on
+the page.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ QUEUES: dict[Queue, dict[str, Any]] = {
     "experiment": {"concurrency_id": "experiment", "concurrency_limit": MAX_CONCURRENT_EXPERIMENTS},
     "stop": {"concurrency_id": "interactive", "concurrency_limit": MAX_CONCURRENT_EVENTS},
 }
-# Views show progress, because gradio's progress messages copy every output's state.
+# Views show progress instead of gradio, whose progress messages copy every output's state.
 NO_PROGRESS: dict[str, Any] = {"show_progress": "hidden", "show_progress_on": [], "api_visibility": "private"}
 RESTORE = '{"n":0,"base":null,"restore":true}'  # makes the page reload with its saved session
 
@@ -74,11 +74,11 @@ class Events:
 
         Args:
             trigger: A component's event, such as `button.click`, a dependency (`event.then`), or a list of events.
-            inputs: A widget's value is the dict that it sent with its last event of this name, unchecked.
+            inputs: Components whose values to pass; for a widget, the unchecked dict that it last sent with this event.
             sets: Inputs that the handler may change; the others keep the person's value.
             edited: Other components that the browser itself has changed.
             payload: Also pass the dict that the event itself carries, unchecked.
-            js: Runs in the browser first; takes the inputs and returns them as a list.
+            js: JavaScript function that runs in the browser first; it takes the inputs and returns them as a list.
 
         Raises:
             TypeError: If `payload` is combined with "always_last", because gradio repeats the first event's payload.
@@ -149,10 +149,10 @@ class Events:
 
 @dataclass(frozen=True)
 class Carried:
-    """Gradio controls whose values other events send as well, because the controls' own events may still be on the way.
+    """Gradio controls whose values other events send as well, because the controls' own events may not have arrived.
 
-    take: called with the session and the values before the other event's handler. js: runs in the browser first; takes
-    the values and returns them as a list.
+    take: called with the session and the values before the other event's handler. js: JavaScript
+    function that runs in the browser first; it takes the values and returns them as a list.
     """
 
     components: Sequence[Any]
@@ -160,7 +160,7 @@ class Carried:
     js: str
 
     def added(self, handler: Handler, inputs: Sequence[Block], js: str = "(...sent) => sent") -> dict[str, Any]:
-        """Return these arguments for `Events.on`, extended so that the event also sends the values."""
+        """Return these arguments for `Events.on`, extended so that the event also sends the controls' values."""
         n = len(inputs)
         return {
             "handler": partial(_take_and, self.take, n, handler),
@@ -198,7 +198,7 @@ def error_messages(session: Session | None = None) -> Iterator[None]:
 
 
 def _sent(values: object, name: str) -> dict[str, Any]:
-    """Return the dict with that name among values from the browser; {} for anything else."""
+    """Return the dict stored under a name in a value from the browser, or {} for anything else."""
     return _dict(_dict(values).get(name))
 
 
@@ -207,14 +207,14 @@ def _dict(sent: object) -> dict[str, Any]:
 
 
 def error(problem: object, language: Language = "en") -> gr.Error:
-    """Return an error message for the page, escaped and not logged."""
+    """Return a gr.Error whose message is escaped and not logged."""
     title = t("error.title", language)
     text, pops_up = escape(localize_error(problem, language), quote=False), not isinstance(problem, Question)
     return gr.Error(text, visible=pops_up, title=title, print_exception=False)
 
 
 def clamped_js(components: Iterable[Block]) -> str:
-    """Return `js` for an event with these inputs that clamps numbers typed into a slider's box to its range.
+    """Return `js` for an event with these inputs that clamps numbers typed beside a slider to the slider's range.
 
     Gradio rejects numbers outside the range.
     """

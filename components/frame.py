@@ -34,7 +34,7 @@ class Frame:
     """Components shared by all tabs.
 
     client: the browser tab's id. saved: the session saved by the page. updates: receives the frames from
-    `components.render`. strip: the text, shown in every tab without a larger view of it. stop: stops generation there.
+    `components.render`. strip: the text, shown in every tab without a larger view of it. stop: its Stop button.
     """
 
     client: gr.Textbox
@@ -49,7 +49,7 @@ class Frame:
     stop: gr.Button
 
     def controls(self) -> list[Control]:
-        """Return the controls for the language, the Numbers switch, and the model's choices and value."""
+        """Return the controls that the server updates: Numbers switch, language, model and Stop button."""
         return [
             Control(self.numbers, lambda s: s.numbers, lambda s: {"value": s.numbers}),
             Control(self.switch, lambda s: s.language, lambda s: {"value": s.language}),
@@ -137,7 +137,7 @@ def _listed_name(model: str, language: Language) -> str:
 
 
 def _n_parameters(value: int, language: Language) -> str:
-    """Format a count of at least a million with few digits: "124M", "1.42B"; in Chinese "1.24 亿", "3582 万"."""
+    """Abbreviate a count of at least a million: "124M", "1.42B"; in Chinese "1.24 亿", "3582 万"."""
     if language == "zh":
         return f"{value / 1e8:.2f} 亿" if value >= 1e8 else f"{value / 1e4:.0f} 万"
     return f"{value / 1e9:.2f}B" if value >= 1e9 else f"{value / 1e6:.0f}M"

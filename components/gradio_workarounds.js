@@ -3,7 +3,7 @@
 
 import { ended } from "./answer_stream.js";
 
-// 6.31: a broken response stream counts as open, so the page waits forever for the responses to later events.
+// 6.31: a broken response stream is treated as open, so the page waits forever for responses to later events.
 const { fetch: request } = window;
 window.fetch = async (input, init) => {
   const response = await request(input, init);

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LINGER_SECONDS = 20.0  # how long a stream without events stays open; less than a proxy's usual timeout
+LINGER_SECONDS = 20.0  # how long an idle stream stays open; shorter than a typical proxy timeout
 _AGENTS = (b"x-gradio-user", b"mcp")  # header of the client through which gradio's MCP server calls this server
 _CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_completed"'
 
@@ -23,7 +23,7 @@ _CLOSE, _COMPLETED = b'data: {"msg":"close_stream"', b'data: {"msg":"process_com
 class Stream:
     """A response stream.
 
-    pending: ids of unanswered events; joined: set by each new event. started: whether the browser has the headers.
+    pending: ids of unanswered events; joined: set by each new event. started: whether the headers have been sent.
     """
 
     pending: set[str] = field(default_factory=set)
@@ -74,7 +74,7 @@ class LingeringStream:
         await self.app(scope, read, note)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on gradio's streams for a session as a single stream."""
+        """Forward gradio's consecutive streams for a session as a single stream."""
         [session, *_] = parse_qs(scope["query_string"].decode()).get("session_hash", [""])
         stream = self._streams[session] = Stream()
         stopped, seconds = scope["app"].stop_event, None if _AGENTS in scope["headers"] else LINGER_SECONDS
@@ -89,7 +89,7 @@ class LingeringStream:
                 del self._streams[session]
 
     async def _answers(self, stream: Stream, scope: Scope, receive: Receive, send: Send) -> list[Message]:
-        """Pass on one of gradio's streams except for its end, and return the end; [] if the client has disconnected."""
+        """Forward one of gradio's streams except for its final messages, and return those; [] if the client left."""
         end: list[Message] = []
 
         async def pass_on(message: Message) -> None:
@@ -125,7 +125,7 @@ class SmallSessions:
 
 
 async def _joins(stream: Stream, receive: Receive, stopped: asyncio.Event, seconds: float | None) -> bool:
-    """Return whether an event joins within `seconds`, before the browser disconnects or the server stops."""
+    """Return whether an event joins within `seconds` and before the browser disconnects or the server stops."""
     stream.joined.clear()
     tasks = [asyncio.ensure_future(end) for end in (stream.joined.wait(), _left(receive), stopped.wait())]
     await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -141,7 +141,7 @@ async def _left(receive: Receive) -> None:
 
 
 def _field(text: bytes | bytearray, name: str) -> str:
-    """Return a JSON object's field, or "" for anything else."""
+    """Parse a JSON object and return one of its fields as a string, or "" if there is no such field."""
     try:
         found = json.loads(text)
     except ValueError:

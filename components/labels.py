@@ -39,7 +39,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Vocabulary(Protocol):
-    """The tokenizer methods that labels need; keeps figures independent of models."""
+    """The tokenizer method that labels need. Using this protocol keeps figures independent of models."""
 
     def token_bytes(self, token_id: int) -> bytes: ...
 
@@ -119,13 +119,13 @@ def bar_label(tokenizer: Vocabulary, token_id: int) -> str:
 
 
 def placed(token: str, position: int) -> str:
-    """Name a token from the text for use in a sentence, with its position if all digits are shown."""
+    """Return a token's name for use inside a sentence, with its position if all digits are shown."""
     language, is_exact = _speaking.get()
     return t("token.at", language, token=token, position=position) if is_exact else token
 
 
 def listed(names: Iterable[str]) -> str:
-    """Join names into a list for a sentence."""
+    """Join names into a list for use inside a sentence."""
     return t("list.comma", _speaking.get()[0]).join(names)
 
 
@@ -136,24 +136,24 @@ def seed_of(seed: int | None) -> str:
 
 
 def decimal(value: SupportsFloat, digits: int = 2) -> str:
-    """Format a number with a real minus sign: −0.17; a number that rounds to zero has none."""
+    """Format a number with a real minus sign, such as −0.17. A number that rounds to zero has no sign."""
     return f"{round(float(value), digits) or 0.0:.{digits}f}".replace("-", "−")
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """Format a number as +1.23 or −1.23; a number that rounds to zero has no sign."""
+    """Format a number with its sign, such as +1.23 or −1.23. A number that rounds to zero has no sign."""
     text = decimal(value, digits)
     return f"+{text}" if round(float(value), digits) > 0 else text
 
 
 def decimals(values: Iterable[float], least: int = 2, most: int = 6) -> int:
-    """Return the number of decimals that gives the largest value two significant digits."""
+    """Return how many decimals, from `least` to `most`, give the largest value two significant digits."""
     size = max((abs(float(value)) for value in values), default=0.0)
     return min(most, max(least, 1 - math.floor(math.log10(size)))) if size else least
 
 
 def power(value: float) -> str:
-    """Format a number as a power of ten with two digits: −1.5 × 10⁻⁴."""
+    """Format a number in scientific notation with two digits: −1.5 × 10⁻⁴."""
     digits, exponent = f"{value:.1e}".split("e")
     raised = str(int(exponent)).translate(_RAISED)
     return f"{digits} × 10{raised}".replace("-", "−") if value else "0"
@@ -183,7 +183,7 @@ def is_exact() -> bool:
 
 
 class Later:
-    """A label that is formatted along with its sentence, in the language and with the digits set at that time."""
+    """A label that is formatted only when its sentence is, in the language and with the digits set at that time."""
 
     def __init__(self, write: Callable[..., str], *values: Any) -> None:
         self._write, self._values = write, values

@@ -26,15 +26,15 @@ MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 thre
 
 MAX_LENGTH = 1024  # maximum number of new tokens, for any model
 MAX_VISITOR_BYTES = 2**29  # one visitor's queries, keys and values; default for the command line
-MAX_TRAINED_MODELS = 4  # open trained models per visitor
+MAX_TRAINED_MODELS = 4  # models that each visitor has trained and that are still loaded
 
-MAX_BODY_BYTES = 16_000_000  # size of one call
+MAX_BODY_BYTES = 16_000_000  # size of one request
 MAX_UPLOAD_BYTES = 16_000_000  # size of one upload request on a public page
 MAX_UPLOADED_BYTES = 64_000_000  # total size of the files that visitors have uploaded to a public page
 UPLOAD_SECONDS = 3600  # age at which uploaded files are deleted
 MAX_TRACE_BYTES = 2**26  # size of one saved file of activations
 MAX_SHORT_LINKS = 1_000  # each of up to 16,000 characters
-MAX_FOLLOWERS = 60  # pages that follow a teacher's page
+MAX_FOLLOWERS = 60  # followers of one teacher's page
 MAX_CLASSES = 8  # pages being followed
 MAX_FILE_BYTES = 2**29  # total for all saved files
 

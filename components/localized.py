@@ -21,7 +21,7 @@ Source = str | Callable[[Language], Any]  # a catalogue key, or a function of th
 class Localizer:
     """Builds components with localized texts.
 
-    controls: set the components' texts; view: contains the texts of all sentences.
+    controls: update the components' texts; view: provides the texts of all sentences.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Localizer:
         return component
 
     def sentence(self, key: str, *, kind: Kind, elem_id: str | None = None, **values: object) -> gr.HTML:
-        """Return a component that shows a sentence from the catalogue. values: fill its placeholders."""
+        """Return a component that shows a sentence from the catalogue. values: for its placeholders."""
         self._sentences[key] = values
         return placed(sentence(elem_id or "", kind=kind, view="words", field=key))
 

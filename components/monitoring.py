@@ -1,6 +1,6 @@
 """`/metrics` for Prometheus, and `/healthz` for the supervisor that restarts the app.
 
-Neither shows a visitor's text.
+Neither exposes visitors' texts.
 """
 
 from __future__ import annotations
@@ -87,14 +87,14 @@ REGISTRY.register(Models())
 
 
 class Probe:
-    """Checks that an engine runs forward passes. A check that is still running is not repeated."""
+    """Checks that an engine runs forward passes. Only one check runs per engine at a time."""
 
     def __init__(self) -> None:
         self._threads: dict[int, threading.Thread] = {}
         self._lock = threading.Lock()
 
     def is_alive(self, loaded: LoadedModel) -> bool:
-        """Return whether one token is read within PROBE_SECONDS and texts are still admitted."""
+        """Return whether the engine reads one token within PROBE_SECONDS and still admits texts."""
 
         def read() -> None:
             loaded.engine.read([0], loaded.model.new_cache(max_length=1))

@@ -1,4 +1,4 @@
-"""The open tab. If a tab contains a row of inner tabs, the session's `tab` is an inner tab's id."""
+"""Navigation between tabs. Where tabs are nested, the session's `tab` is the id of the open inner tab."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class NextTokens(NamedTuple):
 def next_tokens(
     document: Generation, position: int, raw: np.ndarray, final: np.ndarray, most: int, language: Language
 ) -> NextTokens:
-    """Return the top `most` tokens after a position, and the token that follows in the text.
+    """Return bars for the `most` likeliest tokens after a position, always including the one that follows in the text.
 
     raw, final: probabilities before and after the sampling settings, (vocab_size,).
     """
@@ -47,7 +47,7 @@ def next_tokens(
 
 
 def best(final: np.ndarray, raw: np.ndarray, most: int) -> np.ndarray:
-    """Return the `most` best ids by final and then raw probability, without sorting the whole vocabulary."""
+    """Return the top `most` ids by final and then raw probability, without sorting the whole vocabulary."""
     count = min(most, len(raw))
     ids = np.arange(len(raw))
     if count < len(raw):

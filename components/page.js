@@ -33,7 +33,7 @@ function closeMenu({ target }) {
 
 document.addEventListener("pointerdown", closeMenu);
 document.addEventListener("focusin", (event) => {
-  if (event.target instanceof Element && event.target.closest("dialog")) closeMenu(event); // but not on a redraw
+  if (event.target instanceof Element && event.target.closest("dialog")) closeMenu(event); // only for a dialog: a redraw also moves the focus
 });
 
 // On a page with a base address, following the link would leave the page.

@@ -92,7 +92,7 @@ def build_app(
 ) -> gr.Blocks:
     """Build the page; the model generates the first screen's example.
 
-    model: a listed name, a path, or a hub repository; hints: about its checkpoint, as for `gpt.add_model`.
+    model: a listed name, a path, or a hub repository; hints: passed on to `gpt.add_model`.
     uploads: whether visitors may upload checkpoints; only for a single-user app.
     course: folder with the `gpt.course` program that the page runs; only for a single-user app.
     classes: whether visitors may let others follow their page.
@@ -120,7 +120,7 @@ def build_app(
     with gr.Blocks(title="Glassbox GPT", analytics_enabled=False, delete_cache=(CHECK_SECONDS, UPLOAD_SECONDS)) as app:
         app.queue(
             max_size=MAX_WAITING_EVENTS, default_concurrency_limit=MAX_CONCURRENT_EVENTS
-        )  # first, because it resets the queue
+        )  # must come first, because it resets the queue
         screen = gr.State()
         frame = build_frame(localizer, text)
         with gr.Tabs(elem_id="tabs") as tabs:
@@ -190,9 +190,9 @@ def public_name(model: str) -> str:
 
 
 def launch_options(*, uploads: bool = False, api_key: str | None = None) -> dict[str, Any]:
-    """Return the options that `launch` always needs for the page.
+    """Return the options that the page always needs for `launch`.
 
-    uploads: as for `build_app`. api_key: required from API callers and agents; with None, anyone may call.
+    uploads: as for `build_app`. api_key: key required from API clients and agents; None lets anyone call.
     """
     middleware = [
         Middleware(RequestLimits, uploads=uploads, api_key=api_key),

@@ -24,7 +24,7 @@ Choices = Sequence[tuple[str, Any]]  # (label, value)
 
 @dataclass(frozen=True)
 class Action:
-    """The effect of using a part.
+    """The action that using a part triggers.
 
     latest: if a part is used several times in quick succession, only the newest use counts.
     """
@@ -38,9 +38,9 @@ class Action:
 class Part:
     """A node in a card.
 
-    kind: the function in `card.js` that builds it. name: its id on the page, also used by its actions. fixed:
-    properties that never change. words: catalogue keys by property, with the values for their placeholders. live:
-    properties that depend on the snapshot; "hidden" works for every kind. actions: by event.
+    kind: name of the function in `card.js` that builds it. name: its id on the page, also used by its actions. fixed:
+    properties that never change. words: translated properties, each a catalogue key with values for its placeholders.
+    live: properties that depend on the snapshot; "hidden" works for every kind. actions: the action for each event.
     """
 
     kind: str
@@ -99,7 +99,7 @@ class _Case(Part):
 
 
 def case(name: str, which: Callable[[Snapshot], Hashable], parts: Mapping[Any, Part]) -> Part:
-    """Show only the part that `which` names; the others are not on the page. An unknown name shows nothing."""
+    """Return a part that shows only the one of `parts` that `which` names, or nothing for an unknown name."""
     described = {key: part.described() for key, part in parts.items()}
 
     def opened(s: Snapshot) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def column(
 
 
 def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", show: Live | None = None) -> Part:
-    """Group parts in a box styled like a card; one component may contain several.
+    """Group parts in a box styled like a card; one Gradio component may contain several boxes.
 
     grow: share of the row's width. `show` requires a name.
     """
@@ -148,9 +148,9 @@ def section(*parts: Part, classes: str = "", grow: float = 0, name: str = "", sh
 
 
 def fold(name: str, title: str, *parts: Part, on: Handler | None = None, classes: str = "") -> Part:
-    """Return parts that a click on their title shows or hides.
+    """Return a collapsible section: a click on its title shows or hides the parts.
 
-    title: a catalogue key. on: a handler that receives whether they are shown.
+    title: a catalogue key. on: a handler that receives whether the section is open.
     """
     actions = {} if on is None else {"act": Action(on, latest=True)}
     return Part("fold", name, {"classes": classes}, {"title": (title, {})}, actions=actions, children=parts)
@@ -185,8 +185,8 @@ class ControlOptions(TypedDict):
     """Options for every control.
 
     label, info: catalogue keys; info is a sentence below the control. A label may also be a function of the snapshot
-    that returns the words. value: the value to show. on: handler for the session and the value that the control sends,
-    run in the given queue. show: whether the control is on the page.
+    that returns the words. value: the value to show. on: handler called with the session and the control's value, in
+    the given queue. show: whether the control is on the page.
     """
 
     label: str | Live
@@ -216,7 +216,7 @@ def slider(
 def choice(name: str, choices: Choices | Live, *, labelled: bool = False, **options: Unpack[ControlOptions]) -> Part:
     """Return a choice between a few values side by side. It sends the chosen value.
 
-    labelled: whether the label is visible, not only read by screen readers.
+    labelled: whether the label is visible; otherwise only screen readers read it.
     """
     return _control("choice", name, options, choices=choices, labelled=labelled)
 
@@ -242,7 +242,7 @@ def text_box(
     on_enter: Action | None = None,
     **options: Unpack[ControlOptions],
 ) -> Part:
-    """Return a text box with one or more lines. It sends the text at each key press.
+    """Return a text box with one or more lines. It sends the text after each key press.
 
     placeholder: a catalogue key. on_enter: receives the text when Enter is pressed, and limits the box to one line.
     """
@@ -311,7 +311,7 @@ def run_buttons(
     able: Live | None = None,
     primary: bool = False,
 ) -> Part:
-    """Return Start and Stop buttons, of which only one is enabled at a time.
+    """Return Start and Stop buttons, at most one of which is enabled at a time.
 
     label: catalogue key for Start; able: whether Start is enabled while nothing runs; primary: see `button`.
     """
@@ -327,7 +327,7 @@ def run_buttons(
 
 
 def valueless(handler: Handler) -> Handler:
-    """Adapt a handler that takes only the session to a part that sends no value, such as a button."""
+    """Adapt a handler that takes only the session for use by a part that sends no value, such as a button."""
     if streams(handler):
 
         def write(session: Any, _: object) -> Iterator[None]:
@@ -338,7 +338,7 @@ def valueless(handler: Handler) -> Handler:
 
 
 def streams(handler: Any) -> bool:
-    """Return whether a handler yields, which updates the page before it ends."""
+    """Return whether a handler is a generator function, which updates the page each time it yields."""
     return inspect.isgeneratorfunction(getattr(handler, "func", handler))
 
 

@@ -26,7 +26,7 @@ from components.state.snapshot import Snapshot
 
 
 class Lines(list[str]):
-    """A field that only grows at its end, such as a text's tokens. Only new lines are sent."""
+    """A list of lines that usually grows only at its end, such as a text's tokens. Only new lines are sent."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class View:
 class Signal:
     """A value for the page's script, like a View's fields for a widget.
 
-    is_shared: whether it is also sent to following pages.
+    is_shared: whether it is also sent to pages that follow this one.
     """
 
     name: str
@@ -111,7 +111,7 @@ class Page(Protocol):
 
 
 class Renderer:
-    """Views and controls by tab (the key "" applies to every tab), and signals."""
+    """Draws frames from each tab's views, controls and analyses (the key "" means every tab) and from the signals."""
 
     def __init__(self) -> None:
         self.views: dict[str, list[View]] = {}
@@ -141,7 +141,7 @@ class Renderer:
         return list(dict.fromkeys(control.component for control in self.controls.get(tab, ())))
 
     def wanted(self, s: Snapshot) -> tuple[str, tuple[Hashable, ...] | None]:
-        """Return the open tab and what each of its analyses is missing, or None if nothing is missing.
+        """Return the open tab, and what each of its analyses is missing or None if nothing is missing.
 
         If something is missing, the page raises `tick`.
         """
@@ -171,7 +171,7 @@ class Renderer:
 
         If the browser missed a frame (`session.seen_frame`), all views are included, but only the controls in the
         missed frames: a person may be editing the others. `set_in` then contains the frame that first set each
-        property, because the browser may have asked twice, and it ignores what it has already set.
+        property, because the browser may have asked twice and ignores what it has already set.
 
         edited: components that the person is editing; they are not set.
         """

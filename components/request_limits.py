@@ -1,7 +1,7 @@
 """Checks on requests before gradio reads them: ASGI middleware for `launch(app_kwargs={"middleware": [...]})`.
 
-Without these checks, gradio responds to an invalid call with status 500 and logs a traceback, fetches addresses named
-by visitors (`file=http://...`, `proxy=`), and stores everything that anyone sends.
+Without these checks, gradio responds to an invalid call with status 500 and logs a traceback, fetches any URL that a
+visitor names (`file=http://...`, `proxy=`), and stores everything that anyone sends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from components.limits import MAX_AGENT_CALLS, MAX_BODY_BYTES, MAX_UPLOAD_BYTES, MAX_UPLOADED_BYTES
 from components.monitoring import count_refusal
 
-MAX_NAME_CHARS = 50  # longest part of an unknown name that an error message quotes
+MAX_NAME_CHARS = 50  # maximum number of characters that an error message quotes from an unknown name
 _PREFIX = "/gradio_api/"
 _NAMED, _JOIN, _EVENTS, _UPLOAD = "call/v2", "queue/join", "queue/data", "upload"
 _CALLS = (_NAMED, "call", "run", "api")  # the last three take all values as a list
@@ -63,8 +63,7 @@ class RequestLimits:
     Agents' calls beyond MAX_AGENT_CALLS wait.
 
     uploads: whether any number of files of any size may be uploaded; otherwise only text files, within limits. api_key:
-    required for calls to endpoints and from agents, in the header "Authorization: Bearer KEY"; the page itself needs
-    none.
+    key required from API clients and agents in the header "Authorization: Bearer KEY"; the page itself needs none.
     """
 
     def __init__(self, app: ASGIApp, *, uploads: bool = False, api_key: str | None = None) -> None:
@@ -110,7 +109,7 @@ class RequestLimits:
         return hmac.compare_digest(given, self._key or b"")
 
     async def _upload(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on an upload if it is within the limits and there is room for it."""
+        """Forward an upload if it is within the limits and fits on the disk."""
         if not self.uploads:
             body = await _read(receive, MAX_UPLOAD_BYTES)
             if body is None:
@@ -127,7 +126,7 @@ class RequestLimits:
             await Refusal(507, "the disk of the server is full", is_plain=True).send(scope, receive, send)
 
     async def _send_events(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on the events for a call or a session, or send status 404 if the call is unknown."""
+        """Forward the events for a call or a session, or send status 404 if the call is unknown."""
         start: Message | None = None
         unknown = False
 
@@ -169,8 +168,7 @@ def _is_call(scope: Scope, route: str, body: bytes) -> bool:
 def _is_open(path: str) -> bool:
     """Return whether a route is open.
 
-    The routes in _OPEN are open, except MCP's older transport. So are files on this computer, which gradio itself
-    checks.
+    The routes in _OPEN are open, except MCP's older transport. Local files are also open; gradio itself checks them.
     """
     first, _, rest = path.partition("=")
     return (path.partition("/")[0] in _OPEN and path != "mcp/sse") or (first == "file" and "://" not in rest)
@@ -199,7 +197,7 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def without_surrogates(body: bytes) -> bytes:
-    """Replace each half of a surrogate pair in JSON text with U+FFFD; gradio fails on them."""
+    """Replace each lone surrogate in JSON text with U+FFFD; gradio fails on them."""
     if b"\\ud" not in body.lower():
         return body
     text = json.dumps(json.loads(body), ensure_ascii=False)
@@ -223,7 +221,7 @@ def delete_oldest(files: set[str], limit: int) -> None:
 
 
 def _refusal(blocks: Blocks, route: str, name: str, body: bytes) -> Refusal | None:
-    """Return the refusal of an invalid call, or None if the call is valid."""
+    """Return the refusal for an invalid call, or None if the call is valid."""
     try:
         given = json.loads(body)
     except ValueError:
@@ -293,13 +291,13 @@ def _takes(component: Block, value: object) -> bool:
             component.preprocess(value)  # type: ignore[attr-defined]
         elif value is not None:
             model.model_validate(value)
-    except Exception:  # any exception type, depending on the value
+    except Exception:  # which exception gradio raises depends on the value
         return False
     return True
 
 
 def _file_problem(value: object, uploaded: set[str]) -> str:
-    """Return the problem with a value that contains a file that was not uploaded, or "" if all were.
+    """Return the problem with a value that names a file that was not uploaded, or "" if there is none.
 
     Gradio copies or fetches each file that a value names, so only uploaded files are allowed.
     """

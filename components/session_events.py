@@ -24,12 +24,12 @@ from components.state.store import is_session_id
 
 
 def voice(s: Snapshot) -> dict[str, Any]:
-    """Return how the browser should format numbers (see `numbers.js`)."""
+    """Return the browser's settings for formatting numbers (see `numbers.js`)."""
     return {"exact": s.numbers, **{name: t(f"number.{name}", s.language) for name in ("under", "over")}}
 
 
 def saved_inputs(s: Snapshot) -> Any:
-    """Return the inputs to the saved session, which stay constant while a text is generated."""
+    """Return what the saved session depends on; the result stays constant while a text is generated."""
     return (
         "generating"
         if s.generating
@@ -61,7 +61,7 @@ def wire_session(
     openings: Mapping[Language, Session],
     places: Places,
 ) -> Any:
-    """Wire these events and return the event after which the page shows the content of its link.
+    """Wire these events and return the one that fires once the page has opened its link.
 
     openings: the sessions that visitors start with, by language.
     """
@@ -127,12 +127,12 @@ def choose_language(session: Session, language: object) -> None:
 
 
 def choose_numbers(session: Session, on: object) -> None:
-    """Show all digits or plain numbers. on: from the browser, unchecked."""
+    """Choose between all digits and rounded numbers. on: from the browser, unchecked."""
     session.numbers = on is True
 
 
 def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
-    """Run the open tab's analyses until nothing is missing, in at most one event per session at a time."""
+    """Run the open tab's analyses until nothing is missing. Only one event per session does this at a time."""
     done: tuple[str, tuple[Hashable, ...]] | None = None
     while session.analysing.acquire(blocking=False):
         try:
@@ -144,12 +144,12 @@ def analyse(renderer: Renderer, session: Session) -> Iterator[None]:
                         yield
         finally:
             session.analysing.release()
-        if _missing(renderer, session) in (None, done):  # otherwise, an event arrived and was rejected meanwhile
+        if _missing(renderer, session) in (None, done):  # otherwise, another event arrived meanwhile and did nothing
             return
 
 
 def _missing(renderer: Renderer, session: Session) -> tuple[str, tuple[Hashable, ...]] | None:
-    """Return the open tab and what each of its analyses is missing, or None if nothing is missing."""
+    """Return the open tab and the results that its analyses are missing, or None if nothing is missing."""
     with session.lock.reading():
         tab, wanted = renderer.wanted(session.snapshot())
     return None if wanted is None else (tab, wanted)

@@ -25,7 +25,7 @@ from gpt.tokenizer import IncrementalDecoder, Vocabulary
 
 AVERAGE = -1  # the head picker's value for the average over all heads
 MAX_BARS = 20
-HEATMAP_WINDOW = 128  # positions in a heatmap
+HEATMAP_WINDOW = 128  # maximum number of positions in a heatmap
 STRIP_LABELS = ("name", "token", "id", "probability", "rank", "attention", "marks")
 
 
@@ -121,7 +121,7 @@ def attention_shade(text: Text, selection: Selection) -> str:
 
 
 def next_token_bars(document: Generation, position: int, params: SamplingParams, language: Language) -> dict[str, Any]:
-    """Return the distribution after a position, from its stored state and without running the model."""
+    """Return the next-token bars after a position, computed from its stored state without running the model."""
     tokenizer = document.loaded.tokenizer
     stages = distribution(document.logits(position), params, previous_ids=document.ids[: position + 1])
     raw, final, kept = stages.raw.cpu().numpy(), stages.final.cpu().numpy(), stages.kept.cpu().numpy()
@@ -159,7 +159,7 @@ def place_after(document: Generation, position: int) -> dict[str, Any]:
 
 
 def heatmap_window(text: Text, position: int) -> tuple[int, int]:
-    """Return the start and end of the heatmap's positions: all of a short text, or a window around the position."""
+    """Return the positions to plot as (start, end): the whole text if it is short, or a window around the position."""
     end = min(text.n_read, max(position + HEATMAP_WINDOW // 2, HEATMAP_WINDOW))
     return max(0, end - HEATMAP_WINDOW), end
 
@@ -211,7 +211,7 @@ def head_choices(n_head: int, language: Language) -> list[tuple[str, int]]:
 
 
 def count_sentence(n: int, limit: int, language: Language) -> str:
-    """Return a sentence with the prompt's number of tokens, or the reason it cannot be used."""
+    """Return a sentence with the number of tokens in the prompt, or with the reason why the prompt cannot be used."""
     if n == 0:
         return t("prompt.empty", language)
     if n > limit:

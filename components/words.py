@@ -39,7 +39,7 @@ def _goes_on(before: str, text: str) -> bool:
 
 
 def _is_cjk(character: str) -> bool:
-    """Return whether the character is a word on its own."""
+    """Return whether a character is CJK and therefore a word on its own."""
     return "\u2e80" <= character <= "\u9fff"
 
 

@@ -1,6 +1,6 @@
-// Builds the parts of a card once, from the layout that the server describes, and then sets only what changes. A
-// person's actions are kept until the server has handled them; until then, older values for the same control are
-// ignored.
+// Builds the parts of a card once, from the layout that the server describes, and then updates only what changes. A
+// person's actions are kept until the server has handled them; until then, the control's older values from the server
+// are ignored.
 
 import { make, makeButton, setText } from "../widgets/dom.js";
 import { setWords } from "../widgets/glossary.js";
@@ -11,14 +11,14 @@ import { defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
  * @typedef {object} Node  as returned by `described` in parts.py
  * @property {string} kind  one of `BUILDERS`
  * @property {string} [name]  id of the element, and of the part in messages to the server
- * @property {Record<string, string>} [words]  catalogue keys, by property
+ * @property {Record<string, string>} [words]  catalogue key of each translated property
  * @property {boolean} [live]  whether the server sends properties for it, except while the part is inside a hidden one
- * @property {Record<string, [queue: string, latest: boolean]>} [actions]  by event; latest: only the newest action counts
+ * @property {Record<string, [queue: string, latest: boolean]>} [actions]  actions by event; latest: only the newest action counts
  * @property {Node[]} [children]
  *
  * @typedef {object} Built
  * @property {HTMLElement} element
- * @property {(properties: Properties) => void} [set]  shows changes; called with all properties
+ * @property {(properties: Properties) => void} [set]  updates the element; called with all properties
  *
  * @typedef {object} Card  a card's interface for its builders
  * @property {(value: any, event?: string) => void} act  sends an action to the server
@@ -56,7 +56,7 @@ function labelled(kind, ...controls) {
   return { element, say };
 }
 
-/** Whether two values of a control are the same. @param {any} a @param {any} b */
+/** Returns whether two values of a control are equal. @param {any} a @param {any} b */
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
 /** @param {HTMLSelectElement | HTMLDataListElement} list @param {Choices} choices */
@@ -352,7 +352,7 @@ const BUILDERS = {
  * @param {HTMLElement} element @param {(type: string, payload: object) => void} trigger @param {Record<string, any>} props @param {Call} call
  */
 export function card(element, trigger, props, call) {
-  /** @type {Record<string, Action[]>} */ const pending = {}; // by queue, in order
+  /** @type {Record<string, Action[]>} */ const pending = {}; // actions by queue, oldest first
   /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 
@@ -391,7 +391,10 @@ export function card(element, trigger, props, call) {
     return made.element;
   }
 
-  /** @param {Record<string, any>} data  layout, words, seen, and "live.<name>" for each part with live properties */
+  /**
+   * @param {Record<string, any>} data  layout; words: translated texts by catalogue key; seen: number of the last action
+   *   handled in each queue; "live.<name>" for each part with live properties
+   */
   function draw({ layout, words, seen, ...live }) {
     if (!layout) return;
     for (const [queue, actions] of Object.entries(pending)) {

@@ -1,4 +1,4 @@
-// The class on the page: the bar with stops, following another page, and the dialog with links, codes and progress.
+// The page's tools for a class: the bar with stops, following another page, and the dialog with links, codes and progress.
 
 import { register } from "../class_loader.js";
 import { make, makeButton } from "../widgets/dom.js";
@@ -36,7 +36,7 @@ function button(text, act, name, style = "") {
 }
 
 /**
- * Moves by a number of stops and returns whether that stop exists. Waits for a stop that has already been requested.
+ * Moves by a number of stops and returns whether that stop exists. Does nothing while a requested stop is still loading.
  * @param {number} by
  */
 function step(by) {

@@ -12,16 +12,16 @@ import { encodeProgress, readCodes } from "./progress_code.js";
  * @typedef {object} Answer  the response to a request from the dialog
  * @property {number} n  unique
  * @property {boolean} open  whether other pages may follow this one
- * @property {string} problem  the reason that no link could be made
+ * @property {string} problem  the reason why no link could be made
  * @property {Link} [page]
  * @property {Link} [stops]
  * @property {Link} [room]
- * @property {string[]} sequences  each as text with one line per stop
+ * @property {string[]} sequences  texts with one line per stop
  * @property {{ lesson: [string, string][], challenge: [string, string][] }} items  key and title
  */
 
 const COUNT_MS = 2000; // interval for counting the following pages
-const STOPS = "glassbox-stops"; // where the browser stores the lines of a sequence
+const STOPS = "glassbox-stops"; // storage key for the lines of a sequence
 
 export function createDialog() {
   const root = make("dialog", "", "", { id: "class-dialog", "aria-labelledby": "class-title" });

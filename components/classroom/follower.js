@@ -1,4 +1,4 @@
-// Follows another page: shows its frames, and blocks the visitor's own session until the visitor leaves the class.
+// Follows another page: shows its frames and blocks the visitor's own actions until the visitor leaves the class.
 
 import { session } from "../arrival.js";
 import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
@@ -89,7 +89,7 @@ export function createFollower(onChange) {
   const asked = new URLSearchParams(location.search).get("follow");
   if (asked) queueMicrotask(() => follow(asked));
 
-  /** Hides the reason that following ended. */
+  /** Hides the message about why following ended. */
   function forget() {
     ended = "";
     onChange();

@@ -92,9 +92,9 @@ def writing_steps(s: Snapshot) -> list[dict[str, Any]]:
 
 
 def _states_without(model: GPT, ids: Sequence[int], words: Sequence[range]) -> Tensor:
-    """Return the text's final states without each of its words: (words, T, C); the last rows are padding.
+    """Return the final states of the text with each word left out in turn, (words, T, C), padded at the end.
 
-    Because no token sees a later one, they include the states for all prefixes of the text.
+    Because no token sees a later one, these include the states for all prefixes of the text.
     """
     rests = [[*ids[: word.start], *ids[word.stop :], *[0] * len(word)] for word in words]
     return model.hidden_states(torch.tensor(rests, device=model.device))
@@ -171,7 +171,7 @@ def _frame(s: Snapshot, tabs: Sequence[str]) -> str:
 
 
 def _card(s: Snapshot) -> str:
-    """Draw the text, the next token and the buttons."""
+    """Return the HTML of the text, the next-token bars and the buttons."""
     text, predicted = box(s), bars(s)
     temperature, high = s.settings.temperature, LIMITS["temperature"].high
     at, lines = text["selected"], [json.loads(line) for line in text["lines"]]
@@ -199,7 +199,7 @@ def _card(s: Snapshot) -> str:
 
 
 def _concepts(s: Snapshot) -> str:
-    """Draw the chips for the concepts."""
+    """Return the HTML of the concept chips."""
     shown = concepts(s)
     chips = "".join(_button(chip["name"], "first-small first-chip") for chip in shown["chips"])
     if not chips:

@@ -1,6 +1,6 @@
 // Shows the plain first screen in the browser's language and theme until the page shows the same text, then passes on
-// what was typed. On the first visit the text writes itself meanwhile, until a key press or click. For returning
-// visitors, the screen stays until their own text has loaded: until then, keys would change the example on the page.
+// what was typed. On the first visit, the text writes itself until a key press or click. For returning visitors, the
+// screen stays until their own text has loaded; before that, typing would change the example on the page.
 
 (() => {
   const LONGEST_MS = 10_000; // counted from the moment gradio has drawn the page
@@ -112,7 +112,7 @@
     box.setSelectionRange(first.length, first.length);
   }
 
-  /** Passes a click to the element that the page has at that point, once it is drawn. @param {PointerEvent} event */
+  /** Passes a click on to the page's element at that point once the page is drawn. @param {PointerEvent} event */
   function takeClick({ clientX, clientY }) {
     if (!isWriting) return;
     finishWriting();

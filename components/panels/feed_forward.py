@@ -39,7 +39,7 @@ NEAR_ZERO = 0.05
 
 
 class FeedForwardInputs(NamedTuple):
-    """A token and a layer."""
+    """The selected token and layer."""
 
     text: Text
     layer: int
@@ -58,7 +58,7 @@ class Hidden(NamedTuple):
         return ACTIVATIONS[self.request.text.config.activation]
 
     def key(self, name: str) -> str:
-        """Return a sentence's catalogue key; gated feed-forward parts have separate sentences."""
+        """Return a sentence's catalogue key; gated feed-forward networks have separate sentences."""
         return f"ff.{name}.gated" if self.request.text.config.gated else f"ff.{name}"
 
 

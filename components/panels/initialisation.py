@@ -48,7 +48,7 @@ STDS = (0.005, 0.02, 0.1, 0.5)
 
 
 class InitialisationInputs(NamedTuple):
-    """The untrained model, and the visitor's text for comparison, or None if there is none."""
+    """The untrained model's configuration, and the visitor's text for comparison, if there is one."""
 
     config: GPTConfig
     std: float

@@ -59,7 +59,7 @@ class Costs(NamedTuple):
 
 
 def lengths_of(config: GPTConfig) -> list[int]:
-    """Return 16, 32, ... and the block size."""
+    """Return the text lengths to compare: 16, 32, ... and the block size."""
     doubles = [MIN_TOKENS << i for i in range(16) if MIN_TOKENS << i < config.block_size]
     return [*doubles, config.block_size]
 

@@ -54,8 +54,8 @@ EPS = {"0.00000001": 1e-8, "0.00001": 1e-5, "0.001": 1e-3, "0.1": 0.1, "1": 1.0}
 class LayerNormState:
     """The panel's settings.
 
-    source: source of the rows. scale, shift: applied after the learned ones. eps: a key in EPS. result: rows from the
-    visitor's model.
+    source: where the rows come from. scale: factor on the learned scale. shift: offset on the learned shift. eps: a key
+    in EPS. result: rows from the visitor's model.
     """
 
     source: Source = "example"
@@ -83,7 +83,7 @@ class Rows(NamedTuple):
 
 
 def request_of(s: Snapshot) -> LayerNormInputs | None:
-    """Return the rows to compute, or None for the example rows and while the text is being generated."""
+    """Return the rows to compute, or None for the example rows or while the text is being generated."""
     state, text = s.state(LayerNormState), text_of(s)
     if state.source != "model" or text is None:
         return None

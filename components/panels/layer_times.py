@@ -72,7 +72,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def picture(s: Snapshot) -> dict[str, Any]:
-    """Draw each part's median, and the quartiles for the embedding, each block and the head."""
+    """Draw each part's median time, with quartiles for the embedding, each block and the head."""
     measured = s.state(LayerTimesState).run.latest
     if measured is None:
         return chart_data(None, "")

@@ -39,7 +39,7 @@ from components.widgets.chart import chart, chart_data
 from gpt import GPT, LoadedModel
 from gpt.experiments.masks import MaskEffect, RandomTextLosses, future_leak, padding_effect, train_on_random_text
 
-MAX_TOKENS = 48  # tokens in the text; each forward pass runs without a cache
+MAX_TOKENS = 48  # maximum number of tokens in the text; each forward pass runs without a cache
 STEPS, MAX_SECONDS = 80, 20.0
 Side = Literal["left", "right"]
 
@@ -182,7 +182,7 @@ def padding(s: Snapshot) -> dict[str, Any]:
 
 
 def share(moved: torch.Tensor) -> str:
-    """Return the largest change as a percentage, rounded to 0.01 %."""
+    """Return the largest change as a percentage, rounded to 0.01%."""
     return percent(round(moved.max().item(), 4))
 
 

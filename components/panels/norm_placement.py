@@ -33,7 +33,7 @@ CHARTS = ("straight_gradients", "weight_gradients", "lengths")  # fields of Dept
 
 
 class NormPlacementInputs(NamedTuple):
-    """The two models."""
+    """The depth and seed of the two models."""
 
     layers: int
     seed: int
@@ -72,7 +72,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def picture(field: str, s: Snapshot) -> dict[str, Any]:
-    """Draw one number per depth for both models."""
+    """Draw a field of both models' profiles against depth."""
     found = profiles(s)
     if found is None:
         return chart_data(None, "")

@@ -155,7 +155,7 @@ Check = Callable[[object], Any]  # returns the value to store, or None for an in
 
 def one_of(*choices: Any) -> Check:
     """Return a check that accepts only these values."""
-    return lambda value: choices[choices.index(value)] if value in choices else None  # never 1.0 or True for 1
+    return lambda value: choices[choices.index(value)] if value in choices else None  # gives 1 even for 1.0 or True
 
 
 def within(low: float, high: float) -> Check:

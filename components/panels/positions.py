@@ -56,7 +56,7 @@ class PositionsState:
 
 @lru_cache(maxsize=1)
 def closeness() -> np.ndarray:
-    """Return the cosine similarity of two equal vectors at each distance, (MAX_POSITION + 1,)."""
+    """Return the cosine similarity between equal vectors at each rotary distance, (MAX_POSITION + 1,)."""
     return rotary_closeness(HEAD_SIZE, torch.arange(MAX_POSITION + 1)).numpy()
 
 
@@ -78,7 +78,7 @@ def waves(s: Snapshot) -> dict[str, Any]:
 
 
 def closeness_lines(s: Snapshot) -> dict[str, Any]:
-    """Draw similarity against distance."""
+    """Draw the cosine similarity against the distance."""
     distance, title = s.state(PositionsState).distance, t("positions.closeness", s.language)
     figure = lines(
         np.arange(MAX_POSITION + 1),
@@ -171,7 +171,7 @@ SETTINGS = Settings(PositionsState, CHECKS)
 
 
 def build_positions() -> Panel:
-    """Build the panel with waves and circles of positions, and two models that are trained on request."""
+    """Build the panel with charts of both position encodings, and two models that are trained on request."""
     position, distance = (
         SETTINGS.slider(f"positions.{name}", 0, MAX_POSITION, 1, info=info)
         for name, info in (("position", ""), ("distance", "positions.distance.info"))

@@ -1,4 +1,4 @@
-"""Valid control values for a configuration, and the configuration that they describe."""
+"""Conversion between a configuration and the values of its controls, with validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Range:
     least: int = 1
 
     def around(self, value: int) -> tuple[int, int]:
-        """Return the limits of a slider that shows this value."""
+        """Return the limits, extended to include a value."""
         return min(self.low, value), max(self.high, value)
 
 

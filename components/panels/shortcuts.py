@@ -66,7 +66,7 @@ def answer(s: Snapshot) -> dict[str, Any]:
 
 
 def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
-    """Return a sentence about the first layer: its gradient, and the ratio with and without shortcuts."""
+    """Return a sentence that compares the first layer's gradient with and without shortcuts."""
     without, with_shortcuts = found.without[0], found.with_shortcuts[0]
     if with_shortcuts == without == 0:
         return t("shortcuts.dead", language)
@@ -78,14 +78,14 @@ def first_layer_sentence(found: ShortcutGradients, language: Language) -> str:
 
 
 def pair(s: Snapshot) -> dict[str, tuple[float, ...]]:
-    """Return each network's gradients by its title."""
+    """Return the gradients of both networks, keyed by title."""
     found = s.cached(gradients)
     sides = {"without": found.without, "with": found.with_shortcuts}
     return {t(f"shortcuts.{kind}", s.language): side for kind, side in sides.items()}
 
 
 def picture(s: Snapshot) -> dict[str, Any]:
-    """Draw two bars for each layer."""
+    """Draw each layer's two gradients as bars."""
     sides = s.cached(pair)
     figure = grouped_bars(
         [str(layer) for layer in range(len(next(iter(sides.values()))))],

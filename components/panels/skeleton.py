@@ -62,7 +62,7 @@ class Pair(NamedTuple):
 class Predictions(NamedTuple):
     """Two predictions: logits (vocab_size,) of the visitor's model with (full) and without its blocks (bare).
 
-    pair: the small models.
+    pair: measurements of the small models.
     """
 
     request: SkeletonInputs
@@ -91,9 +91,9 @@ def compute(request: SkeletonInputs) -> Predictions:
 
 @torch.inference_mode()
 def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the logits after the last token, (vocab_size,) each, with the blocks of the model and without.
+    """Return the logits after the last token with and without the model's blocks, (vocab_size,) each.
 
-    Without blocks, all branches are scaled by 0.
+    Blocks are removed by scaling their branches by 0.
     """
     idx = torch.tensor([ids], device=model.device)
     nothing = dict.fromkeys(range(model.config.n_layer), 0.0)
@@ -104,7 +104,7 @@ def with_and_without_blocks(model: GPT, ids: Sequence[int]) -> tuple[torch.Tenso
 @lru_cache(maxsize=1)
 @torch.inference_mode()
 def small_pair() -> Pair:
-    """Return the small model and its skeleton, which are the same for all visitors."""
+    """Measure the small model and its skeleton, which are the same for all visitors."""
     whole = GPT(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     bare = skeleton(SMALL, generator=torch.Generator().manual_seed(0)).eval()
     texts = torch.tensor([TEXT, (1, *TEXT[1:])])  # (2, T)

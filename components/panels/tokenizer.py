@@ -115,7 +115,7 @@ def notice(s: Snapshot) -> dict[str, Any]:
 
 
 def name(side: Side, s: Snapshot) -> dict[str, Any]:
-    """Return the title of one side."""
+    """Return one side's title."""
     both = result_of(s)
     return {"text": "" if both is None else side_name(both, side, s)}
 
@@ -135,7 +135,7 @@ def ladder(side: Side, s: Snapshot) -> dict[str, Any]:
 
 
 def strip(side: Side, s: Snapshot) -> dict[str, Any]:
-    """Show the text's tokens."""
+    """Return the text's tokens as a strip."""
     both = result_of(s)
     tokenizer = None if both is None else getattr(both, side)
     lines = Lines() if tokenizer is None else prompt_lines(tokenizer, tokenizer.encode(s.state(TokenizerState).text))
@@ -148,7 +148,7 @@ def cost(s: Snapshot) -> dict[str, Any]:
 
 
 def languages(s: Snapshot) -> dict[str, Any]:
-    """Show one sentence's tokens per character in several languages."""
+    """Draw how many tokens per character the same sentence takes in several languages."""
     both = result_of(s)
     if both is None:
         return chart_data(None, "")

@@ -58,7 +58,7 @@ class Tying(NamedTuple):
 
 @dataclass(frozen=True)
 class TyingState:
-    """The chosen configuration: a key of SHAPES, or PICKED for the visitor's model."""
+    """The chosen configuration. shape: a key of SHAPES, or PICKED for the visitor's model."""
 
     shape: str = UNTIED
     tied: bool = True

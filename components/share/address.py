@@ -48,10 +48,10 @@ class Opening:
 
 @dataclass(frozen=True)
 class Places:
-    """Everything that links can name besides the text.
+    """Everything other than the text that a link can refer to.
 
-    tabs: ids of the tabs. pages: by parameter. openings: by language. model: default for addresses with a text but no
-    model.
+    tabs: ids of the tabs. pages: the linked pages by parameter. openings: the initial states by language. model:
+    default for addresses with a text but no model.
     """
 
     tabs: Sequence[str]
@@ -153,7 +153,7 @@ def page_values(s: Snapshot) -> dict[str, Any]:
 
 
 def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
-    """Restore the tab and selection from an address, in the current text.
+    """Restore the tab and selection from an address, keeping the current text.
 
     If the address names another model, this brings back the text written with that model.
 
@@ -187,7 +187,7 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
 
 
 def _return_to_model(session: Session, model: str) -> None:
-    """Undo or redo to a model's newest text, if there is one."""
+    """Undo or redo back to a model's newest text, if there is one."""
     for source, other in ((session.undo_stack, session.redo_stack), (session.redo_stack, session.undo_stack)):
         if any(archived.model == model for archived in source):
             while source and session.document is not None and session.document.loaded.name != model:

@@ -32,7 +32,7 @@ def text_file(document: Generation) -> File:
 
 
 def json_file(document: Generation, **hidden: Any) -> File:
-    """Return the document with all its branches. hidden: the hidden words (see `hidden_values`)."""
+    """Return the document with all its branches as a JSON file. hidden: the hidden words (see `hidden_values`)."""
     content = json.dumps(json.loads(document.to_json()) | hidden, indent=1)
     return File(f"{file_stem(document)}.json", "application/json", content)
 

@@ -28,7 +28,7 @@ from gpt import Edits, Generation, list_models
 from gpt.documents.saved_document import SavedDocument
 from gpt.documents.snippets import python_snippet
 
-MAX_PROBLEM_CHARS = 300  # text quoted from a file may be long
+MAX_PROBLEM_CHARS = 300  # maximum length of an error message, which may quote a long text from a file
 MAX_NAME_CHARS = 80
 _numbers = count(1)  # unique numbers for the responses; the browser acts on each response once
 
@@ -116,9 +116,9 @@ def _saved(session: Session, document: Generation, what: object) -> dict[str, An
 
 
 def _open(session: Session, sent: dict[str, Any]) -> Any:
-    """Open the document in a file with its model. Raises ValueError for an invalid file.
+    """Open the document stored in a file, with its model. Raises ValueError for an invalid file.
 
-    Concepts that are turned up stay active. Other edits move to Change it, and the text is read without them.
+    Concepts that are turned up stay active. Other edits move to the "Change it" tab, and the text is read without them.
     """
     language = session.language
     name, text, size = (sent.get(key) for key in ("name", "text", "size"))

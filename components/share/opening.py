@@ -48,7 +48,7 @@ class LinkRequest:
         self.refused += [name for name in names if self.parameters.pop(name, None) is not None]
 
     def note(self, session: Session) -> None:
-        """Show which parameters were refused, and why."""
+        """Show which parameters were rejected, and why."""
         language = session.language
         sentences = [t("share.refused", language, names=", ".join(self.refused))] if self.refused else []
         if self.problem is not None:
@@ -93,7 +93,7 @@ def open_stop(session: Session, at: int, places: Places) -> Iterator[None]:
 
 
 def _leave_stop(session: Session) -> None:
-    """Switch to Write without a film or edits, because a stop shows only what its address names."""
+    """Return to the Write tab and clear the film and the edits, because a stop shows only what its address names."""
     session.film, session.tab, session.notice = None, "playground", None
     session.edits, session.edits_on = Edits(), ()
     hide_again(session, {})

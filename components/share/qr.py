@@ -14,7 +14,7 @@ def qr_code(text: str) -> dict[str, Any]:
     """Return the QR code for a text. size: width of the picture with its border, in modules; path: the dark modules.
 
     Raises:
-        ValueError: If the text is longer than a code can hold, 2,953 bytes.
+        ValueError: If the text exceeds the 2,953 bytes that a QR code can hold.
     """
     matrix = segno.make(text, error="l", boost_error=True, micro=False).matrix
     runs = []

@@ -69,7 +69,7 @@ def _stop(line: str) -> Stop:
 
 
 def open_sequence(session: Session, link: str, at: int = 0) -> Stop:
-    """Open the sequence that a link names or contains, and return the stop to show. Raises PageError like `parse`."""
+    """Open the sequence that a link names or contains and return the current stop. Raises PageError if invalid."""
     stops = parse(SEQUENCES.get(link, link))
     at = min(at, len(stops) - 1)
     session.change(SequenceState, link=link, stops=stops, at=at)

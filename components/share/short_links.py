@@ -31,7 +31,7 @@ def shorten(query: str) -> str:
 
 
 def _answer(request: Request) -> Response:
-    """Redirect to the page, or to its example if the link is no longer kept."""
+    """Redirect to the linked page, or to the example if the link is no longer stored."""
     query = _queries.get(request.path_params["code"].lower())
     return RedirectResponse("../" if query is None else f"../?{query}", 302)
 

@@ -37,7 +37,7 @@ def return_to(
 
 
 def _adopt(session: Session, document: Generation, prompt: str, action: LastAction) -> None:
-    """Replace the document; the caller holds the lock."""
+    """Replace the document. The caller must hold the lock."""
     document.read()
     session.document, session.prompt = document, prompt
     session.set_typed(None)

@@ -26,7 +26,7 @@ def chat_edit(tokenizer: Vocabulary, document: Generation | None, typed: str) ->
     """Return the change that a typed text makes to a chat.
 
     Control tokens are kept where the text still contains their names; text typed between them is encoded as characters.
-    New text, or text typed after the end of a turn, is a user message. The answer after a change is dropped.
+    New text, or text typed after the end of a turn, is a user message. The model's answer after a change is dropped.
 
     Raises:
         ValueError: If the template fails.

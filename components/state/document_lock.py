@@ -55,7 +55,7 @@ class DocumentLock:
             self._turns.notify_all()
 
     def rest(self, turn: int, seconds: float) -> None:
-        """Wait between two steps of a stream, but no longer than the stream has its turn."""
+        """Wait between two steps of a stream, or until the stream loses its turn."""
         with self._turns:
             self._turns.wait_for(lambda: self.turn != turn, max(0.0, seconds))
 

@@ -40,7 +40,7 @@ def language_of_model(name: str) -> str:
 
 
 def examples_of(name: str) -> dict[str, str]:
-    """Return the prompts of examples that fit a model, by key."""
+    """Return the example prompts that fit a model, by key."""
     return EXAMPLES[language_of_model(name)]
 
 

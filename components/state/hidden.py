@@ -18,8 +18,8 @@ from gpt.documents.document_cache import common_prefix_length
 class WithoutWords(AtPosition):
     """The prediction at a position when some words in the text are hidden.
 
-    hidden: hidden positions. logits: (vocab_size,). off: the logits with attention switched off, if requested. goes_on,
-    off_goes_on: the text's continuations with and without attention.
+    hidden: hidden positions. logits: next-token logits, (vocab_size,). off: the logits with attention switched off, if
+    requested. goes_on, off_goes_on: the text's continuations with and without attention.
     """
 
     hidden: frozenset[int]
@@ -43,7 +43,7 @@ class HiddenState:
     measured: WithoutWords | None = None
 
     def hidden_in(self, text: Text) -> frozenset[int]:
-        """Return the hidden positions within the prefix that a text shares with the one in which they were hidden."""
+        """Return the hidden positions within the prefix that a text shares with the text whose words were hidden."""
         n = common_prefix_length(self.ids, text.ids)
         return frozenset(position for position in self.positions if position < n)
 

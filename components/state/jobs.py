@@ -19,7 +19,7 @@ T = TypeVar("T")
 class Job:
     """Work in progress.
 
-    progress: its message; stopped: set when it should end. A job with different progress is still the same job.
+    progress: message about its progress; stopped: set to end it. A job keeps its identity when its progress changes.
     """
 
     progress: Message | None = None
@@ -31,7 +31,7 @@ class Job:
 
 @contextmanager
 def started(session: Session, state: type, name: str = "job") -> Iterator[Job]:
-    """Run the `with` block as the job in a state's field; any previous job stops."""
+    """Run the `with` block as the job in a state's field, stopping any previous job."""
     stop(state, session, name)
     job = Job()
     session.change(state, **{name: job})
@@ -71,7 +71,7 @@ def run_steps(
 def in_thread(
     session: Session, state: type, job: Job, key: str, work: Callable[[Progress], T], name: str = "job"
 ) -> Generator[None, None, T]:
-    """Run `work` in a thread within a job and return its result.
+    """Run `work` in a thread as part of a job and return its result.
 
     key: catalogue key of the progress message, which has the values `n` and `total`.
 

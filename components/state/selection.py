@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from gpt import Generation, GPTConfig
 
-NEWEST = -1  # the position of the last token while the text grows
+NEWEST = -1  # follows the last token as the text grows
 Shading = Literal["probability", "rank", "entropy", "surprisal", "attention"]
 
 

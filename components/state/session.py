@@ -39,8 +39,8 @@ class ArchivedDocument:
 class PendingGeneration:
     """A generation run prepared by one event and carried out by the next.
 
-    length: maximum number of new tokens. began: start time from time.perf_counter(). slides: whether each token beyond
-    a full context replaces the first one.
+    length: maximum number of new tokens. began: start time from time.perf_counter(). slides: whether the
+    first token is dropped for each new one once the context is full.
     """
 
     document: Generation
@@ -65,7 +65,7 @@ class Session:
         or Forward, in ms on the browser's clock.
     query: search text for the vocabulary.
     numbers: whether the page shows all digits, and seeds, ids and speeds.
-    edits: the interventions made in Change it.
+    edits: the interventions made in the "Change it" tab.
     edits_on: token ids of the prompt for the edits; empty if the edits apply to the document's text.
     progress: a message about the task in progress. notice: a remark about the text, or an error.
     undo_stack, redo_stack: replaced documents, newest last.
@@ -117,7 +117,7 @@ class Session:
         self.undo_stack: list[ArchivedDocument] = []
         self.redo_stack: list[ArchivedDocument] = []
         self.resources = ExitStack()
-        self.sent: dict[Any, Any] = {}  # what the browser has received (see `components.render`)
+        self.sent: dict[Any, Any] = {}  # records of what the browser has received (see `components.render`)
         self.frame_number = 0
         self.handled: dict[tuple[str, str], int] = {}  # newest action by card and queue (see `cards`)
         self.seen_frame: int | None = None  # the last frame that the browser received, if it missed a later one
@@ -153,7 +153,7 @@ class Session:
             document.read()  # keeps the next-token bars up to date
 
     def snapshot(self) -> Snapshot:
-        """Return an immutable copy of the session; the caller holds `lock.reading()`."""
+        """Return an immutable copy of the session; the caller must hold `lock.reading()`."""
         document = self.document
         with self._states_lock:
             states, handled = dict(self._states), dict(self.handled)
@@ -239,7 +239,7 @@ class Session:
         return self.prompt if typed is None or typed.is_current else typed.text
 
     def set_typed(self, text: str | None, *, is_current: bool = True, n_after: int = 0) -> None:
-        """Record the text in the box; None makes the box show the document, whatever was typed before.
+        """Record the text in the box. None makes the box show the document and discards typed text.
 
         is_current: whether it has become the document's text. n_after: see `TypedText`.
         """

@@ -40,7 +40,7 @@ INTEGERS = ("top_k", "seed", "max_new_tokens", "k", "layer", "head", "position",
 
 
 def checked_number(name: str, value: object, low: float, high: float = math.inf) -> float | int:
-    """Return the value as a number in [low, high], which is an int for the names in INTEGERS.
+    """Return the value as a number in [low, high], as an int for the names in INTEGERS.
 
     Raises:
         ValueError: If the value is text, a bool or NaN, or is out of range.

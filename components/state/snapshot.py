@@ -26,7 +26,7 @@ class Message:
     values: dict[str, Any] = field(default_factory=dict)
 
 
-LastAction = Message  # the last edit to the text since it was last generated
+LastAction = Message  # the last edit since the text was generated
 
 
 @dataclass(frozen=True)

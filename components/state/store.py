@@ -1,4 +1,4 @@
-"""Sessions by their browser tab's random id, with limits on idle time, number and memory."""
+"""Storage of sessions by random browser-tab id, with limits on idle time, number and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text in Write's box: the document's text, unless a person has typed something else."""
+"""The text in the Write tab's box: the document's text, unless a person has typed something else."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ export function headColour(head, count, dark) {
 /** Packs a pixel of ImageData into one number. @param {number} r @param {number} g @param {number} b */
 const pixel = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 
-/** Returns 256 pixels along a line through the given colours, each [r, g, b]. @param {number[][]} points */
+/** Interpolates 256 pixels through the given colours, each [r, g, b]. @param {number[][]} points */
 export function between(points) {
   const last = points.length - 1;
   return Uint32Array.from({ length: 256 }, (_, level) => {
@@ -41,5 +41,5 @@ function rgb(colour) {
 /** Returns the 256 pixels of the diverging map, from negative to positive. @param {Element} root */
 export const divergingMap = (root) => between(Array.from({ length: 9 }, (_, i) => rgb(themed(root, `div-${i}`))));
 
-/** Returns 256 pixels from the surface colour to a colour. @param {Element} root @param {string} colour */
+/** Interpolates 256 pixels from the surface colour to another. @param {Element} root @param {string} colour */
 export const mapTo = (root, colour) => between([themed(root, "surface"), colour].map(rgb));

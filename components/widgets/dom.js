@@ -54,12 +54,12 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** Sets a hint, followed by mouse and keyboard instructions that touch screens hide. @param {Element} node @param {string} hint @param {string} keys */
+/** Sets a hint, followed by mouse and keyboard instructions that are hidden on touch screens. @param {Element} node @param {string} hint @param {string} keys */
 export function setHint(node, hint, keys) {
   if (node.textContent !== hint + keys) node.replaceChildren(hint, make("span", "gb-keys", keys));
 }
 
-/** Creates or removes children until there are `count`. @param {Element} parent @param {number} count @param {() => Element} create */
+/** Adds or removes children so that an element has `count`. @param {Element} parent @param {number} count @param {() => Element} create */
 export function setCount(parent, count, create) {
   while (parent.children.length > count) parent.lastElementChild?.remove();
   while (parent.children.length < count) parent.append(create());

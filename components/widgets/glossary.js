@@ -18,8 +18,8 @@ function wordsOf(language, isHeader) {
 }
 
 /**
- * Builds the search for all terms' forms; in a header it includes words that are too frequent in sentences. Alphabetic
- * forms match whole words only. @param {Term[]} terms
+ * Builds the search for all forms of the terms. In a header, it includes words that are too frequent in sentences.
+ * Alphabetic forms match whole words only. @param {Term[]} terms
  */
 export function finder(terms, isHeader = false) {
   const formsOf = (/** @type {Term} */ { word, forms }) => (isHeader ? [word, ...forms] : forms);
@@ -48,7 +48,7 @@ export function explained(text, { pattern, terms }) {
 }
 
 /**
- * Sets a sentence or table header with its technical terms explained, but only if it differs.
+ * Sets a sentence or table header and explains its technical terms. Does nothing if the text is the same.
  * @param {HTMLElement} node @param {string} text
  */
 export function setWords(node, text, isHeader = false) {

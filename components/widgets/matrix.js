@@ -36,7 +36,7 @@ export function numbersPicture({ rows, columns, at, scale, signed }, map) {
 }
 
 /**
- * Returns the visible labels: every n-th, and the selected one, which displaces labels too close to it.
+ * Returns the indices of the visible labels: every n-th and the selected one, which displaces labels too close to it.
  * @param {number} count @param {number} step px @param {number} selected -1 for none
  */
 export function shownLabels(count, step, selected) {
@@ -95,7 +95,7 @@ export function drawMatrix(canvas, matrix, room, largest) {
 }
 
 /**
- * Returns the row and column under the pointer, with column -1 for the row labels; null elsewhere.
+ * Returns the row and column under the pointer, with column -1 for a row label, or null outside the rows.
  * @param {HTMLCanvasElement} canvas @param {Layout | null} layout @param {MouseEvent} event
  * @returns {[number, number] | null}
  */

@@ -1,12 +1,12 @@
 // Formats numbers as in components/labels.py.
 
-/** The number format: whether to show all digits, and two sentences with {p}. */
+/** The number format: whether to show all digits, and two phrases with {p}. */
 const voice = { exact: false, under: "under {p}", over: "over {p}" };
 
 /** Changes the number format. @param {Partial<typeof voice>} changes */
 export const speak = (changes) => Object.assign(voice, changes);
 
-/** Whether numbers show all digits, and tokens their ids. */
+/** Returns whether numbers show all digits, and tokens their ids. */
 export const isExact = () => voice.exact;
 
 /** Formats 0.5 as "50%". With all digits shown, values near 0 and 1 get more digits. @param {number} probability */
@@ -34,13 +34,13 @@ function percentDigits(value) {
   return value < 9.95 || value >= 99.5 ? 1 : 0;
 }
 
-/** Formats a number with this many digits and a real minus sign; zero has no sign. @param {number} value */
+/** Formats a number with the given decimals and a real minus sign; zero has no sign. @param {number} value */
 export function decimal(value, digits = 2) {
   const text = value.toFixed(digits);
   return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
-/** Formats a number with this many digits, or as a power of ten if they would all be zeros. @param {number} value */
+/** Formats a number with the given decimals, or in scientific notation if they would all be zeros. @param {number} value */
 export function small(value, digits = 2) {
   if (value === 0 || Math.abs(value) >= 0.5 * 10 ** -digits) return decimal(value, digits);
   const [lead, exponent] = value.toExponential(1).split("e");

@@ -8,7 +8,7 @@ import { modified } from "./dom.js";
 
 const STEPS = /** @type {Record<string, number>} */ ({ ArrowRight: 1, PageDown: 1, " ": 1, ArrowLeft: -1, PageUp: -1 });
 export const CHANGED = "gb-presenting"; // document event when the mode begins or ends
-const TYPING = "input, textarea, select, [contenteditable], dialog"; // elements that handle most keys themselves
+const TYPING = "input, textarea, select, [contenteditable], dialog"; // elements that use most keys themselves
 
 /** Steppers for the open film and the open stops. @type {{ film: Stepper | null, stops: Stepper | null }} */
 export const steppers = { film: null, stops: null };
@@ -20,7 +20,7 @@ export function present() {
   document.body.setAttribute("data-presenting", "");
   document.dispatchEvent(new Event(CHANGED));
   if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
-  document.documentElement.requestFullscreen?.().catch(() => {}); // if it is refused, the page fills the window
+  document.documentElement.requestFullscreen?.().catch(() => {}); // if this is refused, the page only fills the window
 }
 
 export function endPresentation() {

@@ -1,6 +1,6 @@
 // A visitor's progress in this browser, such as the lessons seen and answered, and the last one opened.
 
-/** @typedef {{done: Record<string, number>, best: Record<string, number>, last: string}} Progress  done: by item, 1 for seen, 2 for answered or solved; best: highest scores, by item; last: the last opened item */
+/** @typedef {{done: Record<string, number>, best: Record<string, number>, last: string}} Progress  done: level of each item, 1 for seen, 2 for answered or solved; best: highest score for each item; last: the last opened item */
 
 /** Manages the progress in one list. @param {string} list the list's name in the storage */
 export function createProgress(list) {
@@ -29,7 +29,7 @@ export function createProgress(list) {
       try {
         localStorage.setItem(key, JSON.stringify(progress));
       } catch {
-        // the list also works without storage
+        // The list also works without storage.
       }
       changed.dispatchEvent(new Event("change"));
     },

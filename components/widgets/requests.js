@@ -1,11 +1,11 @@
-// Sends requests for clicks, which may come faster than the responses: one at a time, and then only the newest.
+// Sends requests for clicks one at a time. If several clicks arrive before the response, only the newest is sent next.
 
 const LOST = 3000; // ms after which a request counts as lost
 
 /** @param {(payload: object) => void} send */
 export function createRequests(send) {
   /** @type {Record<string, number>} */ let wanted = {}; // requested values that are not shown yet
-  let sent = ""; // the pending request
+  let sent = ""; // the request that awaits a response
   /** @type {object | null} */ let last = null;
 
   function ask() {

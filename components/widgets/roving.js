@@ -9,7 +9,7 @@ export const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], 
  * Makes a vertical list in which a click, Enter or Space chooses an item.
  * @param {HTMLElement} list @param {HTMLCollectionOf<HTMLElement>} items  its current items
  * @param {(index: number) => void} choose
- * @returns {(to?: number) => void} makes Tab enter this item, or the same item as before
+ * @returns {(to?: number) => void} makes Tab enter the item `to`; by default, the same item as before
  */
 export function roving(list, items, choose) {
   let current = 0;

@@ -1,6 +1,6 @@
-// Mounts the widgets, gives each the newest data for its view, and draws all changes in one animation frame. Only this
-// module knows gradio's interface for scripts, and when to draw: on new data or a change in width, theme or language, but
-// not while a button is pressed.
+// Mounts the widgets, gives each the newest data for its view, and draws all changes in one animation frame: on new data
+// or a change in width, theme or language, but not while a button is pressed. Only this module uses gradio's interface
+// for scripts.
 
 import { Store } from "./store.js";
 import { fill } from "./text.js";
@@ -64,20 +64,20 @@ let sizes;
 /** @type {Map<string, Map<number, Record<string, any>>>} */
 const controlUpdates = new Map(); // pending properties for gradio's components, by tab and place
 /** @type {Map<string, number>} */
-const lastSet = new Map(); // the last frame that set a component's property, by tab, place and name
+const lastSet = new Map(); // number of the last frame that set a component's property, by tab, place and name
 let navigated = 0; // time of the newest tab click
 let scheduled = false;
 /** Raises an event on the gr.HTML that receives the frames. @type {Trigger} */
 let raise = () => {};
 /**
- * "follows" while the page shows another page, "leaves" until its own session is back, or else "".
+ * "follows" while the page shows another page, "leaves" until its own session is shown again, otherwise "".
  * @type {"" | "follows" | "leaves"}
  */
 let mirrors = "";
 let epoch = /** @type {string | undefined} */ (undefined); // epoch of the last frame that set gradio's components
-// After a frame, the page rests for as long as drawing took, which leaves time for events and for the text.
+// After a frame, the page pauses drawing for as long as drawing took, which leaves time for events and for the text.
 let restsUntil = 0;
-// Until this time nothing is drawn: drawing may replace the button being pressed, and its click would be lost.
+// Nothing is drawn before this time: drawing might replace the button being pressed, and its click would be lost.
 let pressedUntil = 0;
 
 export const store = new Store();
@@ -211,7 +211,7 @@ export function follow() {
   document.body.setAttribute("data-following", "");
 }
 
-/** Shows the page's own session again, starting with that session's next complete frame. */
+/** Shows the page's own session again, from the session's next complete frame on. */
 export const leave = () => void (mirrors &&= "leaves");
 
 /** Applies a frame from the followed page. @param {import("./store.js").Frame} frame */
@@ -238,7 +238,7 @@ function notSetBefore(component, properties, frames, n) {
 /** Raises the event that runs the open tab's missing analyses; if none are missing, the server does nothing. */
 export const tick = () => mirrors || raise("tick", {});
 
-/** Asks the server to show an address again. @param {{ query: string, at: number }} address */
+/** Asks the server to restore an address. @param {{ query: string, at: number }} address */
 export const navigate = (address) => raise("navigate", address);
 
 /** Sends a class request to the server. @param {Record<string, any>} payload "do" names the request */
@@ -296,7 +296,7 @@ function drawStale() {
 }
 
 /**
- * Redraws widgets that were shown or changed their width; they determine their heights themselves.
+ * Redraws widgets that have appeared or changed in width; they determine their heights themselves.
  * @param {ResizeObserverEntry[]} entries
  */
 function onSizes(entries) {

@@ -6,11 +6,11 @@
  * @property {number} n  this frame's number
  * @property {number | null} base  number of the frame that it builds on; null if it is complete and replaces everything
  * @property {string} [epoch]  identifies the numbering, which starts again when the server restarts
- * @property {Record<string, Data>} [views]  changed fields, by view; a list that only changed at its end is
- *   {"$lines": how many entries stay, "add": [the entries after them]}
+ * @property {Record<string, Data>} [views]  changed fields by view; a list that changed only at its end is sent as
+ *   {"$lines": number of entries to keep, "add": [the entries after them]}
  */
 
-const RETRY_MS = 300; // time that a frame waits for its base frame
+const RETRY_MS = 300; // how long a frame first waits for its base frame
 
 /** @param {any} before @param {any} change */
 function changedField(before, change) {
@@ -38,7 +38,7 @@ export class Store {
     return this.#number;
   }
 
-  /** Returns a view's newest data, empty until some have arrived. @param {string} name @returns {Data} */
+  /** Returns a view's newest data, or {} if none has arrived yet. @param {string} name @returns {Data} */
   view(name) {
     return this.#views.get(name) ?? {};
   }

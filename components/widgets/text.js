@@ -40,8 +40,8 @@ export function marked(text) {
 export const visible = (text) => marked(text).replaceAll(" ", "·");
 
 /**
- * Splits a text into alternating parts: characters that are visible as they are (including space, tab and newline),
- * and characters that need a mark. @param {string} text
+ * Splits a text into alternating parts: characters that need no mark (including space, tab and newline) and characters
+ * that need one. @param {string} text
  */
 export const partsOf = (text) => text.split(UNSEEN);
 

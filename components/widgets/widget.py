@@ -28,8 +28,8 @@ def widget(
     """Return a part that a widget draws.
 
     kind: the widget's module: "tokens" is `tokens/tokens.js`, "lesson/head" is `lesson/head.js`. name: the part's id on
-    the page, and the name of the view whose data it shows, unless `view` names another. template: HTML, one element.
-    options: passed to the module once, when the card is built. labels: texts to use until the data contain others. on,
+    the page, and the name of the view whose data it shows, unless `view` names another. template: one HTML element.
+    options: passed to the module once, when the card is built. labels: texts to use until the data contains others. on,
     on_input: handlers for the events "select" and "input"; they receive the payload, an unchecked dict, in the given
     queues. latest: if events follow in quick succession, only the newest counts.
     """
@@ -44,7 +44,7 @@ def widget(
 
 
 def placed(part: Part) -> gr.HTML:
-    """Return the gr.HTML of a picture placed among gradio's components.
+    """Return a gr.HTML that shows a picture among gradio's components.
 
     It raises `.select` (or `.input`). Its value contains the newest payload, a dict, by event name.
     """

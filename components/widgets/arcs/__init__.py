@@ -32,7 +32,7 @@ def arcs_data(
     """Return the data for an arcs widget.
 
     tokens: texts of the tokens. name: the text's name for screen readers. arcs: (from, to, weight in 0..1, head), drawn
-    in the head's colour. is_flat: whether to leave no room for arcs. selected: the picked position, -1 for none.
+    in the head's colour. is_flat: whether to reserve no space for arcs. selected: the selected position, or -1.
     """
     return {
         "tokens": list(tokens),

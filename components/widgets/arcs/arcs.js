@@ -5,9 +5,9 @@
  * @property {string} [name]  the text's name for screen readers
  * @property {[number, number, number, number][]} [arcs]  from, to, weight in 0..1, head
  * @property {number} [n_head]  number of heads in a layer
- * @property {boolean} [is_flat]  whether to leave no room for arcs
- * @property {boolean} [selectable]  whether tokens can be picked
- * @property {number} [selected]  the picked position; -1 for none
+ * @property {boolean} [is_flat]  whether to reserve no space for arcs
+ * @property {boolean} [selectable]  whether tokens can be selected
+ * @property {number} [selected]  the selected position; -1 for none
  */
 
 import { headColour } from "../colours.js";
@@ -15,7 +15,7 @@ import { find, makeButton, makeShape, setCount, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 import { visible } from "../text.js";
 
-const [LOWEST, HIGHEST] = [16, 44]; // px by which an arc rises above the tokens
+const [LOWEST, HIGHEST] = [16, 44]; // limits on an arc's height above the tokens, in px
 
 /**
  * @typedef {{x: number, y: number}} Point
@@ -23,7 +23,7 @@ const [LOWEST, HIGHEST] = [16, 44]; // px by which an arc rises above the tokens
  */
 
 /**
- * Returns an arc above a line of text, higher if wider; between two lines, a curve that crosses neither token.
+ * Returns an arc above a line of text; wider arcs are higher. Between two lines, the curve crosses neither token.
  * @param {Place} from @param {Place} to @returns {{d: string, end: Point}}
  */
 export function arcBetween(from, to) {

@@ -1,7 +1,7 @@
 """The tree of a beam search as it grows: one column per step, with candidates in descending order of probability.
 
-Lines are only ever added, so only new ones are sent: one per candidate, and after each step one that names the best
-text so far.
+Lines are only ever appended, so only new ones are sent: one per candidate, and one after each step for the best text
+so far.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Outcome = Literal["kept", "pruned", "finished"]
 def beams(name: str, **wired: Any) -> Part:
     """Return the tree. A click, Enter or Space on a candidate raises `.select` with the payload {"candidate": number}.
 
-    View data: search (a different one replaces the tree), root (the end of the text that the search continues),
-    lines (from `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished, best, token,
-    total, score.
+    View data: search (identifies the search; a new value replaces the tree), root (the end of the text that the search
+    continues), lines (from `candidate_line` and `step_line`), labels: name, empty, keys, step, kept, pruned, finished,
+    best, token, total, score.
     """
     return widget("beams", name, template=_TEMPLATE, **wired)
 

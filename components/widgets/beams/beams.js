@@ -2,7 +2,7 @@
  * The tree of a beam search: one column per step, with candidates in descending order of probability, linked to their
  * parents.
  * @typedef {object} Beams
- * @property {string} [search]  identifies the search; a different one clears the tree
+ * @property {string} [search]  identifies the search; a new value clears the tree
  * @property {string} [root]  the end of the prompt
  * @property {string[]} [lines]  built by `candidate_line` and `step_line`, in order
  * @property {Record<string, string>} [labels]
@@ -65,7 +65,7 @@ function mount(root, host) {
     paths.push(path);
   }
 
-  /** Reads the data and returns whether the search has grown or is a different one. @param {Beams} data */
+  /** Reads the data and returns whether the search has grown or been replaced. @param {Beams} data */
   function read({ search: given, root: end = "", lines: fresh = [] }) {
     if (given !== name || lines.some((line, i) => line !== fresh[i])) clear();
     else if (fresh.length === lines.length) return false;

@@ -5,7 +5,7 @@
  *
  * @typedef {object} Candidate
  * @property {number} parent  index of its parent; -1 for the prompt
- * @property {string} text  text of its token
+ * @property {string} text  its token's text
  * @property {number} depth  its step, 1-based
  * @property {number} logProbability  nats
  * @property {number} total  sum of log-probabilities over all tokens in the search up to this one
@@ -55,7 +55,7 @@ export class Search {
     return found;
   }
 
-  /** Returns active and finished candidates, with their ancestors. */
+  /** Returns the active and finished candidates with their ancestors. */
   alive() {
     const alive = new Set();
     this.candidates.forEach(({ outcome, depth }, i) => {
@@ -65,7 +65,7 @@ export class Search {
     return alive;
   }
 
-  /** Returns where an arrow key leads from a candidate: an index, or -1. @param {string} key @param {number} from */
+  /** Returns the index of the candidate that an arrow key moves to, or -1 for none. @param {string} key @param {number} from */
   next(key, from) {
     const { depth, row, parent } = this.candidates[from];
     const beside = (/** @type {number} */ step) => this.candidates.findIndex((each) => each.depth === depth && each.row === row + step);

@@ -1,7 +1,7 @@
 /**
  * The verdict on an answer, a hint, the explanation, and the link to the next challenge.
  * @typedef {object} ChallengeFoot
- * @property {string | null} [open]  the challenge's key; if there is none, nothing is shown
+ * @property {string | null} [open]  the challenge's key; without it, nothing is shown
  * @property {string} [verdict]
  * @property {boolean} [solved]
  * @property {number | null} [score]  for goals that can be exceeded

@@ -43,13 +43,13 @@ class Rows(NamedTuple):
 
 
 def chart(name: str, *, clickable: bool = False, **wired: Any) -> Part:
-    """Return a chart; its space stays empty if there is no data.
+    """Return a chart, whose space stays empty if there is no data.
 
     A click on a point raises `.select` with a payload of x, y, pointNumber, curveNumber and customdata; `clickable`
     changes the pointer accordingly. If the bars are `Rows`, a click or Enter on one raises `.select` with that row's
     payload.
 
-    View data: figure (None: only the sentences), text, note, rows; built by `chart_data`.
+    View data: figure (None shows only the sentences), text, note, rows; built by `chart_data`.
     """
     return widget("chart", name, template=_TEMPLATE, options={"clickable": clickable}, **wired)
 
@@ -64,7 +64,7 @@ def chart_data(figure: Figure | None, text: str, note: str = "", *, rows: Rows |
 
 
 def _packed(node: object) -> Any:
-    """Return float32 arrays in the form that plotly.js reads, like `Figure.to_plotly_json`."""
+    """Convert float32 arrays to the form that plotly.js reads, as `Figure.to_plotly_json` does."""
     if isinstance(node, dict):
         return {key: _packed(value) for key, value in node.items()}
     if isinstance(node, list):

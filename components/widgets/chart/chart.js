@@ -2,12 +2,12 @@
  * A plotly chart that shows the newest figure, with a caption.
  * @typedef {object} Chart
  * @property {{data: object[], layout: Record<string, any>} | null} [figure]  null shows only the caption
- * @property {string} [text]  the same content as a sentence
+ * @property {string} [text]  a sentence that describes the figure
  * @property {string} [note]  a secondary sentence
  * @property {import("./rows.js").Rows | null} [rows]  for bars that are buttons
  *
  * options: clickable: whether the pointer indicates that points can be clicked; dark: the dark theme's colour for each
- * light one; save: by language, the labels of the buttons that save the picture.
+ * light one; save: labels of the buttons that save the picture, by language.
  */
 
 import { find, make } from "../dom.js";
@@ -18,11 +18,11 @@ import { dressed } from "./dress.js";
 import { saveChart } from "./save.js";
 
 const CONFIG = { displayModeBar: false, responsive: false, doubleClick: false, scrollZoom: false, showTips: false };
-const NARROWEST = 160; // px; a smaller width means that the layout is incomplete
+const NARROWEST = 160; // px; below this width, the layout is incomplete
 
 /** @type {Promise<unknown> | undefined} */ let plotly;
 
-/** Loads plotly.js. It is large, so it is only loaded with the first chart. @param {string} src */
+/** Loads plotly.js. Because it is large, this waits for the first chart. @param {string} src */
 function load(src) {
   plotly ??= new Promise((loaded) => {
     const script = make("script", "", "", { src, "data-glassbox": "plotly" });
@@ -62,7 +62,7 @@ function mount(root, host) {
     if (!figure) return clear();
     rows.draw(bars);
     plot.style.height = `${figure.layout.height ?? 320}px`;
-    if (drawn && !isNear) return; // plotly takes long, and a text that is being written changes the figure often
+    if (drawn && !isNear) return; // plotly is slow, and a text being generated changes the figure often
     const width = plot.clientWidth;
     if (width < NARROWEST || !window.Plotly) return;
     const { data, layout } = dressed(figure, root, width, host.dark ? host.options.dark : {});

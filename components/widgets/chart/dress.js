@@ -17,8 +17,8 @@ export function recoloured(node, partners, colour = false) {
 const CELL_TEXT = 52; // minimum width in px of a cell that shows a token
 
 /**
- * Omits labels on narrow columns, which need 11 px each, and texts in narrow cells. If `meta.column` is set to the
- * selected column, texts far from that column are omitted instead.
+ * Omits labels of columns narrower than 11 px, and texts in narrow cells. If `meta.column` is set to the selected
+ * column, texts far from that column are omitted instead.
  * @param {{data: Record<string, any>[], layout: Record<string, any>}} figure @param {number} width
  */
 export function thinLabels({ data, layout }, width) {

@@ -1,4 +1,4 @@
-// Places a button over each row in a bar chart, so that the whole row reacts to clicks, arrow keys, Enter and Space. A
+// Places a button over each row in a bar chart, so that the whole row responds to clicks, arrow keys, Enter and Space. A
 // click still counts if the chart is redrawn between pointer down and up.
 
 import { make, makeButton, setCount } from "../dom.js";

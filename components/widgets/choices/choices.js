@@ -3,8 +3,8 @@
  * @typedef {object} Choices
  * @property {string} [name]  the list's name for screen readers
  * @property {string[]} [head]  the columns' names
- * @property {{cells: string[], sent: object}[]} [lines]  a single cell fills the whole line; sent: the payload;
- *   the widget is hidden if there are none
+ * @property {{cells: string[], sent: object}[]} [lines]  a single cell fills the whole line; sent: the payload. Without
+ *   lines, the widget is hidden
  */
 
 import { make, makeButton } from "../dom.js";

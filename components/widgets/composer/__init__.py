@@ -1,6 +1,6 @@
 """The box for writing: a textarea over a token-by-token copy of its text.
 
-The copy shows what may come next and the words on which this prediction depends.
+The copy also shows what may come next and the words on which this prediction depends.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def composer_data(
         labels: "name" and "placeholder"; for hiding words "words", "hide" and "show" (both with {word}), and "invite".
         words: The position at which each word begins.
         hidden: Positions of the hidden words.
-        unwritten: The text in the box, if the tokens belong to an older one.
+        unwritten: The text in the box, if it differs from the text of the tokens.
         selected: The position before the prediction.
         ghost: The text that may come after the last token.
         arcs: (position, weight in 0..1) for each word that the prediction depends on.
         generating: Whether the text is being generated.
         document: Identifies the text; a different one replaces typed text that the server has not handled yet.
-        typed: The typed text that became this text, if it differs.
+        typed: The typed text from which this text was made, if they differ.
         n_after: Number of characters in this text that were added after the typed text.
         edited: The time of the last key press that this data reflects (see `composer`); later input stays.
     """

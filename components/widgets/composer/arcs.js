@@ -1,4 +1,4 @@
-// Arcs over a text, from the predicted token to the words that the prediction depends on.
+// Arcs above a text, from the predicted token to the words that the prediction depends on.
 
 import { makeShape } from "../dom.js";
 

@@ -3,17 +3,17 @@
  * token that may come next.
  * @typedef {object} Composer
  * @property {string[]} [lines]  JSON: [text, probability if written by the model or else null, 1 for a control token]
- * @property {string | null} [unwritten]  the text in the box, if the tokens belong to an older one
+ * @property {string | null} [unwritten]  the text in the box, if it differs from the text of the tokens
  * @property {number} [selected]  the position before the prediction
  * @property {string} [ghost]  the text that may come after the last token
  * @property {number[]} [words]  the position at which each word begins
  * @property {number[]} [hidden]  positions of the hidden words
  * @property {[number, number][]} [arcs]  [position, weight in 0..1] for each word that the prediction depends on
  * @property {boolean} [generating]  whether the text is being generated
- * @property {string | null} [typed]  the typed text that became this text, if it differs
- * @property {number} [n_after]  number of characters added after it
+ * @property {string | null} [typed]  the typed text from which this text was made, if they differ
+ * @property {number} [n_after]  number of characters added after the typed text
  * @property {number} [edited]  time of the last key press that this data reflects, in ms
- * @property {string} [document]  identifies the text; a different one replaces what was typed
+ * @property {string} [document]  identifies the text; a new value replaces what was typed
  */
 
 import { find, modified, setAll } from "../dom.js";
@@ -46,7 +46,7 @@ function mount(root, host) {
 
   const isAtEnd = () => area.selectionStart === area.value.length;
 
-  /** Returns the text that may come next, or "" if none can be accepted. */
+  /** Returns the suggested next text, or "" if it cannot be accepted now. */
   function ghost() {
     const { ghost: next = "", generating, selected = -1 } = shown;
     const isLast = selected === copy.count() - 1;
@@ -79,14 +79,14 @@ function mount(root, host) {
     if (wasAtEnd) root.scrollTop = root.scrollHeight;
   }
 
-  /** Puts the server's text into the box unless a person is typing: that would end an input method's composition. */
+  /** Puts the server's text into the box unless a person is typing, because this would end an input method's composition. */
   function settle() {
     if (isTyped || isComposing || area.value === text) return;
     if (area.value === shown.typed) rewrite(shown.n_after ?? 0);
     else write();
   }
 
-  /** Puts the server's text into the box. If text was only added, the caret stays in place unless it was at the end. */
+  /** Puts the server's text into the box. If the text has only grown, a caret that is not at the end stays in place. */
   function write() {
     const end = area.value.length;
     if (!isAtEnd() && text.startsWith(area.value)) area.setRangeText(text.slice(end), end, end, "preserve");
@@ -133,7 +133,7 @@ function mount(root, host) {
     host.send({ hidden: words.filter((each) => hidden.has(each)) }, "submit");
   }
 
-  /** Shows a first-time visitor what to try, until a word has been hidden. */
+  /** Shows first-time visitors what to try, until a word has been hidden. */
   function invite() {
     if (hidden.size) delete document.body.dataset.invite;
     invitation.textContent = host.t("invite");
@@ -158,7 +158,7 @@ function mount(root, host) {
     });
   }
 
-  /** Accepts the text that may come next. */
+  /** Accepts the suggested next text. */
   function take() {
     area.setRangeText(ghost(), area.value.length, area.value.length, "end");
     type();

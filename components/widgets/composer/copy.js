@@ -10,7 +10,7 @@ import { marked } from "../text.js";
  */
 
 /**
- * Returns the token before the caret: the first whose characters end at or after it; -1 if there are no tokens.
+ * Returns the first token whose characters end at or after the caret, or -1 if there are no tokens.
  * @param {string[]} pieces @param {number} caret
  */
 export function tokenAt(pieces, caret) {

@@ -18,9 +18,9 @@ _TEMPLATE = """<figure class="gb-draw">
 
 
 class Piece(NamedTuple):
-    """A piece of the strip, for one or several tokens.
+    """A piece of the strip, for one token or several.
 
-    It extends from the end of the previous piece to `end`, in 0..1, and has a description.
+    end: where the piece ends, in 0..1; it starts at the end of the previous one. says: its description.
     """
 
     end: float

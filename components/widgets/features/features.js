@@ -6,7 +6,7 @@
  * @property {number} [selected]  a position
  * @property {{place: Place, name: string, value: number, says: string}[]} [features]
  * @property {Place | null} [chosen]
- * @property {Record<string, string>} [tints]  by "layer.feature", one byte per token starting at `first`
+ * @property {Record<string, string>} [tints]  tints by "layer.feature": base64 with one byte per token from `first` on
  * @property {number} [first]
  */
 
@@ -24,7 +24,7 @@ function mount(root, host) {
   /** @type {Place | null} */ let pointed = null;
   let inSight = ""; // the selected word to which the text was last scrolled
 
-  /** Tints the text by the feature under the pointer, or else by the chosen feature. */
+  /** Tints the text for the feature under the pointer, or else for the chosen feature. */
   function tint() {
     const place = pointed ?? shown.chosen ?? shown.features?.[0]?.place;
     const data = place && shown.tints?.[place.join(".")];

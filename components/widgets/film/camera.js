@@ -1,4 +1,4 @@
-// The film's camera: boxes in the picture, and how they fill an area on the stage.
+// The film's camera: boxes in the picture, and the views in which they fill an area on the stage.
 
 import { HEAD } from "../flow/layout.js";
 import { bottom } from "../flow/scene.js";
@@ -6,8 +6,8 @@ import { bottom } from "../flow/scene.js";
 /** @typedef {import("../flow/scene.js").Scene} Scene */
 /** @typedef {{x: number, y: number, w: number, h: number}} Box */
 /**
- * @typedef {{x: number, y: number, scale: number}} View  the picture's x and y at the stage's upper left corner; scale:
- *   stage px per picture px
+ * @typedef {{x: number, y: number, scale: number}} View  x, y: the point of the picture at the stage's upper left corner;
+ *   scale: stage px per picture px
  */
 
 const MARGIN = 20; // picture px around the displayed parts

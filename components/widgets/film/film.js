@@ -1,4 +1,4 @@
-// The film's player: time, text and controls. The film plays in the picture of the machine (see `flow/flow.js`).
+// The film's player: time, text and controls. The film plays in the picture of the model (see `flow/flow.js`).
 
 import { find, make, modified, setText } from "../dom.js";
 import { endPresentation, isPresenting, present, steppers } from "../presenting.js";
@@ -32,15 +32,15 @@ export function createFilm(root, host, onClose) {
   /** @type {number | null} */ let closedAt = null; // `clicks` of the film if it is closed here but not yet on the server
   let before = 0; // time of the last frame
   let told = ""; // the last displayed beat
-  let known = ""; // the server's beat
-  let until = 0; // time at which it pauses
+  let known = ""; // the open beat according to the server
+  let until = 0; // time at which the film pauses
   /** @type {number | undefined} */ let frame;
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let telling;
 
   const total = () => starts[starts.length - 1];
   const at = () => beatAt(starts, time);
 
-  /** Returns the moment to paint now. @returns {import("./paint.js").Moment} */
+  /** Returns the moment to paint. @returns {import("./paint.js").Moment} */
   function moment() {
     const { beat, share } = at();
     const [width, height] = [stage.clientWidth, stage.clientHeight];
@@ -117,7 +117,7 @@ export function createFilm(root, host, onClose) {
     render();
   }
 
-  /** Shows the next or previous beat and returns whether there is one. @param {number} by */
+  /** Shows the next or previous beat, and returns whether it exists. @param {number} by */
   function step(by) {
     const beat = at().beat + by;
     if (!film || !film.beats[beat]) {

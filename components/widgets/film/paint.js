@@ -1,4 +1,4 @@
-// Paints a moment in the film: the camera's view of the machine, a veil over everything that the computation has not
+// Paints a moment in the film: the camera's view of the model, a veil over everything that the computation has not
 // reached, and the moving parts.
 
 import { clipped } from "../canvas.js";
@@ -17,7 +17,7 @@ import { between, visits, within } from "./time.js";
 /**
  * @typedef {object} Film
  * @property {{name: string, act: number, seconds: number, view: string[], more: string[]}[]} beats
- * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  by beat
+ * @property {Record<string, {title: string, says: string, act: string, more?: string}>} words  texts by beat
  * @property {boolean} plays  whether it plays when it opens
  * @property {number} clicks  how often it was opened by a click
  * @property {Record<string, string>} controls
@@ -31,14 +31,14 @@ import { between, visits, within } from "./time.js";
  * @typedef {object} Moment
  * @property {Film} film
  * @property {number} beat
- * @property {number} share  the beat's elapsed share
+ * @property {number} share  elapsed fraction of the beat
  * @property {Box} area  the area for the displayed parts, in stage px
  * @property {number} width  the stage's width in px
  * @property {number} height
  * @property {boolean} isNarrow
  */
 
-const CAMERA = 0.18; // share of a beat during which the camera moves
+const CAMERA = 0.18; // fraction of a beat during which the camera moves
 const SLOW = { rows: 0.5, written: 0.5, layers: 0.25, draw: 0.35 };
 const NAMES = 96; // stage px for token names that the camera does not show
 const TALL = 44; // height in px of a row that the query visits
@@ -46,7 +46,7 @@ const LOW = 8;
 const PINNED = ["answer", "mix", "add", "neurons"]; // beats with the names pinned to the left edge
 const UNSEEN = -1e5; // left of the first column
 
-/** Enlarges a size in stage px on a projector. @param {{width: number}} moment @param {number} size */
+/** Enlarges a size in stage px on a large screen. @param {{width: number}} moment @param {number} size */
 const large = ({ width }, size) => size * Math.max(1, Math.min(1.5, width / 1280));
 
 /** Returns the row heights in the film: rows that the query visits are tall. @param {Scene} scene @param {Film} film */
@@ -104,7 +104,7 @@ function viewAt(scene, moment) {
   return { x: mid("x", width), y: mid("y", height), scale };
 }
 
-/** Returns how far the computation has progressed, as x in the picture. @param {Scene} scene @param {Moment} moment */
+/** Returns the x in the picture that the computation has reached. @param {Scene} scene @param {Moment} moment */
 function frontier({ place, width }, { film, beat, share }) {
   const end = right(place.mid ?? place.att);
   const reached = [
@@ -139,7 +139,7 @@ function veil(ctx, { colours, width, height }, x) {
  */
 const fontOf = ({ fonts }, kind, size, px, weight = 400) => `${weight} ${size * px}px ${fonts[kind].replace(/^\S+ /, "")}`;
 
-/** Returns a word with its leading space, as in the text. @param {string} token */
+/** Replaces the mark for a leading space with the space itself. @param {string} token */
 const spoken = (token) => token.replace(/^·/, " ");
 
 /** Returns the picture's rows that the query visits. @param {Scene} scene @param {Film} film */
@@ -259,7 +259,7 @@ function paintEntry(ctx, scene, moment) {
 }
 
 /**
- * Paints the query visiting each key. A score leaves only after the visit; at the end, the scores become shares.
+ * Paints the query visiting each key. Each score appears only after the visit; at the end, the scores become weights.
  * @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px
  */
 function paintAnswers(ctx, scene, moment, px) {
@@ -400,13 +400,13 @@ function paintGuesses(ctx, scene, moment, px) {
   });
 }
 
-/** Returns a token's bar, from which its piece of the line comes. @param {Scene} scene @param {string} token */
+/** Returns the position of a token's bar, from which its piece of the line moves. @param {Scene} scene @param {string} token */
 function barOf({ data, place, barsTop }, token) {
   const n = data.next.findIndex(([each]) => each === token);
   return { x: place.next.x, y: barsTop + (n < 0 ? data.next.length : n) * 26 + 13 };
 }
 
-/** Paints the probabilities end to end, and the number that falls on one of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
+/** Paints the probabilities laid end to end, and the random number that falls on one of them. @param {Context} ctx @param {Scene} scene @param {Moment} moment @param {number} px */
 function paintDraw(ctx, scene, moment, px) {
   const { film, share, isNarrow } = moment;
   const { colours } = scene;

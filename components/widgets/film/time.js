@@ -1,7 +1,7 @@
 // Time in the film.
 
 /**
- * Returns the beat at a time, and its elapsed share.
+ * Returns the beat at a time, and its elapsed fraction.
  * @param {number[]} starts the beats' start times, then the end @param {number} time
  */
 export function beatAt(starts, time) {
@@ -16,19 +16,19 @@ export function beatAt(starts, time) {
 export const eased = (share) => (share <= 0 ? 0 : share >= 1 ? 1 : share * share * (3 - 2 * share));
 
 /**
- * Returns the elapsed share of part of a beat, eased.
- * @param {number} share the beat's elapsed share @param {number} from @param {number} to
+ * Returns the elapsed fraction of part of a beat, eased.
+ * @param {number} share elapsed fraction of the beat @param {number} from @param {number} to
  */
 export const within = (share, from, to) => eased((share - from) / (to - from));
 
 /** @param {number} a @param {number} b @param {number} share */
 export const between = (a, b, share) => a + (b - a) * share;
 
-const [FIRST_VISIT, LAST_SCORE] = [0.06, 0.72]; // as shares of the beat
+const [FIRST_VISIT, LAST_SCORE] = [0.06, 0.72]; // as fractions of the beat
 
 /**
- * Returns the times at which the followed token's query visits each of n keys, as shares of the beat. The query leaves
- * and arrives; only then does a score leave, which lands beside the others.
+ * Returns the times at which the followed token's query visits each of n keys, as fractions of the beat. The query
+ * leaves and arrives; then the score leaves and lands beside the others.
  * @param {number} n
  */
 export function visits(n) {

@@ -43,7 +43,7 @@ aria-hidden="true"><path d="M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4"/></svg></but
 PARTS = (
     *("tokens", "tok", "pos", "stack", "pre", "norm1", "q", "k", "weights", "v", "mix", "z", "after1", "att", "plus1"),
     *("mid", "norm2", "gate", "up", "ff", "after2", "out", "plus2", "post", "fin", "next"),
-)  # from left to right; `stack` stands for the closed layers. Each model has only some of these parts
+)  # from left to right; `stack` stands for the closed layers; each model has only some of these parts
 
 
 def flow(name: str, **wired: Any) -> Part:

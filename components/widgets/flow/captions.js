@@ -72,7 +72,7 @@ export function paintNext(ctx, scene) {
   });
 }
 
-/** Paints the columns' names above them, with their vectors' sizes or what they are for. @param {Context} ctx @param {Scene} scene */
+/** Paints the columns' names above them, with the sizes of their vectors or their purposes. @param {Context} ctx @param {Scene} scene */
 export function paintNames(ctx, scene) {
   const { data, place, colours, fonts, t } = scene;
   for (const name of NAMED.filter((name) => place[name])) {
@@ -118,7 +118,7 @@ function paintSizes(ctx, { data, place, colours, fonts }) {
   }
 }
 
-/** Paints a dot above queries, keys and values for each head that uses them, in the head's colour. @param {Context} ctx @param {Scene} scene */
+/** Paints a dot in each head's colour above the queries, keys and values that it uses. @param {Context} ctx @param {Scene} scene */
 function paintSharing(ctx, scene) {
   const { data, place, headColours } = scene;
   const shared = group(data);

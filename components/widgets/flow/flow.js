@@ -1,6 +1,6 @@
 /**
- * The whole model in one diagram: one row per token, from its embedding to the next token. Pointer and focus are handled
- * in the browser. scene.js describes the data.
+ * The whole model in one diagram: one row per token, from its embedding to the next token. The browser itself handles
+ * hovering and focus. scene.js describes the data.
  */
 
 import { sizedContext } from "../canvas.js";
@@ -20,7 +20,7 @@ import { bottom, centre, firstSeen, fitScene, heightOf, makeScene, right, shapeO
 /** @typedef {{part: string, row?: number, layer?: number, x?: number, y?: number}} Spot  a part, a row in it, or a closed layer; x and y of the pointer in px */
 
 const GLIDE = 150; // duration of the row animation, in ms
-const PLAIN = ["tokens", "weights"]; // parts whose formulas contain no ids or lengths
+const PLAIN = ["tokens", "weights"]; // parts whose formulas are always shown, as they contain no ids or lengths
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -75,7 +75,7 @@ function mount(root, host) {
     else if (hot) point(hot.x === undefined || hot.y === undefined ? hot : spotAt(hot.x, hot.y), true);
   }
 
-  /** Paints the film: the same picture, seen through the film's camera. @param {Scene} of */
+  /** Paints the film, which shows the same picture through its camera. @param {Scene} of */
   function paintMoment(of) {
     const moment = film.moment();
     const { width, height } = moment;
@@ -110,7 +110,7 @@ function mount(root, host) {
   }
 
   /**
-   * Starts an animation in which the remaining rows move from their previous positions.
+   * Starts an animation that moves the remaining rows from their previous positions.
    * @param {Scene | null} before @param {Scene} after
    */
   function glide(before, after) {

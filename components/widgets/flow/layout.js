@@ -2,7 +2,7 @@
 
 /** @typedef {import("./scene.js").Flow} Flow */
 /** @typedef {{x: number, w: number}} Column  px */
-/** @typedef {[name: string, width: number][]} Sequence  "": an empty gap */
+/** @typedef {[name: string, width: number][]} Sequence  an empty name stands for a gap */
 
 export const ROW = 18; // height of a readable row, in px
 export const CHOSEN = 28; // height of the selected row, in px
@@ -31,7 +31,7 @@ const attention = ({ has_post_norm, is_parallel }) => [
   has_post_norm ? ["after1", 34] : ["", 22], ["att", 42], ...(is_parallel ? [] : /** @type {Sequence} */ ([["plus1", 36]])),
 ];
 
-/** Returns the columns from the stream to the feed-forward part's output. @param {Flow} data @returns {Sequence} */
+/** Returns the columns from the stream to the feed-forward network's output. @param {Flow} data @returns {Sequence} */
 const feedForward = ({ strips, has_post_norm, is_parallel }) => [
   ["norm2", is_parallel ? 58 : 34],
   .../** @type {Sequence} */ (strips.gate ? [["gate", 62], ["", 22], ["up", 62], ["", 22], ["ff", 74]] : [["ff", 116]]),
@@ -47,7 +47,7 @@ function sequence(data) {
   const thin = Math.max(3, Math.min(15, 132 / n_layer));
 
   /**
-   * Returns an empty passage in a skeleton, or else the parts.
+   * Returns the parts or, in a skeleton, an empty passage of the same width.
    * @param {string} name @param {Sequence} parts @returns {Sequence}
    */
   const passage = (name, parts) => (bare ? [[name, widthOf(parts)]] : parts);

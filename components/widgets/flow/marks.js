@@ -7,7 +7,7 @@ import { box, write } from "./shapes.js";
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {import("./scene.js").Scene} Scene */
 
-const NORM_LABEL = 48; // minimum total height of the rows, in px, for the name to fit
+const NORM_LABEL = 48; // minimum total height of the rows in px at which the name fits
 const PRE_NORMS = ["norm1", "norm2"];
 const POST_NORMS = ["after1", "after2"];
 
@@ -43,7 +43,7 @@ export function paintNorms(ctx, scene) {
 }
 
 /**
- * Paints the selected row's residual stream, around attention and around the feed-forward part.
+ * Paints the selected row's residual stream around attention and around the feed-forward network.
  * @param {Context} ctx @param {Scene} scene
  */
 export function paintRail(ctx, scene) {
@@ -57,10 +57,10 @@ export function paintRail(ctx, scene) {
   const into = place.norm2.x + 24;
   passage(ctx, scene, right(place.att), x1 - 6, low, t("att"));
   passage(ctx, scene, right(place.pre), x1 + 3, low + 22, t("stream"));
-  branch(ctx, scene, into, normX(scene, "norm2") - 2, low + 22); // the feed-forward part reads the same vector
+  branch(ctx, scene, into, normX(scene, "norm2") - 2, low + 22); // the feed-forward network reads the same vector
 }
 
-/** Paints a line from a strip below the rows and up to an addition. @param {Context} ctx @param {Scene} scene @param {number} from @param {number} x1 @param {number} rail y @param {string} name */
+/** Paints a line from a strip, below the rows and up to an addition. @param {Context} ctx @param {Scene} scene @param {number} from @param {number} x1 @param {number} rail y @param {string} name */
 function passage(ctx, scene, from, x1, rail, name) {
   const { colours, fonts, chosen } = scene;
   const y = middle(scene, chosen);
@@ -80,7 +80,7 @@ function passage(ctx, scene, from, x1, rail, name) {
   write(ctx, name, x, rail, { font: fonts.name, colour: colours.muted, align: "center" });
 }
 
-/** Paints a line from the stream up into the feed-forward part. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} to @param {number} rail y */
+/** Paints a line from the stream up into the feed-forward network. @param {Context} ctx @param {Scene} scene @param {number} x @param {number} to @param {number} rail y */
 function branch(ctx, scene, x, to, rail) {
   const y = middle(scene, scene.chosen);
   line(ctx, scene.colours.muted);

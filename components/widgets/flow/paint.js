@@ -70,7 +70,7 @@ function paintLanes(ctx, scene) {
 }
 
 /**
- * Paints the head's weights, row by row beside the tokens; keys collapse like rows.
+ * Paints the head's attention weights, row by row beside the tokens; keys are collapsed like the rows.
  * @param {Context} ctx @param {Scene} scene
  */
 function paintWeights(ctx, scene) {
@@ -148,7 +148,7 @@ function paintStrip(ctx, scene, name) {
   });
 }
 
-/** Paints a skeleton, in which each row's vector goes directly from its embedding to the head. @param {Context} ctx @param {Scene} scene */
+/** Paints a skeleton, in which each row's vector passes directly from its embedding to the output head. @param {Context} ctx @param {Scene} scene */
 function paintPassages(ctx, scene) {
   const { data, place, colours, fonts, chosen, t } = scene;
   data.tokens.forEach((_, row) => {

@@ -7,7 +7,7 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
 
 /**
  * @typedef {{bins: number, width: number, scale: string, data: string}} Strip  one vector per row. data: base64 of uint8;
- *   bins: number of pixels; width: number of values; scale: the value drawn in full colour
+ *   bins: number of pixels; width: number of values; scale: the value at the top of the colour scale
  *
  * @typedef {object} Flow  all fields or none
  * @property {string} doc  identifies the text
@@ -22,7 +22,7 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {number} kv_heads  number of key/value heads
  * @property {string} scores_are  how a score is computed
  * @property {boolean} is_rotary  whether queries and keys are rotated
- * @property {boolean} is_parallel  whether attention and feed-forward part read the same vector
+ * @property {boolean} is_parallel  whether attention and the feed-forward network read the same vector
  * @property {boolean} has_pre_norm  whether the branches read a normalised vector
  * @property {boolean} has_post_norm  whether outputs are normalised before they are added
  * @property {number | null} window  number of tokens that the layer sees; null for all
@@ -36,8 +36,8 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {[string, number][]} next  the most probable next tokens and their probabilities
  * @property {number | null} [offered_rows]  an alternative number of tokens to show
  * @property {number} chosen  index of the token that follows in the text; -1 for none
- * @property {string} text  the same content as a sentence
- * @property {boolean} [bare]  whether it is a skeleton, whose attention and feed-forward part are identities, labelled `identity`
+ * @property {string} text  a sentence that describes the picture
+ * @property {boolean} [bare]  whether it is a skeleton, whose attention and feed-forward network are identities, labelled `identity`
  * @property {string} [identity]
  * @property {string} [title]  a skeleton's title
  * @property {string} [name]  the parts' name for screen readers
@@ -45,7 +45,7 @@ import { BAR, BARS, columns, foot, HEAD, NARROWEST, ROW, rowHeights, rowTops } f
  * @property {string} [keys]  help for the keyboard
  * @property {import("../film/paint.js").Film | null} [film]  the film that plays in the picture
  * @property {string | null} [beat]  the film's open beat
- * @property {string} [played]  the last beat that this page has reached by playing, as known to the server
+ * @property {string} [played]  the last beat that this page has reported reaching by playing
  *
  * @typedef {{heights: number[], tops: number[]}} Rows  px
  *

@@ -44,10 +44,10 @@ def heads(name: str, **wired: Any) -> Part:
 def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str, Any]) -> dict[str, Any]:
     """Return the data for all heads.
 
-    rows: pixel rows, each (n_layer, n_head, row + 1) uint8, with 255 for 1; finished rows stay the same as the text
-    grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the token
-    itself. content: the selected "layer" and "head", the number of "tokens", and "text", a sentence with the same
-    content.
+    rows: pixel rows, each (n_layer, n_head, row + 1) uint8, where 255 represents 1; finished rows stay the same as the
+    text grows. shares: (n_layer, n_head, 3), the mean weight on the first token, on the previous token and on the token
+    itself. content: the selected "layer" and "head", the number of "tokens", and "text", a sentence that describes the
+    selection.
     """
     n_layer, n_head, _ = shares.shape
     packed = to_base64(np.round(FULL * shares).astype(np.uint16))
@@ -56,7 +56,7 @@ def heads_data(rows: Sequence[np.ndarray], shares: np.ndarray, content: dict[str
 
 
 def closer_data(weights: np.ndarray, layer: int, head: int) -> dict[str, Any]:
-    """Return one head at a higher resolution. weights: (T, T) in 0..1."""
+    """Return the data for one head at a higher resolution. weights: (T, T) in 0..1."""
     side = min(NEAR, len(weights))
     levels = np.round(255 * max_pooled(weights, side)).astype(np.uint8)
     return {"layer": layer, "head": head, "side": side, "rows": to_base64(*(levels[i, : i + 1] for i in range(side)))}

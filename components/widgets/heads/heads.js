@@ -8,9 +8,9 @@
  * @property {number} [side]  a thumbnail's side in pixels
  * @property {number} [tokens]
  * @property {string[]} [rows]  base64; concatenated, they are pixel rows, each with row + 1 levels per head
- * @property {string} [shares]  base64 of uint16, 65535 for 1: each head's mean weight on the first token, the previous
- *   token and the token itself
- * @property {string} [text]  the same content as a sentence
+ * @property {string} [shares]  base64 of uint16, where 65535 represents 1: each head's mean weight on the first token,
+ *   the previous token and the token itself
+ * @property {string} [text]  a sentence that describes the selection
  * @property {{layer: number, head: number, side: number, rows: string} | null} [closer]  one head at a higher resolution
  * @property {Record<string, string>} [labels]
  */
@@ -41,7 +41,7 @@ function mount(root, host) {
   /** @type {HTMLCanvasElement[]} */ let images = [];
   /** @type {{layer: number, head: number, image: HTMLCanvasElement} | null} */ let closer = null;
   let layout = gridLayout(0, 1, 1);
-  /** @type {number[] | null} */ let spot = null; // under the pointer or chosen with keys; null for the selected head
+  /** @type {number[] | null} */ let spot = null; // the head under the pointer or chosen with keys; null for the selected head
   /** @type {ReturnType<typeof setTimeout> | undefined} */ let resting;
 
   const map = (/** @type {number} */ head) => mapTo(root, headColour(head, size.n_head, host.dark));

@@ -10,7 +10,7 @@
  * @property {string} answer
  *
  * @typedef {object} LessonBody
- * @property {number | null} [index]  the lesson's 0-based index; if there is none, nothing is shown
+ * @property {number | null} [index]  the lesson's 0-based index; without it, nothing is shown
  * @property {Listing[]} [idea]  the shortest complete code
  * @property {Listing[]} [code]  the code that the app runs
  * @property {Question[]} [questions]

@@ -5,7 +5,7 @@ import { find, make, modified } from "../dom.js";
 /** @typedef {{title: string, says: string, part: string, words: string}} Lesson  words: synonyms in all languages */
 
 /**
- * Returns whether a lesson matches a search: by its number, its topic's number after "#", or by containing all words.
+ * Returns whether a lesson matches a search for its number, its topic's number after "#", or words that all occur in it.
  * @param {string} query @param {Lesson} lesson @param {number} n the lesson's number @param {number} topic
  */
 export function fits(query, lesson, n, topic) {

@@ -1,16 +1,16 @@
 /**
- * Attention as lines from queries on the left to keys on the right; a line is as wide as its weight.
+ * Attention as lines from queries on the left to keys on the right; a line's width shows its weight.
  * @typedef {object} Lines
  * @property {number} [n_head]  if missing, nothing is shown
- * @property {number} [layer]  the selected head
- * @property {number} [head]
+ * @property {number} [layer]  the selected layer
+ * @property {number} [head]  the selected head
  * @property {number} [pictures]  number of pictures: one per head, or 1 for all together
  * @property {Side} [queries]
  * @property {Side} [keys]
- * @property {number} [query]  the selected position
+ * @property {number} [query]  the selected query
  * @property {number} [key]  the selected key; -1 for none
- * @property {string} [data]  base64 of uint16, 65535 for 1: each picture's weights that can be non-zero
- * @property {string} [text]  the same content as a sentence
+ * @property {string} [data]  base64 of uint16, where 65535 represents 1: each picture's weights that can be non-zero
+ * @property {string} [text]  a sentence that describes the selection
  * @property {Record<string, string>} [labels]
  *
  * @typedef {{start: number, tokens: string[]}} Side  the first position, and the tokens starting there
@@ -155,7 +155,7 @@ function mount(root, host) {
   }
 
   /**
-   * Returns a token's opacity: low if it is not connected to the one under the pointer.
+   * Returns a token's opacity, which is low if no line connects it to the token under the pointer.
    * @param {SideName} side @param {number} index
    */
   function strength(side, index) {

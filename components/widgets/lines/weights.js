@@ -1,7 +1,7 @@
 // Decodes attention weights, and computes the threshold for visible lines.
 
 export const THINNEST = 0.005; // minimum weight of a line
-const [USUAL, PER_TOKEN] = [30, 3]; // the slider's default, 0..100; visible lines per token
+const [USUAL, PER_TOKEN] = [30, 3]; // largest default of the slider, 0..100; number of visible lines per token
 const FULL = 65535; // represents 1
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Buttons to which the server sends a response that the browser copies to the clipboard or saves as a file.
+ * Buttons whose responses from the server the browser copies to the clipboard or saves as files.
  * @typedef {object} Item
  * @property {string} label
  * @property {string} [what]  sent to the server on a click

@@ -24,7 +24,8 @@ def paths(name: str, **wired: Any) -> Part:
         columns: a list of {"title", "nodes"}; a node is {"key", "name", "adds", "off", "says"}; nodes with a null key
             can't be switched.
         edges: a list of [column, node, node in the next column, size].
-        target: the token; before, after: its probability; after is None while nothing is off.
+        target: the predicted token. before, after: its probability with everything on and with the current
+            switches; after is None while nothing is off.
         says: a sentence. labels: "name" and "all".
     """
     return widget("paths", name, template=_TEMPLATE, **wired)

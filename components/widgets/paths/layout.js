@@ -32,7 +32,7 @@ export function arrange(adds, edges) {
   const widths = edges.map(([, , , size]) => Math.max(0, size) * unit);
 
   /**
-   * Returns each edge's middle at one end, where edges lie side by side at their node.
+   * Returns the middle of each edge at one end, placing edges side by side at their node.
    * @param {(edge: [number, number, number, number]) => string} at
    * @param {(edge: [number, number, number, number]) => Place} place
    */

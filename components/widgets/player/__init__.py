@@ -1,4 +1,4 @@
-"""A player for a series of moments, with play, back, forward and a scrubber. It waits until each moment is shown."""
+"""A player for a series of moments, with play, back, forward and a scrubber. It shows every moment before moving on."""
 
 from __future__ import annotations
 

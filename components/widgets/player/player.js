@@ -1,8 +1,8 @@
 /**
- * A player for moments drawn from the server's data. It requests the next moment once the current one is shown.
+ * A player for moments whose data the server sends. It requests the next moment once the current one is shown.
  * @typedef {object} Moments
- * @property {number} [moments]  number of moments @property {number} [moment]  the displayed one, 0-based
- * @property {string} [text]  its name
+ * @property {number} [moments]  number of moments @property {number} [moment]  0-based index of the displayed moment
+ * @property {string} [text]  the displayed moment's name
  */
 
 import { find, setText } from "../dom.js";

@@ -1,4 +1,4 @@
-"""The most probable next tokens as bars on a fixed axis from 0 to 100 %. Each bar is an option in a list."""
+"""The most probable next tokens as bars on a fixed axis from 0% to 100%. Each bar is an option in a list."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ const WIDEST = 64; // maximum width in px of one head's ribbon
 
 /**
  * @typedef {{y: number, height: number}} Node  a node's middle and height
- * @typedef {{from: number, to: number, width: number}} Ribbon  its ends' middles and its width, in px
+ * @typedef {{from: number, to: number, width: number}} Ribbon  y of the middle at both ends, and the width, in px
  * @typedef {object} Layout
  * @property {Node[]} tokens  the last node stands for all unlisted tokens
  * @property {Node[]} heads @property {number} height

@@ -1,7 +1,7 @@
 /**
  * The flow from tokens through heads to the predicted token.
  * @typedef {object} Flow
- * @property {[position: number, word: string, without: number][]} [tokens]  without: the probability without it
+ * @property {[position: number, word: string, without: number][]} [tokens]  without: the probability without the token
  * @property {[layer: number, head: number, without: number][]} [heads]
  * @property {number[][]} [weights]  [head][token] @property {number} [n_head]  number of heads in a layer
  * @property {string} [target] @property {number} [before]  its probability @property {number | null} [after]
@@ -28,7 +28,7 @@ function mount(root, host) {
   const button = find(root, "button", HTMLButtonElement);
   const parts = switches(svg, (payload) => host.send(payload));
 
-  /** Makes a part that a click switches. @param {SVGElement} node @param {Switch} to @param {string} label @param {boolean} isOff */
+  /** Makes a part that a click switches off or on. @param {SVGElement} node @param {Switch} to @param {string} label @param {boolean} isOff */
   function switched(node, to, label, isOff) {
     parts.add(node, to, label, isOff);
     svg.append(node);

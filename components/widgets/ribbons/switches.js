@@ -1,4 +1,4 @@
-// Shared by the flows through heads and through concepts: parts that can be switched off and on, and the predicted
+// Shared by the flows through heads and through concepts: drawing parts that can be switched off, and the predicted
 // token.
 
 import { makeShape, modified, setAll, setText } from "../dom.js";
@@ -37,8 +37,8 @@ export function answer(token, before, after, x, width, y) {
 }
 
 /**
- * Manages a drawing's parts that a click switches. They form a single Tab stop with arrow keys; Enter and Space act as
- * clicks.
+ * Manages the parts of a drawing that a click switches off or on. They form a single Tab stop with arrow keys; Enter and
+ * Space act as clicks.
  * @param {SVGSVGElement} svg @param {(payload: object) => void} send
  */
 export function switches(svg, send) {

@@ -34,7 +34,7 @@ def sentence(name: str = "", *, kind: Kind = "lead", field: str = "text", **wire
 
 
 def sentence_data(said: Message | Exception | None, language: Language) -> dict[str, Any]:
-    """Return the view data for a message or error; an empty line for None."""
+    """Return the view data for a message or error, or for an empty line if there is none."""
     if isinstance(said, Message):
         return {"text": t(said.key, language, **said.values)}
     return {"text": "" if said is None else localize_error(said, language)}

@@ -10,7 +10,7 @@ import { defineWidget } from "../runtime.js";
 defineWidget(
   "sentence",
   (root, { options }) => ({
-    always: true, // a newly opened tab shows its sentences right away, and styles depend on whether there are any
+    always: true, // a newly opened tab shows its sentences right away, and styles depend on whether they are empty
     draw: (/** @type {Sentence} */ { hidden = false, ...data }) => {
       const text = data[options.field ?? "text"] ?? "";
       setWords(root, text);

@@ -54,7 +54,7 @@ def floats(values: np.ndarray) -> str:
 def shorts(vectors: np.ndarray) -> dict[str, Any]:
     """Encode vectors as int16 in base64, with the number that 32767 stands for.
 
-    The rounding error is at most 0.003 % of the largest value.
+    The rounding error is at most 0.003% of the largest value.
     """
     scale = float(np.abs(vectors).max(initial=0)) or 1.0
     levels = np.round(vectors / scale * 32767).astype("<i2")

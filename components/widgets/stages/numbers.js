@@ -33,18 +33,18 @@ import { decimal, small } from "../numbers.js";
 /** @type {StageName[]} */
 export const STAGES = ["q", "k", "raw", "scaled", "masked", "weights", "v", "z"];
 
-/** Returns whether a stage has one row per key; the others have one per query. @param {StageName} stage */
+/** Returns whether a stage has one row per key rather than one per query. @param {StageName} stage */
 export const isOfKeys = (stage) => stage === "k" || stage === "v";
 
-/** Returns whether a stage's columns are vector components; otherwise they are keys. @param {StageName} stage */
+/** Returns whether a stage's columns are vector components rather than keys. @param {StageName} stage */
 export const isVector = (stage) => ["q", "k", "v", "z"].includes(stage);
 
 /** @param {string} text */
 const floats = (text) => new Float32Array(bytes(text).buffer);
 
 /**
- * Returns the number drawn in full colour. It is limited so that outliers and the first rows, which have few keys and
- * large weights, do not make the rest pale.
+ * Returns the number at the top of the colour scale. It is limited so that outliers and the first rows, which have few
+ * keys and large weights, do not make the rest pale.
  * @param {number} rows @param {number} columns @param {(row: number, column: number) => number} at @param {boolean} weights
  */
 export function fullScale(rows, columns, at, weights) {

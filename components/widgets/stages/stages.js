@@ -12,7 +12,7 @@
  * @property {number} key
  * @property {{side: number, levels: string}} [map]  base64 of side x side uint8: the weights for a text
  *   that is longer than the displayed part
- * @property {string} text  the same content as a sentence
+ * @property {string} text  a sentence that describes the selection
  * @property {Record<string, string>} labels
  *
  * @typedef {Selection & import("./numbers.js").Packed} Stages  all fields or none
@@ -53,7 +53,7 @@ function mount(root, host) {
   /** @type {import("../matrix.js").Layout | null} */ let layout = null;
   /** @type {StageName} */ let stage = "weights";
   /** @type {[number, number]} */ let cell = [0, 0]; // query and key within the displayed part
-  // A pair whose key comes later; shown here but not selected elsewhere.
+  // A selected pair whose key comes after its query; it is shown here but not in other tabs.
   /** @type {[number, number] | null} */ let chosen = null;
 
   const colour = () => (data ? headColour(data.head, data.n_head, host.dark) : "");

@@ -1,4 +1,4 @@
-"""Concepts to turn up: a chip for each, a slider for the chosen one, and the text without and with the change."""
+"""Concepts to turn up: a chip for each, a slider for the chosen one, and the text with and without the change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def steer(name: str, **wired: Any) -> Part:
 
     View data:
         chips: a list of {"place", "name", "on"}.
-        more: label of the button after the chips; if missing, there is no button.
+        more: label of the button after the chips; if it is missing, there is no button.
         slider: {"place", "name", "value", "min", "max", "step"} for the chosen concept, if one is chosen.
         note: a remark about that concept, if there is one.
         texts: (label, text) pairs; the last one is the changed text.

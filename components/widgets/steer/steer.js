@@ -3,7 +3,7 @@
  * @typedef {[layer: number, feature: number]} Place
  * @typedef {object} Steer
  * @property {{place: Place, name: string, on: boolean}[]} [chips]  if missing, the widget is hidden
- * @property {string} [more]  label of the button after the chips; if missing, there is no button
+ * @property {string} [more]  label of the button after the chips; if it is missing, there is no button
  * @property {{place: Place, name: string, value: number, min: number, max: number, step: number} | null} [slider]
  * @property {string} [note]  a remark about the slider's concept
  * @property {[label: string, text: string][]} [texts]  the last one is the changed text
@@ -12,7 +12,7 @@
 import { find, make, makeButton, setCount, setText } from "../dom.js";
 import { defineWidget } from "../runtime.js";
 
-const REST_MS = 600; // delay before a slider moved by a person follows the server again
+const REST_MS = 600; // how long a slider moved by a person ignores the server's value
 
 /** @type {import("../runtime.js").Mount} */
 function mount(root, host) {
@@ -29,7 +29,7 @@ function mount(root, host) {
   /** Formats a strength; below 0, as a share of the activity. @param {number} value */
   const written = (value) => (value < 0 ? `−${-100 * value}%` : value ? `+${value}` : "0");
 
-  /** Sets where the slider's filled part begins and ends. */
+  /** Sets both ends of the slider's filled part. */
   function fill() {
     const [value, min, max] = [range.value, range.min, range.max].map(Number);
     const [at, zero] = [value, 0].map((each) => (100 * (each - min)) / (max - min || 1));

@@ -1,5 +1,6 @@
 // Maps the switches' places in the grid to parts of a model. A part is a key such as "h3.2", "a3" or "f3". Row 0 stands
-// for whole columns and column 0 for whole layers; then come attention, each head, and the feed-forward part.
+// for whole columns and column 0 for whole layers; the other columns are attention, each head, and the feed-forward
+// network.
 
 /** @typedef {{n_layer: number, n_head: number}} Size */
 /** @typedef {[number, number]} Place row and column */
@@ -7,7 +8,7 @@
 /** Returns the last column. @param {Size} size */
 export const lastColumn = ({ n_head }) => n_head + 2;
 
-/** Returns whether a place has a switch; head numbers have none. @param {Size} size @param {Place} place */
+/** Returns whether a place has a switch, which head numbers do not. @param {Size} size @param {Place} place */
 export const hasSwitch = (size, [row, column]) => row > 0 || column === 1 || column === lastColumn(size);
 
 /** Returns whether the switch affects a single head. @param {Size} size @param {Place} place */

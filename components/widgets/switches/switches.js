@@ -1,5 +1,5 @@
 /**
- * A grid of switches, layers x heads: each head, each layer's attention and its feed-forward part, on, off or scaled.
+ * A grid of switches, layers x heads, that turn each head, attention and feed-forward network on and off or scale them.
  * @typedef {object} Switches
  * @property {number} [n_layer]  if missing, nothing is shown
  * @property {number} [n_head]
@@ -149,7 +149,7 @@ function mount(root, host) {
     shown = data;
     size = { n_layer, n_head };
     root.classList.toggle("gb-nothing", !n_layer || !n_head);
-    if (!sameSize || answered >= changes) factors = readFactors(edits); // else the last change is still being sent
+    if (!sameSize || answered >= changes) factors = readFactors(edits); // otherwise, the last change is still being sent
     if (!same) {
       grid.setAttribute("aria-label", t("name"));
       if (n_layer && n_head) build();

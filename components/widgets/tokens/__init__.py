@@ -1,6 +1,6 @@
 """The token strip: a text as the model sees it, with a chip for each token that can be inspected and selected.
 
-While a text streams, lines (one per token) are only ever added, so only new ones are sent.
+While a text streams, lines (one per token) are only ever appended, so only new ones are sent.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def tokens(
     shows only the text. A click, Enter or Space on a chip raises `.select` with the payload {"index": position}.
 
     View data:
-        doc: identifies the text; a different one selects the newest token again.
+        doc: identifies the text; a new value selects the newest token again.
         lines: built by `token_line`.
         selected: a position; -1 follows the newest token as the text grows.
         shade: from `shade_value`.
         by: quantity that tints the tokens if there is no shade: "probability", "rank", "entropy" or "surprisal".
-        parted: the first position at which the text differs from the one beside it; -1 for none.
+        parted: the first position at which the text differs from the text beside it, or -1.
         marks: whether spaces are shown.
         labels: all keys in TOKEN_LABELS. With "surprisal" and "bits", the shade stands for -log2 of each probability.
             With "curve", entropy and surprisal can be shown as lines along the text; this also requires "entropy",
@@ -91,8 +91,8 @@ def token_line(
 
     kind: "p" for the prompt, "g" for generated, "h" for inserted by hand. probability (0..1), rank (1 = best): the
     token's probability and rank in the prediction before it; entropy: that prediction's entropy, in bits. data: bytes
-    that do not form a whole character, shown as \\xNN; the text is "" if the token has no other bytes. The line ends
-    with the names of the text's invisible characters, which the tooltip lists.
+    that do not form a whole character, shown as \\xNN; the text is "" if the token consists only of such bytes. The
+    line ends with the names of the text's invisible characters, which the tooltip lists.
     """
     rounded = None if probability is None else float(f"{probability:.4g}")
     line: list[object] = [int(token_id), text, rounded, None if rank is None else int(rank), kind]

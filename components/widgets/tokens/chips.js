@@ -16,7 +16,7 @@ export function readToken(line) {
 }
 
 /**
- * Makes a token's nodes: its chip, and the line breaks after it.
+ * Makes a token's nodes: its chip and the line breaks after it.
  * @param {Token} token @param {number} index @param {{ids?: boolean, selectable?: boolean}} options
  * @param {string} word the word "token" in the page's language
  * @returns {[HTMLElement, ...string[]]}

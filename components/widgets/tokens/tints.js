@@ -1,4 +1,4 @@
-// Computes how deep a token's tint is for each quantity, and the labels at both ends of the scale.
+// Computes the strength of a token's tint for each quantity, and the labels at both ends of the scale.
 
 import { percent } from "../numbers.js";
 
@@ -42,7 +42,7 @@ const LEVELS = {
 /** Returns a scale's name, or the default if it is unknown. @param {string | undefined} by */
 export const scaleName = (by) => (by && LEVELS[by] ? by : "probability");
 
-/** Returns how deep the tint is, in 0..1, or null for none. @param {string} by @param {Token} token */
+/** Returns the strength of the tint, in 0..1, or null for none. @param {string} by @param {Token} token */
 export const tintLevel = (by, token) => LEVELS[by](token);
 
 /** Returns the labels at both ends of a scale. @param {string} by @param {Texts} t @returns {[string, string]} */

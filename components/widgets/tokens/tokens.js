@@ -1,7 +1,7 @@
 /**
  * A text with one chip per token. Only what has changed is updated.
  * @typedef {object} Tokens
- * @property {string} [doc]  identifies the text; a different one selects the newest token
+ * @property {string} [doc]  identifies the text; a new value selects the newest token again
  * @property {string[]} [lines]  the tokens, each a line built by `token_line`
  * @property {number} [selected]  a position; -1 follows the newest token as the text grows
  * @property {string} [shade]  from `shade_value`, drawn instead of the tint; "" for none
@@ -42,7 +42,7 @@ function mount(root, host) {
   /** @type {HTMLElement | undefined} */ let partedChip;
   let by = "probability";
   let shade = "";
-  let largest = 0; // the weight at the full level
+  let largest = 0; // the weight that the largest level stands for
   /** @type {Uint16Array | null} */ let levels = null;
   /** @type {number[]} */ let shaded = []; // the current levels of the chips
   let showsMarks = false;
@@ -134,7 +134,7 @@ function mount(root, host) {
     scrollSideways();
   }
 
-  /** Brings the framed chip into the middle half of the line. */
+  /** Scrolls the framed chip into the middle half of the line. */
   function scrollSideways() {
     if (!framed || !options.one_line) return;
     const [left, room] = [framed.offsetLeft, strip.clientWidth / 4];

@@ -1,4 +1,4 @@
-"""A text's branches as a small picture: a line for each, from its fork to its end."""
+"""A text's branches as a small picture, each drawn as a line from its fork to its end."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Lane:
     """One line in the picture, with positions in tokens from the start of the text.
 
     start, end: where the line forks from line number `parent` (None for the first line), and where it ends. reached:
-    how far the current text follows it, below `start` if not at all; here: whether the text ends on it. label: the
-    line's text. sent: payload sent to the server when the line is chosen.
+    how far the current text follows it, or a value below `start` if not at all. here: whether the text ends on it.
+    label: the line's text. sent: payload sent to the server when the line is chosen.
     """
 
     parent: int | None
@@ -42,5 +42,5 @@ def tree(name: str, **wired: Any) -> Part:
 
 
 def tree_data(lanes: Sequence[Lane], text: str) -> dict[str, Any]:
-    """Return the data for a tree. lanes: each after its parent. text: shown above the tree."""
+    """Return the data for a tree. lanes: parents before their children. text: shown above the tree."""
     return {"text": text, "lanes": [asdict(lane) for lane in lanes]}

@@ -5,7 +5,7 @@
  * @property {number | null} parent  index of its parent lane
  * @property {number} start  position of its fork, in tokens
  * @property {number} end  position of its end, in tokens
- * @property {number} reached  last position that the current text shares with it, below `start` for none
+ * @property {number} reached  last position that the current text shares with it; below `start` if there is none
  * @property {boolean} here  whether the current text ends on it
  * @property {string} label
  * @property {object} sent  payload sent when it is chosen
@@ -24,7 +24,7 @@ function scale(lanes, width) {
 }
 
 /**
- * Returns the paths for each lane, for the part that the text follows, and for its tip; "" for a missing one.
+ * Returns three paths per lane: the whole lane, the part that the text follows, and the tip; "" if one is missing.
  * @param {Lane[]} lanes @param {number} width px
  */
 export function lanePaths(lanes, width) {

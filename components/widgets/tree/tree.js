@@ -2,7 +2,7 @@
  * A text's branches: one row each, with its line on the left and its text beside it.
  * @typedef {object} Tree
  * @property {string} [text]  the text above it
- * @property {import("./layout.js").Lane[]} [lanes]  each after its parent; if missing, the widget is hidden
+ * @property {import("./layout.js").Lane[]} [lanes]  parents before their children; if missing, the widget is hidden
  */
 
 import { find, make, makeShape, setText } from "../dom.js";
