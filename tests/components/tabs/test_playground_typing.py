@@ -88,7 +88,7 @@ def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session:
     assert drawn(session, "spoken")["text"] == ""
     session.lock.end(turn)
     session.select(position=2)
-    assert "The strongest attention in layer" in drawn(session, "reason")["text"]
+    assert "It looks back mostly at" in drawn(session, "reason")["text"]
     run(reason.measure(session))
     assert "“time”" in drawn(session, "reason")["text"]
 
