@@ -53,8 +53,8 @@ class LearnersGPT(GPT):
     """The GPT in a learner's program, with the bundled weights and the interface of `gpt.model.GPT`.
 
     It takes the same arguments and fills the same traces. It supports only edits that scale heads, attention and
-    feed-forward. It keeps the bundled model's modules, because analyses read their weights. Raises ValueError if the
-    program fails, takes too long, or does not provide a requested result.
+    feed-forward networks. It keeps the bundled model's modules, because analyses read their weights. Raises ValueError
+    if the program fails, takes too long, or does not provide a requested result.
 
     shape: configuration fields that differ from the bundled model.
     """

@@ -106,7 +106,7 @@ class Reference:
 
     @property
     def small_model(self) -> dict[str, Any]:
-        """Inputs to a test: configuration and initial weights of the small model."""
+        """Inputs for a test: configuration and initial weights of the small model."""
         return {"config": config_of(self.small), "weights": state(self.small)}
 
     @cached_property
@@ -119,7 +119,7 @@ class Reference:
         return torch.tensor([ids])
 
     def probabilities(self, **settings: Any) -> Tensor:
-        """Return the distribution from which the app draws the token after the first of TEXTS, (vocab_size,)."""
+        """Return the distribution, (vocab_size,), from which the app draws the next token after the first of TEXTS."""
         return distribution(self.logits(self.idx[:1])[0, -1], SamplingParams(**settings)).final
 
     @cached_property

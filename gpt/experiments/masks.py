@@ -20,7 +20,7 @@ BATCH_SIZE, LEARNING_RATE = 32, 0.01  # settings for training on random text
 
 @dataclass(frozen=True)
 class MaskEffect:
-    """How much the prediction at each token changes, with and without a mask: `total_variation`, (T,) each."""
+    """The change in the prediction at each token, with and without a mask, as `total_variation`, (T,) each."""
 
     with_mask: Tensor
     without_mask: Tensor
