@@ -1,4 +1,4 @@
-// Builds the parts of a card once, from the layout that the server describes, and then sets only what changes. A
+// Builds the parts of a card once, from the server's description of the layout, and then updates only what changes. A
 // person's actions are kept until the server has handled them; until then, older values for the same control are
 // ignored.
 
@@ -7,28 +7,28 @@ import { setWords } from "../widgets/glossary.js";
 import { defineWidget, isFollowing, mountIn } from "../widgets/runtime.js";
 
 /**
- * @typedef {Record<string, any>} Properties  a part's fixed properties, words and live properties
+ * @typedef {Record<string, any>} Properties  a part's fixed properties, texts and live properties
  * @typedef {object} Node  as returned by `described` in parts.py
  * @property {string} kind  one of `BUILDERS`
  * @property {string} [name]  id of the element, and of the part in messages to the server
- * @property {Record<string, string>} [words]  catalogue keys, by property
- * @property {boolean} [live]  whether the server sends properties for it, except while the part is inside a hidden one
- * @property {Record<string, [queue: string, latest: boolean]>} [actions]  by event; latest: only the newest action counts
+ * @property {Record<string, string>} [words]  maps properties to the catalogue keys of their texts
+ * @property {boolean} [live]  whether the server sends properties for the part, unless it is inside a hidden part
+ * @property {Record<string, [queue: string, latest: boolean]>} [actions]  maps events to queues; latest: only the newest action counts
  * @property {Node[]} [children]
  *
  * @typedef {object} Built
  * @property {HTMLElement} element
- * @property {(properties: Properties) => void} [set]  shows changes; called with all properties
+ * @property {(properties: Properties) => void} [set]  updates the element; called with all properties
  *
  * @typedef {object} Card  a card's interface for its builders
  * @property {(value: any, event?: string) => void} act  sends an action to the server
  * @property {(node: Node) => HTMLElement} build
- * @property {(element: Element) => void} forget  called when the parts inside it leave the page
+ * @property {(element: Element) => void} forget  must be called when the parts inside the element leave the page
  *
  * @typedef {(node: Node & Properties, card: Card) => Built} Builder
  * @typedef {[label: string, value: any][]} Choices
  * @typedef {[number: number, action: string, value: any]} Action  an action that the server has not handled yet
- * @typedef {{ name: string, events: Record<string, string> }} Call  events: the gr.HTML's events, by queue
+ * @typedef {{ name: string, events: Record<string, string> }} Call  events: maps queues to the gr.HTML's events
  */
 
 let count = 0;
@@ -56,7 +56,7 @@ function labelled(kind, ...controls) {
   return { element, say };
 }
 
-/** Whether two values of a control are the same. @param {any} a @param {any} b */
+/** Returns whether two values of a control are the same. @param {any} a @param {any} b */
 const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
 /** @param {HTMLSelectElement | HTMLDataListElement} list @param {Choices} choices */
@@ -352,7 +352,7 @@ const BUILDERS = {
  * @param {HTMLElement} element @param {(type: string, payload: object) => void} trigger @param {Record<string, any>} props @param {Call} call
  */
 export function card(element, trigger, props, call) {
-  /** @type {Record<string, Action[]>} */ const pending = {}; // by queue, in order
+  /** @type {Record<string, Action[]>} */ const pending = {}; // pending actions for each queue, in order
   /** @type {Map<Element, { node: Node, built: Built, shown: Properties | null }>} */ const parts = new Map();
   let number = 0;
 

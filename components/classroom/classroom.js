@@ -1,4 +1,4 @@
-// The class on the page: the bar with stops, following another page, and the dialog with links, codes and progress.
+// A class on the page: the bar with stops, following another page, and the dialog with links, codes and progress.
 
 import { register } from "../class_loader.js";
 import { make, makeButton } from "../widgets/dom.js";
@@ -8,7 +8,7 @@ import { createDialog } from "./dialog.js";
 import { createFollower } from "./follower.js";
 
 /**
- * @typedef {object} Shown  the signal "class"
+ * @typedef {object} Shown  value of the signal "class"
  * @property {{ at: number, n: number, title: string } | null} stop  the open stop of a sequence
  * @property {import("./dialog.js").Answer | null} answer
  * @property {string} code  code of the class that this page last followed
@@ -36,7 +36,7 @@ function button(text, act, name, style = "") {
 }
 
 /**
- * Moves by a number of stops and returns whether that stop exists. Waits for a stop that has already been requested.
+ * Moves by a number of stops and returns whether the new stop exists. Does nothing while a requested stop is loading.
  * @param {number} by
  */
 function step(by) {
@@ -48,7 +48,7 @@ function step(by) {
   return true;
 }
 
-/** Builds the bar's content. */
+/** Returns the elements of the bar. */
 function parts() {
   const { stop = null, words = {}, code = "" } = shown ?? {};
   const place = stop ? [make("b", "", words.stop), make("span", "", stop.title)] : [];

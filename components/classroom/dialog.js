@@ -12,16 +12,16 @@ import { encodeProgress, readCodes } from "./progress_code.js";
  * @typedef {object} Answer  the response to a request from the dialog
  * @property {number} n  unique
  * @property {boolean} open  whether other pages may follow this one
- * @property {string} problem  the reason that no link could be made
+ * @property {string} problem  why no link could be created
  * @property {Link} [page]
  * @property {Link} [stops]
  * @property {Link} [room]
- * @property {string[]} sequences  each as text with one line per stop
- * @property {{ lesson: [string, string][], challenge: [string, string][] }} items  key and title
+ * @property {string[]} sequences  built-in sequences, each as a text with one line per stop
+ * @property {{ lesson: [string, string][], challenge: [string, string][] }} items  (key, title) pairs
  */
 
-const COUNT_MS = 2000; // interval for counting the following pages
-const STOPS = "glassbox-stops"; // where the browser stores the lines of a sequence
+const COUNT_MS = 2000; // interval between counts of the following pages
+const STOPS = "glassbox-stops"; // key in local storage for the lines of a sequence
 
 export function createDialog() {
   const root = make("dialog", "", "", { id: "class-dialog", "aria-labelledby": "class-title" });
@@ -29,7 +29,7 @@ export function createDialog() {
   const title = make("h2", "", "", { id: "class-title" });
   const close = makeButton("gb-class-close", "×");
   const problem = make("p", "", "", { role: "status" });
-  const large = make("div", "gb-class-large"); // a code large enough for the whole class to scan
+  const large = make("div", "gb-class-large"); // a QR code large enough for the whole class to scan
   large.hidden = true;
   const [page, stops, room, progress] = [makeLink(), makeLink(), makeLink(), make("output")];
   const lines = make("textarea", "", "", { rows: "9", spellcheck: "false", wrap: "off" });
@@ -66,7 +66,7 @@ export function createDialog() {
     return { element, summary, says };
   }
 
-  /** Builds a link to read and copy, with its code. */
+  /** Builds a field with a link to copy, and the link's QR code. */
   function makeLink() {
     const [element, field, copy, code] = [make("div", "gb-class-link"), make("input", "", "", { readonly: "" }), makeButton(""), makeButton("gb-class-qr")];
     element.append(row(field, copy), code);
@@ -118,7 +118,7 @@ export function createDialog() {
     return [...lesson.map(([key]) => ofLessons[key] ?? 0), ...challenge.map(([key]) => ofChallenges[key] ?? 0)];
   }
 
-  /** Draws the submitted codes: a row for each student, with the remaining items. */
+  /** Draws a table of the submitted codes, with a row for each student that lists the remaining items. */
   function drawTable() {
     const { lesson = [], challenge = [] } = answer?.items ?? {};
     const titles = [...lesson, ...challenge].map(([, each]) => each);

@@ -1,4 +1,4 @@
-// Follows another page: shows its frames, and blocks the visitor's own session until the visitor leaves the class.
+// Follows another page: shows its frames, and blocks actions in the visitor's own session until they leave the class.
 
 import { session } from "../arrival.js";
 import { askClass, follow as showOther, leave as showOwn, mirror, store } from "../widgets/runtime.js";
@@ -17,7 +17,7 @@ export function createFollower(onChange) {
   let ended = ""; // why following ended without a click: "over", or "busy" if the class is full
   let running = new AbortController();
 
-  /** Puts the followed class into the address, so that a reload follows it again. @param {string} value */
+  /** Stores the followed class in the page's address, so that a reload follows it again. @param {string} value */
   function name(value) {
     const parameters = new URLSearchParams(location.search);
     if (value) parameters.set("follow", value);
@@ -89,7 +89,7 @@ export function createFollower(onChange) {
   const asked = new URLSearchParams(location.search).get("follow");
   if (asked) queueMicrotask(() => follow(asked));
 
-  /** Hides the reason that following ended. */
+  /** Clears the reason that following ended. */
   function forget() {
     ended = "";
     onChange();

@@ -1,5 +1,5 @@
-// Progress as a short code to hand in: the level of each item, and a checksum against typing errors. The code doesn't
-// prove that the work was done.
+// Progress as a short code to hand in: the level of each item, and a checksum that detects typing errors. The code
+// doesn't prove that the work was done.
 
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"; // Crockford's base 32, without I, L, O, U
 const LEVELS = 3; // levels of an item: untouched, seen, solved
@@ -30,7 +30,7 @@ export function encodeProgress(levels, keys) {
   return `${digits}${checksum(digits, keys)}`.replace(new RegExp(`(.{${GROUP}})(?=.)`, "g"), "$1-");
 }
 
-/** Decodes the levels from a typed code; null if it is invalid. @param {string} code @param {string[]} keys of the items */
+/** Decodes the levels from a typed code. Returns null if the code is invalid. @param {string} code @param {string[]} keys of the items */
 export function decodeProgress(code, keys) {
   const typed = code.toUpperCase().replace(/O/g, "0").replace(/[IL]/g, "1").replace(/[^0-9A-Z]/g, "");
   const digits = typed.slice(0, -CHECK_DIGITS);
@@ -44,7 +44,7 @@ export function decodeProgress(code, keys) {
 }
 
 /**
- * Parses submitted codes: one line per student, with an optional name before the code. levels: null if the code is wrong.
+ * Parses submitted codes: one line per student, with an optional name before the code. levels: null if the code is invalid.
  * @param {string} text @param {string[]} keys of the items
  */
 export function readCodes(text, keys) {

@@ -27,7 +27,7 @@ class Pair(NamedTuple):
 
 
 PALETTE: dict[str, Pair] = {
-    "surface": Pair("#f4f6f8", "#12151b"),  # the page
+    "surface": Pair("#f4f6f8", "#12151b"),  # background of the page
     "card": Pair("#ffffff", "#1b1f27"),  # cards on the page
     "raised": Pair("#fcfdfe", "#252a34"),  # tooltips, inputs
     "text": Pair("#1a2130", "#e8ebf1"),
