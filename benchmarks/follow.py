@@ -38,7 +38,7 @@ TOKENS = 60
 
 
 class Followers:
-    """Followers that request frames, in a separate thread.
+    """Followers that request frames in a separate thread.
 
     arrivals: For each page, the time, frame number and bytes of each response.
     """

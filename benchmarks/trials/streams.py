@@ -52,7 +52,7 @@ def generations(scale: float = 1.0) -> Result:
                 time.sleep(RETURNED_SECONDS)
             memory.append(app.resident)
     lost, growth = len(failures), max(memory) / memory[0] - 1
-    if scale >= 1 and growth > 0.05:  # the first thousand fill caches
+    if scale >= 1 and growth > 0.05:  # the first thousand texts fill caches
         failures.append(f"memory grew by {growth:.1%}")
     tenths = ", ".join(f"{each / 2**20:.0f}" for each in memory)
     return Result("texts one after another", n, tuple(failures), f"{lost} lost; MiB after each tenth: {tenths}")

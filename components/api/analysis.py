@@ -162,7 +162,7 @@ class AnalysisEndpoints(Endpoints):
             heads: heads to switch off, each as [layer, head], counted from 0: [[6, 0], [4, 1]]
             attn_layers: layers whose attention is switched off, counted from 0
             mlp_layers: layers whose feed-forward network is switched off; list a layer in both to skip it entirely
-            k: number of best tokens, before and after
+            k: number of best tokens to take from each prediction
             model: name from the page's list; "" is the model the app was started with
         Returns:
             tokens, best first, with the probability before and after; kl_bits: divergence of the two predictions
@@ -204,7 +204,7 @@ class AnalysisEndpoints(Endpoints):
             max_new_tokens: length of both continuations; 0 generates none
             temperature: temperature of both continuations; 0 always takes the most probable token
             seed: seed of both continuations
-            k: number of best tokens, before and after
+            k: number of best tokens to take from each prediction
             model: name from the page's list; "" is the model the app was started with
         Returns:
             the concept; tokens, best first, with the probability before and after; both continuations

@@ -89,7 +89,7 @@ class Classroom:
             yield from open_stop(session, sent["at"], self.places)
 
     def start(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Open the sequence given as "text", or the named one, at its first stop."""
+        """Open the sequence in "text", which may be built in, at its first stop."""
         text = sent.get("text")
         if isinstance(text, str):
             open_sequence(session, self._named(text[:MAX_TEXT_CHARS]))
@@ -206,7 +206,7 @@ def inputs(s: Snapshot) -> Any:
 
 
 def wire_class(events: Events, places: Places, items: Mapping[str, Sequence[str]], *, is_open: bool) -> None:
-    """Wire the class's event. is_open: whether pages may be followed."""
+    """Wire the event for requests from a class. is_open: whether pages may be followed."""
     classroom = Classroom(events, places, is_open, items)
     events.renderer.signals.append(Signal("class", inputs, shown, is_shared=True))
     events.on(events.frame.classroom, classroom.handle, payload=True, queue="model")

@@ -1,4 +1,4 @@
-"""Bar charts: NumPy arrays in, figure out."""
+"""Draw bar charts from NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines and points: NumPy arrays in, figure out."""
+"""Draw lines and points from NumPy arrays."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def stage_lines(
     room = 0.05 * ((high - low) or 1.0)
     low, high = low - room, high + room
     apart = 14 * (high - low) / (height - above - below)  # at least 14 pixels between two names
-    order = [row for row in range(len(labels)) if row != followed] + [followed]  # the followed token on top
+    order = [row for row in range(len(labels)) if row != followed] + [followed]  # draw the followed token on top
     notes = []
     for x, heights, texts in (
         (0, values[:, 0], [token_label(label, longest=11) for label in labels]),
@@ -200,7 +200,7 @@ def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> 
     alive = np.flatnonzero(np.isfinite(values))
     heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
     symbols = ["circle"] * len(heights)
-    if 0 < len(heights) < len(values):  # at the height of the last stage that kept the token
+    if 0 < len(heights) < len(values):  # draw the cross at the height of the last stage that kept the token
         heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
     colour, name = LIGHT["accent" if own else "after"], token_label(label)
     sizes = [8 if symbol == "x" else 4 for symbol in symbols]

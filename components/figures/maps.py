@@ -1,4 +1,4 @@
-"""Heatmaps: NumPy arrays in, figure out. The first row is on top."""
+"""Draw heatmaps from NumPy arrays, with the first row on top."""
 
 from __future__ import annotations
 

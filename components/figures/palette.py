@@ -20,7 +20,7 @@ MONO = (
 
 
 class Pair(NamedTuple):
-    """A colour as two hex strings, light and dark."""
+    """A colour as two hex strings, for the light and the dark theme."""
 
     light: str
     dark: str
@@ -65,7 +65,7 @@ DIVERGING: tuple[Pair, ...] = (
     Pair("#23418f", "#92ddfb"),
 )
 
-HEAD_HUES: dict[str, Pair] = {  # by the head's role, as in gpt.analysis
+HEAD_HUES: dict[str, Pair] = {  # keyed by the head's role, as in gpt.analysis
     "previous_token": Pair("#037ac0", "#65b2f1"),
     "same_token": Pair("#17895b", "#5ed99e"),
     "first_token": Pair("#a87f09", "#f1c955"),

@@ -134,7 +134,7 @@ def with_mistake(step: Step, mistake: Mistake) -> str:
 
 @cache
 def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
-    """Run a program with a known mistake in this process and return its namespace."""
+    """Run the solution with a known mistake in this process, and return its namespace."""
     names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
     exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
     return names

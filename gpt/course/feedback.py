@@ -14,7 +14,7 @@ SHOWN = 5  # numbers shown per row
 
 
 def say(en: str, zh: str, **values: object) -> Words:
-    """Fill the values into the sentence in both languages."""
+    """Fill in the placeholders of a sentence in both languages."""
     return Words(en.format(**values), zh.format(**values))
 
 

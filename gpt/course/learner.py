@@ -35,7 +35,7 @@ result = 0
 RECORD = "result = record(_opened, idx, heads, parts, everything)"
 SECONDS = 30.0  # time limit for one pass
 KEPT_PASSES = 4
-TOLERANCE = 1e-3  # for checking that the logits are the output of the head
+TOLERANCE = 1e-3  # for the check that the logits are the output of the head
 BROKEN = {  # {name: step, correct code and wrong code for a known mistake}
     "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
     "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),

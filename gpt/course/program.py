@@ -104,7 +104,7 @@ def start(folder: Path, language: Language = "en") -> None:
 
 
 def language_of(folder: Path) -> Language:
-    """Return the language of a started folder. Raises ValueError if it has not been started."""
+    """Return the language of a learner's folder. Raises ValueError if it contains no program."""
     if not (folder / PROGRAM).is_file():
         raise GPTError(
             "course.no_program",

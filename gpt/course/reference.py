@@ -75,7 +75,7 @@ class Reference:
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:
-        """Return the parameters in a part of the bundled model, such as "h.0.ln_1", by their names within the part."""
+        """Return the parameters in a part of the bundled model, such as "h.0.ln_1", by name within the part."""
         return state(self.model.get_submodule(part))
 
     @property
@@ -111,7 +111,7 @@ class Reference:
 
     @cached_property
     def long_text(self) -> Tensor:
-        """The first of TEXTS, continued greedily by LONG_TEXT tokens, as the app does: (1, T)."""
+        """The first of TEXTS, continued greedily by LONG_TEXT tokens, as in the app: (1, T)."""
         ids, end = self.idx[0].tolist(), self.idx.shape[1] + LONG_TEXT
         while len(ids) < end:  # after the end of a story, start another
             steps = generate(self.loaded, ids, SamplingParams(temperature=0), end - len(ids), on_full="crop")
@@ -124,7 +124,7 @@ class Reference:
 
     @cached_property
     def batches(self) -> Tensor:
-        """Letters to sort, "qbdazkce>abcdekqz": (TRAINING_STEPS, BATCH_SIZE, tokens). The last batch is for testing."""
+        """Batches to sort, such as "qbdazkce>abcdekqz", the last for testing: (TRAINING_STEPS + 1, BATCH_SIZE, T)."""
         task = TaskDataset(TASKS["sort"])
         rows = task.batch(0, TRAINING_STEPS * BATCH_SIZE).idx, task.validation.idx[:BATCH_SIZE]
         return torch.cat(rows).view(TRAINING_STEPS + 1, BATCH_SIZE, -1)

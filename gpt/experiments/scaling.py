@@ -70,7 +70,7 @@ class Scaling:
 
 
 def load_scaling(path: Path | str = SCALING) -> Scaling:
-    """Read the file that the command writes. Raises ValueError if it does not exist."""
+    """Load the results that the command writes. Raises ValueError if the file does not exist."""
     path = Path(path)
     if not path.is_file():
         raise GPTError(

@@ -120,7 +120,7 @@ def failed(sentence: str) -> int:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. Exits with an error message if the options are invalid or name no text."""
+    """Parse the command line. Exits with an error message if the options are invalid or no text is given."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.resume or options.card:

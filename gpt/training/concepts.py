@@ -209,7 +209,7 @@ class Run:
         return min(CONTEXT, self.model.config.block_size)
 
     def train(self) -> None:
-        """Make the remaining updates. Saves the state every SAVE_EVERY chunks and at the end."""
+        """Run the remaining updates. Saves the state every SAVE_EVERY chunks and at the end."""
         options, began = self.options, time.monotonic() - self.seconds
         n_chunks = max(1, round(options.tokens / (ROWS * (self._length - 1))))
         rows = chunks(self.texts, self._length, options.seed)

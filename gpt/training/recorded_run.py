@@ -89,7 +89,7 @@ def _first_again(ids: list[int]) -> int:
 
 @lru_cache(maxsize=1)
 def bundled_recording() -> RecordedRun | None:
-    """Return the bundled recording, or one made here with `recording_command`, or None. The result is cached."""
+    """Return the bundled recording, or one made with `recording_command`, or None. The result is cached."""
     for folder in (ASSETS, MADE_HERE):
         try:
             return RecordedRun(folder)
