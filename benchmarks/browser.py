@@ -35,7 +35,7 @@ WATCH = """() => {
 
 
 def busy_ms(browser: CDPSession) -> float:
-    """Return how long the page's main thread has been busy, in ms."""
+    """Return the total time for which the page's main thread has been busy, in ms."""
     metrics = browser.send("Performance.getMetrics")["metrics"]
     return 1000 * next(each["value"] for each in metrics if each["name"] == "TaskDuration")
 
@@ -43,8 +43,8 @@ def busy_ms(browser: CDPSession) -> float:
 def measure(page: Page, browser: CDPSession, made: list[float]) -> tuple[float, float, float, float]:
     """Generate a text and measure how well the page keeps up.
 
-    Returns the tokens per second between the first and the last new token on the screen; then, in ms, the last token's
-    lag, its bars' lag, and the main thread's busy time per token.
+    Returns the tokens per second on the screen, from the first new token to the last, and three times in ms: the lag of
+    the last token, the lag of its bars, and the main thread's busy time per token.
     """
     made.clear()
     before = busy_ms(browser)

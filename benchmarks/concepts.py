@@ -1,4 +1,4 @@
-"""Check that texts mention a concept when it is turned up, and still read naturally.
+"""Check that turning up a concept makes texts mention it, and that they still read naturally.
 
     python -m benchmarks.concepts [MODEL]
 
@@ -90,7 +90,7 @@ def loss_of(loaded: LoadedModel, written: Tensor) -> float:
 
 
 def measure(loaded: LoadedModel, concept: NamedConcept, strength: float | None = None) -> Measured:
-    """Measure a concept at a strength, which defaults to the concept's own."""
+    """Measure a concept at the given strength, by default its own."""
     assert loaded.concepts is not None
     strength = concept.strength if strength is None else strength
     steering = loaded.concepts.steering(concept.layer, concept.feature, strength or 0.0)
@@ -100,7 +100,7 @@ def measure(loaded: LoadedModel, concept: NamedConcept, strength: float | None =
 
 
 def main() -> None:
-    """Print a row for each named concept with words."""
+    """Print a table with a row for each named concept that has words."""
     loaded = load_model(sys.argv[1] if len(sys.argv) > 1 else DEFAULT_MODEL)
     assert loaded.concepts is not None, "this model has no concepts"
     print("| concept | feature | strength | steered | unsteered | loss | passes |\n|---|---|---|---|---|---|---|")

@@ -13,7 +13,7 @@ together: total tokens per second for 16 such texts at once.
 first: seconds from the prompt to the first token.
 memory: resident memory after loading and generating, not counting imports, relative to the size of the weights and a
     cache of 1,024 tokens.
-shape: GPT-2 124M, or SmolLM2 or Qwen3, which this benchmark runs only in this app and in transformers.
+shape: GPT-2 124M, SmolLM2 or Qwen3. SmolLM2 and Qwen3 run only in this app and in transformers.
 
 To simulate an older CPU, restrict all engines (except onnxruntime, which can't be restricted) with
 ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2 MKL_ENABLE_INSTRUCTIONS=AVX2 CT2_FORCE_CPU_ISA=AVX2.
@@ -45,14 +45,14 @@ WEIGHT_BYTES = {"fp32": 4, "half": 2, "bf16": 2, "int8": 1}
 
 @dataclass(frozen=True)
 class Engine:
-    """`generate(prompt, count)` returns the time of each token. `generate_batch(prompts, count)` generates a batch."""
+    """An inference engine: `generate(prompt, count)` returns the time of each token; `generate_batch` runs a batch."""
 
     generate: Callable[[list[int], int], list[float]]
     generate_batch: Callable[[list[list[int]], int], object]
 
 
 def prompt(length: int = PROMPT_TOKENS, seed: int = 0) -> list[int]:
-    """Return token ids without a pattern, the same in every process."""
+    """Return irregular token ids that are the same in every process."""
     return [(1009 * (seed + 1) + 7919 * i * (i + seed)) % 49_000 for i in range(length)]
 
 
@@ -81,7 +81,7 @@ def transformers(folder: Path, precision: str, device: str) -> Engine:
     options: dict[str, Any] = {"do_sample": False, "eos_token_id": None, "pad_token_id": 0}
 
     class Clock:
-        """Streamer that records the time of each token. The first call is for the prompt."""
+        """Streamer that records the time of each token. The first call passes the prompt."""
 
         def __init__(self) -> None:
             self.times: list[float] = []
@@ -140,7 +140,7 @@ def onnxruntime(folder: Path, precision: str, device: str) -> Engine:
         return times
 
     def generate_batch(prompts: list[list[int]], count: int) -> None:
-        with ThreadPoolExecutor(len(prompts)) as pool:  # its graphs have batch size 1
+        with ThreadPoolExecutor(len(prompts)) as pool:  # the exported graphs have batch size 1
             list(pool.map(lambda ids: generate_one(ids, count), prompts))
 
     return Engine(generate_one, generate_batch)

@@ -10,7 +10,7 @@ Measures with and without followers, and prints:
 
 - the server's CPU time per stop, and its share of a core while the text is generated;
 - the delay between the teacher's click and the arrival of the stop (median and slowest), and the stop's size in bytes;
-- the server's CPU time for each page that is opened.
+- the server's CPU time for opening a page.
 
 The CPU time hardly depends on other users of the machine; the delays do.
 """
@@ -33,12 +33,12 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from benchmarks.trials.app_process import AppProcess, running_app
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-SETTLE_SECONDS = 4.0  # time for a stop to be drawn and sent
+SETTLE_SECONDS = 4.0  # enough time to draw and send a stop
 TOKENS = 60
 
 
 class Followers:
-    """Followers that request frames, in a separate thread.
+    """Followers that request frames in a separate thread.
 
     arrivals: For each page, the time, frame number and bytes of each response.
     """
@@ -71,13 +71,13 @@ class Followers:
         self._thread.join()
 
     def since(self, began: float) -> tuple[list[float], list[int]]:
-        """Return each page's delay until its first response after `began`, in seconds, and its bytes after `began`."""
+        """Return each page's delay from `began` to its next response, in seconds, and the bytes received since."""
         answers = [[each for each in page if each[0] > began] for page in self.arrivals]
         return [page[0][0] - began for page in answers if page], [sum(each[2] for each in page) for page in answers]
 
 
 def processor_seconds(app: AppProcess) -> float:
-    """Return the server's CPU time since its start."""
+    """Return the server's CPU time since it started, in seconds."""
     fields = Path(f"/proc/{app.process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -33,7 +33,7 @@ def ours(tokens: int, folder: str) -> float:
 
 
 def transformers(tokens: int, folder: str) -> float:
-    """Return the tokens per second of `generate` in transformers, with its cache."""
+    """Return the tokens per second of transformers' `generate`, with its cache."""
     import torch
     from transformers import GPT2LMHeadModel
 

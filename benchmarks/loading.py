@@ -27,7 +27,7 @@ from benchmarks.decode import cpu_name
 from components.page import build_app, launch_options
 
 WIDTHS = (390, 1280, 1920)
-SETTLES = 3_000  # ms after the response, for everything that loads later
+SETTLES = 3_000  # ms to wait after the response, because some parts load later
 ANSWER = """() => {
   localStorage.setItem("glassbox-seen", "1"); // at the first visit, the text writes itself at reading pace
   window.shift = 0;
@@ -55,7 +55,7 @@ COMPONENT = """() => {
 
 
 class Visit:
-    """One visit with an empty cache: the time until the page responds, and the requests and kilobytes until then.
+    """One visit with an empty cache: the time until the page responds, and the requests and kilobytes by then.
 
     For the empty page, counts all requests.
     """

@@ -39,7 +39,7 @@ class Step(nn.Module):
 
 
 def export(model: GPT, path: Path, *, int8: bool = False) -> None:
-    """Write the graph. With int8, its matrix products are quantised dynamically, per channel."""
+    """Export the graph to a file. With int8, its matrix products are quantised dynamically, per channel."""
     shape = (model.config.n_layer, model.config.n_head, 3, model.config.head_size)
     past = torch.zeros(shape), torch.zeros(shape)
     axes = {"ids": {1: "count"}, "past_k": {2: "past"}, "past_v": {2: "past"}}

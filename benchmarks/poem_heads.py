@@ -2,7 +2,7 @@
 
     python -m benchmarks.poem_heads POEMS --model FOLDER [--poems 48]
 
-Also measures how the poems change without each head. POEMS is the model's training file (see
+Also measures how generated poems change when a head is switched off. POEMS is the model's training file (see
 `python -m gpt.training.poems`). The model reads held-out poems with eight verses of five characters, without titles, so
 that all poems have the same positions. Install pypinyin with `pip install -r benchmarks/requirements.txt`.
 """
@@ -100,7 +100,7 @@ Head = tuple[int, int]  # layer, head
 
 
 def found(weights: Tensor, left: dict[Head, float], whole: float) -> list[Head]:
-    """Return the heads whose removal changes a measure most, and the heads that attend most to the given positions."""
+    """Return the heads whose removal changes a metric most, and the heads with the largest weights."""
     changed = sorted(left, key=lambda head: abs(left[head] - whole), reverse=True)[:BEST]
     look = sorted(left, key=lambda head: float(weights[head]), reverse=True)[:BEST]
     return list(dict.fromkeys(changed + look))

@@ -58,7 +58,7 @@ def rhyming(poem: Poem) -> float:
 
 
 def couplets(poem: Poem) -> list[tuple[str, str]]:
-    """Return the pairs of verses that should be parallel: in eight verses, the third to the sixth."""
+    """Return the pairs of verses that should be parallel: verses 3 to 6 of an eight-verse poem, otherwise none."""
     pairs = list(pairwise(poem.verses))[::2]
     return pairs[1:3] if len(poem.verses) == 8 else []
 
@@ -68,7 +68,7 @@ def mean(values: Sequence[float | bool]) -> float:
 
 
 def row(name: str, poems: Sequence[Poem], known: frozenset[str]) -> str:
-    """Return a table row with the figures for some poems."""
+    """Return a table row with the figures for these poems. known: the verses of the training poems."""
     regular = [poem for poem in poems if poem.is_regulated]
     pairs = [pair for poem in regular for pair in couplets(poem)]
     tones = [is_level(a[i]) != is_level(b[i]) for a, b in pairs for i in range(1, len(a), 2)]

@@ -1,4 +1,4 @@
-"""Measure how long a head, layer or token takes to appear on the screen after a click on it.
+"""Measure how long the page takes to show a head, layer or token after it is clicked.
 
     python benchmarks/selection.py [--rounds 9] [--model NAME]
 
@@ -60,7 +60,7 @@ def clicks() -> Iterator[tuple[str, str, list[str], str]]:
 
 
 def measure(page: Page, selectors: list[str], watched: str, rounds: int) -> list[float]:
-    """Return the milliseconds from each click to its picture, excluding the first two clicks."""
+    """Return the milliseconds from each click until its picture appears, excluding the first two clicks."""
     found = []
     for number in range(rounds + 2):
         found.append(page.evaluate(CLICK, [selectors[number % 2], watched]))

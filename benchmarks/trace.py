@@ -60,7 +60,7 @@ def transformers(config: GPTConfig) -> tuple[ForwardPass, ForwardPass]:
 
 @torch.inference_mode()
 def seconds(run: Callable[[torch.Tensor], object], idx: torch.Tensor) -> tuple[float, float]:
-    """Return one pass's wall-clock and CPU time."""
+    """Return the wall-clock and the CPU time of one pass, in seconds."""
     began, used = time.perf_counter(), time.process_time()
     run(idx)
     return time.perf_counter() - began, time.process_time() - used

@@ -27,7 +27,7 @@ class Result:
 
     n: Number of attempts.
     failures: Problems found.
-    said: Measurements, as text.
+    said: Text with the measurements.
     """
 
     name: str
@@ -66,7 +66,7 @@ class AppProcess:
         return self.errors.read_text(encoding="utf-8", errors="replace")
 
     def metric(self, name: str) -> float:
-        """Return a metric, summed over all labels."""
+        """Return the value of a metric, summed over all labels."""
         text = httpx.get(f"{self.url}metrics", timeout=SECONDS).text
         return sum(map(float, re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, flags=re.MULTILINE)))
 

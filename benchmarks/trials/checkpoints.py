@@ -1,4 +1,4 @@
-"""Checkpoints that are damaged, contradictory or malicious."""
+"""Open checkpoints that are damaged, contradictory or malicious."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Touch:
 
 
 def checkpoints(scale: float = 1.0) -> Result:
-    """Open 40 broken checkpoints: none may load, run code, or take more than 10 s or 2 GB."""
+    """Open 40 broken checkpoints, and check that none loads, runs code, or takes more than 10 s or 2 GB."""
     failures, slowest, most = list[str](), 0.0, 0
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["benchmarks.trials.checkpoints"])
@@ -154,7 +154,7 @@ def _zips(marker: Path) -> Iterator[tuple[str, bytes]]:
     yield "bomb.pt", packed(zipfile.ZIP_DEFLATED, **{"data.pkl": b"\x80\x02}.", "data/0": bytes(200_000_000)})
     yield "script.pt", packed(zipfile.ZIP_STORED, **{"data.pkl": b"\x80\x02}.", "constants.pkl": b"\x80\x02}."})
     yield "tuples.pt", packed(zipfile.ZIP_STORED, **{"data.pkl": b"\x80\x02})" + b"\x85" * 2_000_000 + b"K\x01s."})
-    doubled = b"".join(b"q%ch%c\x86" % (i, i) for i in range(100))  # (t, t) of (t, t) ...: 2^100 hashes
+    doubled = b"".join(b"q%ch%c\x86" % (i, i) for i in range(100))  # 100 nested pairs (t, t): 2^100 hashes
     yield "doubled.pt", packed(zipfile.ZIP_STORED, **{"data.pkl": b"\x80\x02})" + doubled + b"K\x01s."})
     whole = bytearray(_saved({"model": _state()}))
     at = whole.rindex(b"PK\x01\x02")

@@ -1,4 +1,4 @@
-"""Random calls: page events and endpoints with random values, and malformed request bodies."""
+"""Send random calls: page events and endpoints with random values, and malformed request bodies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import httpx
 
 from benchmarks.trials.app_process import SECONDS, AppProcess, Result, running_app
 
-SESSIONS, PARALLEL = 6, 12  # number of page sessions, and of the callers that share them
+SESSIONS, PARALLEL = 6, 12  # page sessions, and the parallel callers that share them
 JUNK = [None, True, -1, 0, 3, 0.5, 1e308, 10**30, "", "\ud800", "\0", "<b>", "a" * 5000, [], {}, [[0, 1]], {"a": [1]}]
 TEXTS = ["Once upon a time", "The dog ran to the", "你好", "", '{"text": "a", "edited": 1e15}', "1 2 3", "0.5"]
 KEYS = (
@@ -55,7 +55,7 @@ ROUTES = ("queue/join", "call/generate", "call/v2/loss", "run/tokenize", "cancel
 
 
 class Fuzzer:
-    """Makes random calls to an app and collects the problems in `failures`."""
+    """Sends random calls to an app and collects the problems in `failures`."""
 
     def __init__(self, app: AppProcess) -> None:
         self.app, self.failures, self.kinds = app, list[str](), Counter[str]()
@@ -70,7 +70,7 @@ class Fuzzer:
                 self._join(client, {"fn_index": self._arrive, "data": [session, "", "en"]}, "arrive")
 
     def run(self, numbers: range) -> None:
-        """Make the calls with these numbers."""
+        """Send the calls with these numbers, each of which seeds its call."""
         with httpx.Client(timeout=SECONDS) as client:
             for number in numbers:
                 chance = random.Random(number)
@@ -158,7 +158,7 @@ class Fuzzer:
 
 
 def fuzz(scale: float = 1.0) -> Result:
-    """Make 5,000 random calls: no traceback, no status 500, and every stream ends."""
+    """Send 5,000 random calls, and check for tracebacks, status 500 and streams that never end."""
     n = round(5000 * scale)
     with running_app() as app:
         fuzzer = Fuzzer(app)

@@ -1,4 +1,4 @@
-"""`kill -9` in the middle of a download, a training run, a save and text generation."""
+"""Run `kill -9` in the middle of a download, a training run, a save and text generation."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class HalfHub(Hub):
 
 
 def kills(scale: float = 1.0) -> Result:
-    """Kill each process ten times: the next one starts cleanly and finds everything that was complete."""
+    """Kill each process ten times, and check that the next one starts cleanly and finds all completed work."""
     n, failures = max(1, round(10 * scale)), list[str]()
     for trial in (download, training, saving, writing):
         for number in range(n):
@@ -141,7 +141,7 @@ def training(folder: Path, chance: random.Random) -> None:
 
 
 def saving(folder: Path, chance: random.Random) -> None:
-    """Kill a program that replaces a saved model: one of the two models is intact, or loading reports the damage."""
+    """Kill a program that replaces a saved model, and check that a model is intact or loading reports the damage."""
     bundled = load_model(BUNDLED, device="cpu")
     config = GPTConfig(vocab_size=bundled.tokenizer.n_vocab, block_size=64, n_layer=2, n_head=2, n_embd=64)
     for seed, name in enumerate(("one", "other")):

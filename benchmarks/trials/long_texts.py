@@ -36,7 +36,7 @@ STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def long_texts(scale: float = 1.0) -> Result:
-    """Let 32 visitors join one by one: memory stays below their activations plus a second copy of keys and values."""
+    """Let 32 visitors join, and check that memory stays below their activations plus a copy of keys and values."""
     n, failures, said = max(5, round(32 * scale)), list[str](), list[str]()
     for model, tokens in TEXTS.items():
         command = [sys.executable, "-m", "benchmarks.trials.long_texts", model, str(tokens), str(n)]
@@ -71,7 +71,7 @@ def main(name: str, tokens: int, visitors: int) -> None:
 
             list(pool.map(write_one, texts))
 
-        write([Generation(loaded, [1, 2]) for _ in range(visitors)])  # allocates what every first pass needs
+        write([Generation(loaded, [1, 2]) for _ in range(visitors)])  # allocates buffers that every first pass needs
         Generation(loaded, [1] * n_first).read()
         for _ in range(2):
             loaded.engine.trim()

@@ -1,4 +1,4 @@
-"""Texts that would run as scripts if the page inserted them as HTML, entered wherever the page displays its input."""
+"""Enter texts that would run as scripts if the page inserted them as HTML, wherever the page displays its input."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ RAN = """async () => {
 
 
 def by_link(page: Page, url: str, text: str, folder: Path) -> None:
-    """Put the text into a link's prompt, model, tab and layer."""
+    """Put the text into the prompt, model and layer of a link."""
     asked = quote(text, safe="")
     page.goto(f"{url}?prompt={asked}&model={asked}&layer={asked}&seed=1&length=2&text=2&temperature=0")
     expect(page.locator("#notice")).to_contain_text("model")

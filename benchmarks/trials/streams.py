@@ -1,4 +1,4 @@
-"""Many concurrent visitors, many texts in sequence, and dropped connections."""
+"""Simulate many concurrent visitors, many texts in sequence, and dropped connections."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from benchmarks.trials.app_process import SECONDS, AppProcess, Result, running_a
 PROMPT = "Once upon a time"
 GROUP = 50  # number of connections cut at once
 PARALLEL = 16
-RETURNED_SECONDS = 31.0  # time after which the app has returned freed memory
+RETURNED_SECONDS = 31.0  # by then, the app has returned freed memory to the system
 CLIENT = httpx.Client(timeout=SECONDS, limits=httpx.Limits(max_connections=None, max_keepalive_connections=0))
 
 
 def visitors(scale: float = 1.0) -> Result:
-    """Let 200 visitors generate 100 tokens each at once: nearly all texts are the same as when generated alone."""
+    """Let 200 visitors generate 100 tokens at once, and check that nearly all texts match those generated alone."""
     n = round(200 * scale)
     with running_app("--no-mcp") as app:
         arrived = [one for one in visits(app.url, 100, expect("stories", "fp32", 100, n)) if one]
@@ -36,7 +36,7 @@ def visitors(scale: float = 1.0) -> Result:
 
 
 def generations(scale: float = 1.0) -> Result:
-    """Generate 10,000 texts of 8 tokens: memory doesn't grow after the first tenth."""
+    """Generate 10,000 texts of 8 tokens, and check that memory doesn't grow after the first tenth."""
     n, failures = round(10_000 * scale), list[str]()
     memory: list[int] = []  # after each tenth
 
@@ -52,14 +52,14 @@ def generations(scale: float = 1.0) -> Result:
                 time.sleep(RETURNED_SECONDS)
             memory.append(app.resident)
     lost, growth = len(failures), max(memory) / memory[0] - 1
-    if scale >= 1 and growth > 0.05:  # the first thousand fill caches
+    if scale >= 1 and growth > 0.05:  # the first thousand texts fill caches
         failures.append(f"memory grew by {growth:.1%}")
     tenths = ", ".join(f"{each / 2**20:.0f}" for each in memory)
     return Result("texts one after another", n, tuple(failures), f"{lost} lost; MiB after each tenth: {tenths}")
 
 
 def cuts(scale: float = 1.0) -> Result:
-    """Cut 1,000 connections in the middle of a 240-token text: every slot becomes free again."""
+    """Cut 1,000 connections in the middle of a 240-token text, and check that every slot becomes free again."""
     n, failures, slowest = round(1000 * scale), [], 0.0
 
     def cut(seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Endpoints that look inside a model: attention, logit lens, attribution, ablation, steering, patching, loss."""
+"""Endpoints that look inside a model: attention, logit lens, attribution, ablation, steering, patching and loss."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ MAX_PATCHED_TOKENS = 64  # per text; a sweep runs one forward pass per layer and
 
 
 class AnalysisEndpoints(Endpoints):
-    """Endpoints that run one or two forward passes over the whole text; the loss on a long text takes several."""
+    """Endpoints that look inside a model.
+
+    Most of them run one or two forward passes over the text. Patching, and the loss on a long text, take more.
+    """
 
     def attention(self, prompt: str, layer: int, head: int, model: str = "") -> HeadWeights:
         """Get the attention weights of one head. Prompt, layer and head are required.
@@ -79,7 +82,7 @@ class AnalysisEndpoints(Endpoints):
             token_id: the token to follow, an id from next_token or tokenize; null is the predicted token
             model: name from the page's list; "" is the model the app was started with
         Returns:
-            chosen: the followed token; rows: two per layer, with the best token there and the chosen one's probability
+            chosen: the followed token; rows: two per layer, with the best token and the followed token's probability
         """
         loaded, trace = self._trace(prompt, position, model)
         with _threads(loaded):
@@ -115,7 +118,7 @@ class AnalysisEndpoints(Endpoints):
         against: int | None = None,
         model: str = "",
     ) -> Contributions:
-        """Get what each head and feed-forward part adds to a logit (direct logit attribution). Only prompt is required.
+        """Split a logit into contributions of heads and layers (direct logit attribution). Only prompt is required.
 
         Parameters:
             prompt: text to read; if empty, the model sees only the start-of-text token
@@ -158,8 +161,8 @@ class AnalysisEndpoints(Endpoints):
             prompt: text before the predicted token; if empty, the model sees only the start-of-text token
             heads: heads to switch off, each as [layer, head], counted from 0: [[6, 0], [4, 1]]
             attn_layers: layers whose attention is switched off, counted from 0
-            mlp_layers: layers whose feed-forward part is switched off; list a layer in both to skip it entirely
-            k: number of best tokens, before and after
+            mlp_layers: layers whose feed-forward network is switched off; list a layer in both to skip it entirely
+            k: number of best tokens to take from each prediction
             model: name from the page's list; "" is the model the app was started with
         Returns:
             tokens, best first, with the probability before and after; kl_bits: divergence of the two predictions
@@ -196,12 +199,12 @@ class AnalysisEndpoints(Endpoints):
 
         Parameters:
             prompt: text to continue; if empty, the model sees only the start-of-text token
-            concept: a word such as "dog", for its first concept, or layer and feature, as in "5.1553"
+            concept: a word such as "dog", which selects its first match, or layer and feature, such as "5.1553"
             strength: multiple of the natural strength, -10 to 10; null uses the page's default
             max_new_tokens: length of both continuations; 0 generates none
             temperature: temperature of both continuations; 0 always takes the most probable token
             seed: seed of both continuations
-            k: number of best tokens, before and after
+            k: number of best tokens to take from each prediction
             model: name from the page's list; "" is the model the app was started with
         Returns:
             the concept; tokens, best first, with the probability before and after; both continuations
@@ -265,7 +268,7 @@ class AnalysisEndpoints(Endpoints):
         name: str = "resid_pre",
         model: str = "",
     ) -> PatchedLogits:
-        """Find which activations of one text restore its prediction in another (activation patching). Both required.
+        """Find the activations of one text that restore its prediction in another (activation patching). Both required.
 
         Parameters:
             clean: the original text
@@ -350,7 +353,7 @@ def _before_and_after(loaded: LoadedModel, original: Generation, edited: Generat
 
 
 def _chosen(loaded: LoadedModel, trace: Trace, token_id: object) -> int:
-    """Return the checked id or, for None, the most probable token after the traced position."""
+    """Return the checked id. Defaults to the most probable token after the traced position."""
     if token_id is None:
         return int(lens_top_tokens(loaded.model, trace, len(trace.layers) - 1, LENS_POINTS[-1], 0, k=1).token)
     return checked_token_id("token_id", token_id, loaded)

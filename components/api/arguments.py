@@ -25,12 +25,12 @@ class Endpoints:
         self.default_model = default_model
 
     def find_model(self, name: object) -> LoadedModel:
-        """Return the shared model with that name, including models trained by visitors."""
+        """Return the shared model with this name, which may be one that a visitor has trained."""
         return get_model(str(name) or self.default_model)
 
 
 def read(loaded: LoadedModel, prompt: object) -> Generation:
-    """Return a document whose prompt the model has read."""
+    """Create a document with this prompt and run the model on it."""
     document = Generation(loaded, checked_text("prompt", prompt))
     document.read()
     return document

@@ -1,4 +1,4 @@
-"""Registration of the endpoints under their names, with their docstrings as documentation."""
+"""Register the endpoints under their names, with their docstrings as documentation."""
 
 from __future__ import annotations
 

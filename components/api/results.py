@@ -1,4 +1,4 @@
-"""Types of the endpoints' results. In a token's text, bytes that form no character are written as \\xNN."""
+"""Result types of the endpoints. In a token's text, bytes that do not form a character are written as \\xNN."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class PatchedLogits(TypedDict):
     """The result of activation patching.
 
     recovered[layer][position]: share of the logit difference (answer minus other) that one clean activation restores in
-    the corrupted text: 0 as in the corrupted text, 1 as in the clean one. clean, corrupted: the logit differences.
+    the corrupted text: 0 matches the corrupted run, 1 the clean run. clean, corrupted: the logit differences.
     """
 
     clean_tokens: list[str]
@@ -48,7 +48,11 @@ class Tokens(TypedDict):
 
 
 class NextToken(TypedDict):
-    """A token with its probability after and before applying the settings, and the natural logarithm of the latter."""
+    """A next token.
+
+    probability: after applying the settings. raw_probability: before applying them. log_probability: natural logarithm
+    of raw_probability.
+    """
 
     token_id: int
     token: str
@@ -67,8 +71,8 @@ class HeadWeights(TypedDict):
 class LensRow(TypedDict):
     """The most probable token at one point of a layer.
 
-    point: resid_mid (after the attention) or resid_post (after the feed-forward part). entropy: bits. chosen_rank: 1 is
-    best.
+    point: resid_mid (after attention) or resid_post (after the feed-forward network). entropy: in bits. chosen_rank: 1
+    is best.
     """
 
     layer: int
@@ -134,7 +138,7 @@ class Steered(TypedDict):
 class ScoredToken(TypedDict):
     """A token in a text, scored by the prediction at the position before it.
 
-    rank: 1 is best; surprisal, entropy: bits; log_probability: nats.
+    rank: 1 is best. surprisal, entropy: in bits. log_probability: in nats.
     """
 
     token_id: int

@@ -1,4 +1,4 @@
-"""Endpoints that generate text, predict tokens, and tokenize."""
+"""Endpoints that list models, generate text, predict tokens and tokenize."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpt.tokenizer import prompt_ids
 
 
 class TextEndpoints(Endpoints):
-    """Text endpoints. Generation waits in its model's admission queue, as on the page."""
+    """Endpoints for text. Generation waits in the model's admission queue, as on the page."""
 
     def generate(
         self,

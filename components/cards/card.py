@@ -1,4 +1,4 @@
-"""Cards, each a gr.HTML with content and controls drawn from parts, and the events for all of a tab's cards."""
+"""Cards, each a gr.HTML whose content and controls are built from parts, and the events for the cards in a tab."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ SHORT = ("interactive", "stop")  # queues whose handlers do not yield
 class Card:
     """A gr.HTML built from parts.
 
-    name: the view is named `card.<name>`, and the element on the page `card-<name>`. html: the component. It raises one
-    of EVENTS per queue. The value contains, for each event, the actions in that queue that have not been handled yet,
-    preceded by those in the interactive queue: {queue: [[number, action, what was sent], ...]}.
+    name: names the view `card.<name>` and the element on the page `card-<name>`. html: the component, which triggers
+    one of EVENTS for each queue. For each event, its value contains the pending actions of that queue and of the
+    interactive queue: {queue: [[number, action, value], ...]}.
     """
 
     def __init__(self, name: str, *parts: Part, classes: str = "gb-card") -> None:
         self.name = name
         self.root = Part("box", fixed={"classes": f"gb-stack {classes}".strip()}, children=parts)
         self.layout = self.root.described()
-        self.words: dict[str, Mapping[str, object]] = {}  # placeholder values, by catalogue key
-        self.actions: dict[str, Action] = {}  # by part name and event, as in "lesson-head:input"
+        self.words: dict[str, Mapping[str, object]] = {}  # placeholder values for each catalogue key
+        self.actions: dict[str, Action] = {}  # keyed by part name and event, such as "lesson-head:input"
         for part in self.root.everything():
             self.words |= dict(part.words.values())
             for event, action in part.actions.items():
@@ -63,8 +63,8 @@ class Card:
     def _draw(self, s: Snapshot) -> dict[str, Any]:
         """Return the card's data.
 
-        layout: the tree of parts, which never changes. words: by key. seen: the number of the newest handled action, by
-        queue. live.<name>: a part's live properties.
+        layout: the tree of parts, which never changes. words: translated texts by key. seen: the number of the last
+        action handled in each queue. live.<name>: a part's live properties.
         """
         texts = {key: t(key, s.language, **values) for key, values in self.words.items()}
         return {"layout": self.layout, "words": texts, "seen": self._seen(s), **s.cached(self._live)}
@@ -88,10 +88,10 @@ def add_cards(
     analysis: Analysis | None = None,
     carried: Carried | None = None,
 ) -> dict[Queue, Any]:
-    """Show cards in a tab, wire one tab event for each queue, and return these events.
+    """Show cards in a tab, wire one event for each queue, and return the events by queue.
 
-    views: views that draw the pictures in the cards. carried: controls whose values the actions in
-    the queue "model" send as well.
+    views: views that draw the pictures in the cards. carried: controls whose values are sent along with actions in the
+    "model" queue.
     """
     events.renderer.add(tab, [*(card.view for card in cards), *views], analysis)
     wired: dict[Queue, Any] = {}
@@ -131,9 +131,9 @@ def act_and_show(cards: Sequence[Card], queue: Queue, session: Session, *sent: d
 def _pending(
     cards: Sequence[Card], queue: Queue, session: Session, sent: Sequence[dict[str, Any]]
 ) -> Iterator[tuple[Handler, Any]]:
-    """Yield the handlers to call, each with its value: first pending input and choices, then the queue's actions.
+    """Yield the handler and value of each pending action: first the interactive queue's, then those of `queue`.
 
-    sent: each card's value, by queue, unchecked.
+    sent: the value of each card, {queue: actions}, unchecked.
     """
     for card, value in zip(cards, sent, strict=True):
         for each in dict.fromkeys(("interactive", queue)):

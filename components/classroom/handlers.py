@@ -1,4 +1,4 @@
-"""Event handlers for a class, and the data that the page shows about it."""
+"""Event handlers for a class, and the data that the page shows about the class."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from components.state.hidden import hidden_values, hide_again
 from components.state.session import Session
 from components.state.snapshot import Message, Snapshot
 
-MAX_TEXT_CHARS = 12_000  # longest sequence
+MAX_TEXT_CHARS = 12_000  # maximum length of a sequence
 MAX_CODE_CHARS = 20
-MAX_BASE_CHARS = 300  # longest address of the page
+MAX_BASE_CHARS = 300  # maximum length of the page's address
 _numbers = count(1)
 BAR = ("stop", "back", "next", "present", "leave", "close", "following", "alone", "again", "over", "busy", "name")
 DIALOG = (
@@ -41,7 +41,7 @@ DIALOG = (
 
 @dataclass(frozen=True)
 class ClassState:
-    """The session's state for a class.
+    """A session's state for a class.
 
     answer: the response to the dialog's last request. room: the room for pages that follow this one. code: the code of
     the class that this page last followed.
@@ -59,9 +59,9 @@ PRIVATE = (ClassState, ShareState)  # states hidden from followers
 
 @dataclass(frozen=True)
 class Classroom:
-    """The events' configuration.
+    """Handlers for the events of a class.
 
-    is_open: whether pages may be followed. items: keys of the lessons and of the challenges, by the prefix of their
+    is_open: whether pages may be followed. items: {"lesson": keys, "challenge": keys}, with the prefixes of their
     titles.
     """
 
@@ -84,12 +84,12 @@ class Classroom:
             yield from handler(session, sent) or ()
 
     def go_to_stop(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Show stop number "at" of the open sequence."""
+        """Show the stop with index "at" in the open sequence."""
         if type(sent.get("at")) is int:
             yield from open_stop(session, sent["at"], self.places)
 
     def start(self, session: Session, sent: dict[str, Any]) -> Iterator[None]:
-        """Open the sequence given as "text", or the named one, at its first stop."""
+        """Open the sequence in "text", which may be built in, at its first stop."""
         text = sent.get("text")
         if isinstance(text, str):
             open_sequence(session, self._named(text[:MAX_TEXT_CHARS]))
@@ -100,7 +100,7 @@ class Classroom:
         session.change(SequenceState, link="", stops=(), at=0)
 
     def make_links(self, session: Session, sent: dict[str, Any]) -> None:
-        """Send short links and their codes: to the page, to the sequence in "text", and for following this page.
+        """Send short links with QR codes: to the page, to the sequence in "text", and for following this page.
 
         sent: "base" is the page's address without a query.
         """
@@ -126,7 +126,7 @@ class Classroom:
         session.change(ClassState, answer=answer)
 
     def set_room(self, session: Session, sent: dict[str, Any]) -> None:
-        """Allow others to follow this page, or stop them, then send links as `make_links` does."""
+        """Let others follow this page, or stop them, and then send links like `make_links`."""
         room = session.state(ClassState).room
         if sent.get("on") is True and room is None:
             if not self.is_open:
@@ -163,7 +163,7 @@ class Classroom:
         session.change(SequenceState, **vars(s.state(SequenceState)))
 
     def _named(self, text: str) -> str:
-        """Return the name of the sequence with this text, or the text itself."""
+        """Return the name of the built-in sequence with this text. If there is none, return the text itself."""
         return next((name for name, each in SEQUENCES.items() if each.strip() == text.strip()), text)
 
     def _page_query(self, session: Session) -> str:
@@ -186,7 +186,7 @@ def _drawn(url: str) -> dict[str, Any]:
 
 
 def shown(s: Snapshot) -> dict[str, Any] | None:
-    """Return the data that the page shows about its class, or None if it has none."""
+    """Return the data that the page shows about the class, or None if there is nothing to show."""
     sequence, state, is_followed = s.state(SequenceState), s.state(ClassState), not s.id
     if not (sequence.link or state.answer or state.code or is_followed):
         return None
@@ -206,7 +206,7 @@ def inputs(s: Snapshot) -> Any:
 
 
 def wire_class(events: Events, places: Places, items: Mapping[str, Sequence[str]], *, is_open: bool) -> None:
-    """Wire the class's event. is_open: whether pages may be followed."""
+    """Wire the event for requests from a class. is_open: whether pages may be followed."""
     classroom = Classroom(events, places, is_open, items)
     events.renderer.signals.append(Signal("class", inputs, shown, is_shared=True))
     events.on(events.frame.classroom, classroom.handle, payload=True, queue="model")

@@ -32,12 +32,12 @@ from components.state.snapshot import Snapshot
 
 FOLDER = "glassbox/class"
 DRAW_SECONDS = 0.25  # minimum time between two frames
-WAIT_SECONDS = 20.0  # how long a request waits for a frame; below the usual timeout of a proxy
+WAIT_SECONDS = 20.0  # how long a request waits for a frame; shorter than the usual proxy timeout
 LOOK_SECONDS = 0.05  # interval between checks for a change
 GONE_SECONDS = 2 * WAIT_SECONDS  # a page that sends no request for this long no longer follows
 MAX_FRAMES = 32  # number of frames kept for pages that lag behind
 AHEAD = 1e15  # ms: later than any click on a tab of a following page
-_rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()  # by code; the sessions keep them alive
+_rooms: WeakValueDictionary[str, Room] = WeakValueDictionary()  # rooms by code; the sessions keep them alive
 _lock = threading.Lock()
 
 
@@ -61,7 +61,7 @@ class Mirror:
         return self.session.lock
 
     def snapshot(self) -> Snapshot:
-        """Return a snapshot without the session's id, address, or answers to its requests."""
+        """Return a snapshot without the session's id, its address, and the responses to its requests."""
         s = self.session.snapshot()
         states = {cls: state for cls, state in s.states.items() if cls not in self.private}
         return replace(
@@ -77,7 +77,7 @@ class Mirror:
         )
 
     async def draw(self, renderer: Renderer) -> None:
-        """Add a frame if the session has changed, no sooner than DRAW_SECONDS after the last one."""
+        """Add a frame if the session has changed, at most once every DRAW_SECONDS."""
         if self.drawn == self.session.frame_number or time.monotonic() < self.drawn_at + DRAW_SECONDS:
             return
         async with self.drawing:
@@ -113,8 +113,8 @@ class Mirror:
 class Room:
     """A session that others follow.
 
-    code: code in the link. pages: time of each following page's last request, by the page's name. touch: prevents the
-    session from becoming idle. private: states that only the session itself shows.
+    code: code in the link. pages: maps the name of each following page to the time of its last request. touch: keeps
+    the session from becoming idle. private: states hidden from followers.
 
     Raises:
         PageError: If MAX_CLASSES rooms are open.
@@ -140,7 +140,7 @@ class Room:
             _rooms.pop(self.code, None)
 
     def admit(self, page: str) -> bool:
-        """Return whether a page may follow; at most MAX_FOLLOWERS can."""
+        """Return whether a page may follow. At most MAX_FOLLOWERS pages can follow at the same time."""
         now = time.monotonic()
         self.pages = {name: at for name, at in self.pages.items() if at > now - GONE_SECONDS}
         if page not in self.pages and len(self.pages) >= MAX_FOLLOWERS:
@@ -149,7 +149,7 @@ class Room:
         return True
 
     async def newer(self, language: Language, numbers: bool, seen: str) -> bytes | None:
-        """Wait for the frames that a page lacks and return them, or None after WAIT_SECONDS."""
+        """Wait for frames that a page lacks and return them. Returns None after WAIT_SECONDS."""
         key = language, numbers
         mirror = self.mirrors.setdefault(key, Mirror(self.session, language, numbers, self.private))
         end = time.monotonic() + WAIT_SECONDS

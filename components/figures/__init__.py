@@ -1,1 +1,1 @@
-"""Charts as plotly figures: NumPy arrays in, Figure out. Independent of gradio and torch."""
+"""Draw charts from NumPy arrays as plotly figures. Independent of gradio and torch."""

@@ -1,4 +1,4 @@
-"""Bar charts: NumPy arrays in, figure out."""
+"""Draw bar charts from NumPy arrays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _STACK = (LIGHT["after"], LIGHT["before"], LIGHT["muted"])
 _SHARES = (LIGHT["before"], CURVES[1].light, CURVES[2].light)  # same colours as the residual stream's lengths
 _FOR, _AGAINST = DIVERGING[7].light, DIVERGING[2].light
 _LABELLED = 12  # maximum number of bars if each shows a number
-_MAX_TICKS = 26  # token labels on an axis
+_MAX_TICKS = 26  # maximum number of token labels on an axis
 _MAX_CUTS = 64  # maximum number of blocks separated by lines
 _FLAT = {"type": "bar", "orientation": "h"}
 _SILENT = {"hoverinfo": "skip", "showlegend": False}
@@ -178,7 +178,7 @@ def signed_bars(
     """Draw horizontal bars from zero, the first on top; positive bars point right, negative ones left.
 
     values: (N,). names, ends: labels to the left and right of the bars. heads: (layer, head) for each bar that stands
-    for a head, sent on a click. marked: the row in bold. title: axis title. full: a value that the axis must include.
+    for a head; a click sends it. marked: the row in bold. title: axis title. full: a value that the axis must include.
     """
     values = floats(values)
     ticks, rows = [escape(name) for name in names], np.arange(len(values))
@@ -438,7 +438,7 @@ class Cell(NamedTuple):
 
 
 def merge_ladder(rows: Sequence[Sequence[Cell]]) -> Figure:
-    """Draw one row per merge, from bytes at the top to tokens, highlighting the part that each merge produced."""
+    """Draw one row per merge, from bytes at the top to tokens at the bottom, highlighting the result of each merge."""
     starts = [np.cumsum([0, *(cell.width for cell in line)]).tolist() for line in rows]
     cells = [
         (row, start, cell) for row, line in enumerate(rows) for start, cell in zip(starts[row], line, strict=False)

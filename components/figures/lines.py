@@ -1,4 +1,4 @@
-"""Lines and points: NumPy arrays in, figure out."""
+"""Draw lines and points from NumPy arrays."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def lines(
     """Draw up to four lines over one x axis, distinguished by hue and dash.
 
     x and each series: (N,). level_at: name and y of a horizontal line; mark: name and x of a vertical line. ticks: tick
-    labels, a token for each x.
+    labels, one token per x.
     """
     size = 6 if len(x) <= 40 else 0
     data = [
@@ -116,10 +116,10 @@ def path_lines(
     probability_title: str,
     rank_title: str,
 ) -> Figure:
-    """Draw up to six tokens across the layers: probability above, rank below on a logarithmic scale with 1 on top.
+    """Draw the probability (above) and the rank (below, 1 on top, logarithmic) of up to six tokens across the layers.
 
-    probability, rank: (N, 2 n_layer), after each layer's attention and after its feed-forward part; stages: names of
-    these stages; tokens: (N,), distinguished by hue and dash.
+    probability, rank: (N, 2 n_layer), after each layer's attention and after its feed-forward network. stages: names of
+    these stages. tokens: (N,), distinguished by hue and dash.
     """
     n_layer, several = len(stages) // 2, len(tokens) > 1
     positions = floats(np.arange(len(stages)) / 2)
@@ -172,7 +172,7 @@ def stage_lines(
     room = 0.05 * ((high - low) or 1.0)
     low, high = low - room, high + room
     apart = 14 * (high - low) / (height - above - below)  # at least 14 pixels between two names
-    order = [row for row in range(len(labels)) if row != followed] + [followed]  # the followed token on top
+    order = [row for row in range(len(labels)) if row != followed] + [followed]  # draw the followed token on top
     notes = []
     for x, heights, texts in (
         (0, values[:, 0], [token_label(label, longest=11) for label in labels]),
@@ -200,7 +200,7 @@ def _stage_line(label: str, token_id: int, values: np.ndarray, *, own: bool) -> 
     alive = np.flatnonzero(np.isfinite(values))
     heights = values[: int(alive[-1]) + 1].tolist() if len(alive) else []
     symbols = ["circle"] * len(heights)
-    if 0 < len(heights) < len(values):  # at the height of the last stage that kept the token
+    if 0 < len(heights) < len(values):  # draw the cross at the height of the last stage that kept the token
         heights, symbols = [*heights, heights[-1]], [*symbols, "x"]
     colour, name = LIGHT["accent" if own else "after"], token_label(label)
     sizes = [8 if symbol == "x" else 4 for symbol in symbols]
@@ -313,8 +313,8 @@ def learning_curve(
 
     The learning rate is shown if there are losses.
 
-    losses, rates: at updates 1 to n, (n,). eval_steps, val_losses, copy_losses: at the evaluations, (k,). guessing: the
-    loss of a uniform guess, in nats. shown: the step to mark.
+    losses, rates: values at updates 1 to n, (n,). eval_steps, val_losses, copy_losses: values at the evaluations, (k,).
+    guessing: the loss of a uniform guess, in nats. shown: the step to mark.
     """
     at, looked_at = np.arange(1, len(losses) + 1), floats(np.maximum(eval_steps, ZERO_AT))
     data: list[Trace] = []
@@ -393,10 +393,10 @@ def scaling_curves(
     y_title: str,
     moments: bool = False,
 ) -> Figure:
-    """Draw the loss against a quantity, both axes logarithmic; `star` is a separate labelled point.
+    """Draw the loss against a quantity on logarithmic axes. `star` is a separate labelled point.
 
-    others: lines for another architecture, in the colours of the last lines, with open markers. moments: the lines show
-    moments during training instead of models, with early ones in light colours.
+    others: lines for another architecture, in the colours of the last lines, with open markers. moments: whether the
+    lines stand for moments during training instead of models; early ones are lighter.
     """
     tip = {"hovertemplate": "%{x:.3s}: %{y:.3f}"}
     data = []

@@ -1,4 +1,4 @@
-"""Heatmaps: NumPy arrays in, figure out. The first row is on top."""
+"""Draw heatmaps from NumPy arrays, with the first row on top."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _GAP = 4  # pixels between labels and cells
 _SMALL = 10  # font size of the labels below attention weights, in pixels
 _SHADES = SEQUENTIAL[:4]  # light enough for text on top
 _AROUND_ZERO = DIVERGING[2:-2]  # also light enough for text
-_SCALE = 168  # length of a scale in pixels, including margins
+_SCALE = 168  # length of a colour scale in pixels, including margins
 _TEXT_COLUMNS = 14  # maximum number of columns with numbers in the cells
 
 
 def _cells(z: np.ndarray, low: float, high: float, colours: tuple[Pair, ...], tip: str, **options: Any) -> Trace:
-    """Return the cells. tip: a cell's tooltip."""
+    """Return heatmap cells. tip: template for the tooltip of a cell."""
     scale = {"zmin": low, "zmax": high, "colorscale": colorscale(colours)}
     cells = {"type": "heatmap", "z": floats(z), "xgap": 1, "ygap": 1, "hoverongaps": False}
     return cells | scale | {"hovertemplate": f"{tip}<extra></extra>"} | options
@@ -50,14 +50,14 @@ def _written(texts: Sequence[Sequence[str]]) -> dict[str, Any]:
 
 
 def _scale_above(ends: Sequence[float], names: Sequence[str]) -> dict[str, Any]:
-    """Return a small scale, on the right in the margin above the cells; `_scale_title` draws its title."""
+    """Return a small colour scale in the margin above the cells, on the right; `_scale_title` draws its title."""
     place = {"orientation": "h", "x": 1, "xanchor": "right", "yref": "container", "y": 1, "yanchor": "top"}
     size = {"lenmode": "pixels", "len": _SCALE, "thickness": 8, "xpad": 20, "ypad": 4, "outlinewidth": 0}
     return {"colorbar": place | size | {"tickfont": {"size": 11}, "tickvals": ends, "ticktext": names} | ALL_LABELS}
 
 
 def _scale_title(title: str, margin: int) -> dict[str, Any]:
-    """Return a scale's title, placed to its left. margin: height in pixels."""
+    """Return the title of a colour scale, placed to its left. margin: height of the margin in pixels."""
     place = {"x": 1, "xanchor": "right", "xshift": 8 - _SCALE, "y": 1, "yanchor": "middle", "yshift": margin - 8}
     return note(escape(title), **ON_PAPER, **place, font={"size": 11}, borderpad=0)
 
@@ -87,9 +87,9 @@ def attention_heatmap(
     Keys after the query stay blank if they receive no weight.
 
     weights: (T, S) in 0..1 or NaN; the T queries are the last of the S keys. selected: the row to frame. first: the
-    first key's position in the text. full: the weight drawn in full colour. Defaults to the largest weight after the
-    first quarter of the rows, because the first rows have few keys and therefore large weights; the scale indicates
-    this.
+    first key's position in the text. full: the weight at the top of the colour scale. Defaults to the largest weight
+    after the first quarter of the rows, because the first rows have few keys and therefore large weights; larger
+    weights are marked by "≥" on the scale.
     """
     n_query, n_key = np.shape(weights)
     ahead = np.triu(np.ones((n_query, n_key), dtype=bool), k=n_key - n_query + 1)
@@ -99,7 +99,7 @@ def attention_heatmap(
     queries, keys = [token_label(label) for label in query_labels], [token_label(label) for label in key_labels]
     numbered_keys = [f"{label}  {first + i}" for i, label in enumerate(keys)]
     numbered_queries = [f"{label}  {first + n_key - n_query + i}" for i, label in enumerate(queries)]
-    # Plotly would measure every label, so margins are computed from label lengths, and titles are annotations.
+    # To spare Plotly from measuring every label, margins are computed from label lengths, and titles are annotations.
     left, below = _room(query_labels, LABEL["size"]), _room(key_labels, _SMALL)
     title = {**ON_PAPER, "xanchor": "center", "yanchor": "middle", "font": {}}
     own = None if selected is None else n_key - n_query + selected
@@ -109,7 +109,7 @@ def attention_heatmap(
     corner |= {"tickvals": [0, strongest], "ticktext": ["0", f"{'≥ ' if largest > strongest else ''}{strongest:.2g}"]}
     tip = f"%{{y}} → %{{x}}<br>{escape(weight_title)} %{{z:.4f}}"
     gaps = {"xgap": int(n_key <= 48), "ygap": int(n_query <= 48), "showscale": n_key >= 6, "colorbar": corner}
-    # x and y have all labels, for the hover text; x2 and y2 overlay as many labels as are readable.
+    # x and y have all labels, for the hover text; x2 and y2 overlay only as many as are readable.
     upright = max(map(len, keys), default=0) == 1
     columns: dict[str, Any] = {"overlaying": "x", "matches": "x", "side": "bottom", "tickangle": 0 if upright else -90}
     columns |= {"ticklabelstandoff": _GAP, "tickfont": LABEL | {"size": _SMALL}}
@@ -152,7 +152,7 @@ def lens_heatmap(
     layer_title: str,
     value_title: str,
 ) -> Figure:
-    """Draw each layer's prediction after each token: rows are layers, columns are tokens in the text.
+    """Draw each layer's prediction after each token, with layers as rows and the tokens in the text as columns.
 
     probability: the best token's probability in each cell, (n_layer, N), in 0..1. texts, tips: that token and the
     cell's tooltip, (n_layer, N). inputs, outputs: the input tokens and the actual next tokens ("" if there is none),
@@ -189,9 +189,9 @@ def recovery_heatmap(
     layer_title: str,
     value_title: str,
 ) -> Figure:
-    """Draw the effect that activation patching restores, by layer and position.
+    """Draw how much of an effect activation patching restores at each layer and position.
 
-    recovered: (n_layer, T), 0 as in the corrupted text, 1 as in the clean one; values may lie outside 0..1, and the
+    recovered: (n_layer, T), where 0 matches the corrupted run and 1 the clean run; values may lie outside 0..1, and the
     colour scale is symmetric around 0. clean, corrupted: the tokens in each prompt, (T,); the label shows both if they
     differ. cell: (layer, position) to frame.
     """
@@ -228,7 +228,7 @@ def head_map(
     head_title: str,
     value_title: str,
 ) -> Figure:
-    """Draw one number per head: rows are layers, columns are heads; NaN leaves a cell blank.
+    """Draw one number per head, with layers as rows and heads as columns. NaN leaves a cell blank.
 
     values: (n_layer, n_head), on a scale that diverges around zero or starts at 0. selected: (layer, head), or the
     whole row if head is None.
@@ -272,9 +272,9 @@ def grid(
 ) -> Figure:
     """Draw a grid of numbers around zero, (rows, columns).
 
-    With axis titles, rows and columns are numbered; without them, the cells are numbered row by row. edge: the number
-    drawn in full colour, by default the largest. first: numbers of the first row and column. cell: (row, column) to
-    frame.
+    With axis titles, rows and columns are numbered; without them, the cells are numbered row by row. edge: the
+    magnitude at both ends of the colour scale, by default the largest. first: the numbers of the first row and column.
+    cell: (row, column) to frame.
     """
     rows, columns = np.shape(values)
     largest = edge or float(np.nanmax(np.abs(values), initial=1e-9))

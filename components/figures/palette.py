@@ -20,14 +20,14 @@ MONO = (
 
 
 class Pair(NamedTuple):
-    """A colour as two hex strings, light and dark."""
+    """A colour as two hex strings, for the light and the dark theme."""
 
     light: str
     dark: str
 
 
 PALETTE: dict[str, Pair] = {
-    "surface": Pair("#f4f6f8", "#12151b"),  # the page
+    "surface": Pair("#f4f6f8", "#12151b"),  # background of the page
     "card": Pair("#ffffff", "#1b1f27"),  # cards on the page
     "raised": Pair("#fcfdfe", "#252a34"),  # tooltips, inputs
     "text": Pair("#1a2130", "#e8ebf1"),
@@ -65,7 +65,7 @@ DIVERGING: tuple[Pair, ...] = (
     Pair("#23418f", "#92ddfb"),
 )
 
-HEAD_HUES: dict[str, Pair] = {  # by the head's role, as in gpt.analysis
+HEAD_HUES: dict[str, Pair] = {  # keyed by the head's role, as in gpt.analysis
     "previous_token": Pair("#037ac0", "#65b2f1"),
     "same_token": Pair("#17895b", "#5ed99e"),
     "first_token": Pair("#a87f09", "#f1c955"),

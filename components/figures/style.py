@@ -4,8 +4,8 @@ Figures use light colours, which the browser replaces on the dark theme. A figur
 {"data": [...], "layout": {...}}, because creating and checking plotly's own objects takes too long to do per token.
 
 Labels are tokens and therefore arbitrary data. Plotly interprets `<b>` and turns "1", "2" into numbers, so `& < >` are
-escaped, and axes of names use integer positions with the names as tick texts. Every text is a parameter. Figures import
-neither gradio nor torch nor models.
+escaped, and axes of names use integer positions with the names as tick texts. All texts are passed as parameters.
+Figures import neither gradio nor torch nor models.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def token_label(text: str, longest: int = 14) -> str:
 
 
 def floats(values: Any) -> np.ndarray:
-    """Return numbers as float32, which is sent as base64."""
+    """Return numbers as a float32 array, which is sent as base64."""
     return np.asarray(values, dtype=np.float32)
 
 
@@ -127,7 +127,7 @@ def band(first: float, last: float) -> Options:
 
 
 def frame(columns: tuple[int, int], rows: tuple[int, int], width: int = 2) -> Options:
-    """Return a frame around cells. columns, rows: first and last."""
+    """Return a frame around cells. columns, rows: the first and the last."""
     edges = {"x0": columns[0] - 0.5, "x1": columns[1] + 0.5, "y0": rows[0] - 0.5, "y1": rows[1] + 0.5}
     return {"type": "rect", **edges, "line": {"color": LIGHT["accent"], "width": width}}
 

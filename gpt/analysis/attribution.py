@@ -1,7 +1,7 @@
 """Direct logit attribution: the contribution of each component of the model to a logit.
 
 The final residual stream is the sum of the embeddings and the outputs of all heads and feed-forward networks. A logit
-is the product of the normalised sum and a row w of the output head. Except for the division by the scale of its input,
+is the dot product of the normalised sum with a row w of the output head. Apart from dividing by the scale of its input,
 the final norm is linear. With the scale held constant, the logit is a sum over components. In models that cap their
 logits, this decomposes the logit before the cap:
 
@@ -40,7 +40,7 @@ class Attribution:
         embedding: Contribution of the token embedding.
         position: Contribution of the position embedding; 0 if positions are rotary or dropped.
         heads: (n_layer, n_head), contributions of the heads, each through its slice of c_proj.
-        attn_bias: (n_layer,), contributions of the biases of c_proj and of a norm after attention.
+        attn_bias: (n_layer,), contributions of the biases of c_proj and of the norm after attention, if any.
         mlp: (n_layer,), contributions of the feed-forward networks, including their biases.
         norm_bias: Contribution of the biases of the final norm and the output head.
         scale: Scale of the final norm's input.
@@ -186,7 +186,7 @@ def head_difference(parameter: Tensor, token: int, against: int | None) -> Tenso
 def added_by_heads(
     block: TransformerBlock, weights: Tensor, v: Tensor, edits: Edits | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return what each head, (nh, C), and the biases, (C,), add to the residual stream at one position.
+    """Return the vectors that the heads (nh, C) and the biases (C,) add to the residual stream at one position.
 
     weights: (nh, S), attention weights at the position. v: (kv, S, hs). edits: only their head_scale is applied.
     """

@@ -16,7 +16,7 @@ from gpt.checks import check_position, check_token_id
 from gpt.edits import Edits, Patch
 from gpt.model import GPT
 
-N_HEADS = 8  # number of heads to ablate, those with the largest direct contributions
+N_HEADS = 8  # ablate this many heads, starting with the largest direct contributions
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Cause:
 
 @dataclass(frozen=True, eq=False)
 class Causes:
-    """Words and heads that the prediction of `token` may depend on. logits: (vocab_size,), from the complete model."""
+    """Words and heads that the prediction of `token` may depend on. logits: (vocab_size,), without ablation."""
 
     token: int
     logits: Tensor
@@ -63,7 +63,7 @@ def measure_causes(
 ) -> Causes:
     """Predict the next token without each word, and without each of the N_HEADS heads that contribute most to `token`.
 
-    Leaves words out as `logits_without_each` does, and sets the outputs of heads to 0. words: positions of each word.
+    Words are left out as in `logits_without_each`; the outputs of heads are set to 0. words: positions of each word.
     edits: the edits applied in the original pass; patches and hooks at a position are ignored because they belong to
     one text. Raises ValueError if an id or position is out of range.
     """
@@ -88,7 +88,7 @@ def measure_causes(
 def predict_without(model: GPT, ids: Sequence[int], ablation: Ablation, edits: Edits | None = None) -> Tensor:
     """Return the next-token logits, (vocab_size,), after ablating tokens, heads and reads.
 
-    Leaves tokens out as `logits_without_each` does, and ablates reads layer by layer, starting with the lowest. edits:
+    Tokens are left out as in `logits_without_each`. Reads are ablated layer by layer, from the bottom up. edits:
     see `measure_causes`. Raises ValueError if a position, layer or head is out of range, or if no tokens remain.
     """
     for position in (*ablation.tokens, *(read[2] for read in ablation.reads)):

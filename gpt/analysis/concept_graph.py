@@ -34,7 +34,7 @@ N_WORDS = 3
 class FeatureNode:
     """The features of one layer that share a name, at all positions where they contribute.
 
-    places: (feature, position), largest contribution first. adds: their total contribution to the logit.
+    places: (feature, position) pairs, largest contribution first. adds: total contribution to the logit.
     """
 
     layer: int
@@ -76,7 +76,7 @@ def concept_graph(
     name: Callable[[int, int], Hashable],
     edits: Edits | None = None,
 ) -> ConceptGraph:
-    """Build the graph for the logit of `token` after a text (T,), before any cap, from the first and last dictionaries.
+    """Build the graph for the logit of `token` after a text, before any cap, from the first and the last dictionary.
 
     words: positions of each word of the text. name: called with a layer and a feature; features with equal names form
     one node. Raises ValueError if an id is out of range.
@@ -230,7 +230,7 @@ class _Linear:
         return ctx.hook(layer, "resid_post", mid + ctx.hook(layer, "mlp_out", out))
 
     def attention(self, attn: CausalSelfAttention, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """Mix the values (B, kv, T, hs) with the attention weights of the text."""
+        """Mix the values (B, kv, T, hs) with the fixed attention weights."""
         v = self.edits.apply(attn.layer, "attn_v", v, 0)
         return self.edits.scale_heads(attn.layer, self.weights[attn.layer] @ for_query_heads(v, attn.n_head))
 

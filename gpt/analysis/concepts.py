@@ -1,8 +1,8 @@
 """Concepts: directions in the residual stream that are active on few tokens, found by sparse autoencoders.
 
-A dictionary approximates the stream after one layer by a weighted sum of a few features. A feature is a direction of
-length 1, and its activity is its weight in the sum, which is at least 0. Turning a concept up adds its direction at
-each position; turning it down reduces its activity at positions where it is active.
+A dictionary approximates the stream after one layer as a weighted sum of a few features. A feature is a direction of
+length 1, and its activity is its weight in the sum, which is never negative. Turning a concept up adds its direction at
+every position; turning it down reduces its activity wherever it is active.
 
 Source: Bricken et al., "Towards Monosemanticity" (2023); Gao et al. (2024), arXiv 2406.04093.
 """
@@ -77,7 +77,7 @@ class Dictionary:
         return (activity[..., feature] / self.strengths[feature].clamp(min=1e-6)).clamp(0, 1)
 
     def without_common(self, values: Tensor) -> Tensor:
-        """Set the values of features that are active on more than MAX_SHARE of all tokens to 0: (..., n)."""
+        """Zero the values (..., n) of features that are active on more than MAX_SHARE of all tokens."""
         return values.where(self.share <= MAX_SHARE, 0)
 
     def strongest(self, activity: Tensor, count: int) -> list[int]:
@@ -91,8 +91,8 @@ class NamedConcept:
     """A feature with a name.
 
     names: names by language, such as {"en": "dog", "zh": "狗"}.
-    strength: default for turning the feature up, as a multiple of its natural strength; None if turning it up does not
-        have the effect that its name suggests. words: prefixes of words that mention the concept.
+    strength: default strength for turning the feature up, as a multiple of its natural strength; None if turning it up
+        does not have the effect that its name suggests. words: prefixes of words that mention the concept.
     """
 
     layer: int
@@ -104,7 +104,7 @@ class NamedConcept:
 
 @dataclass(frozen=True, eq=False)
 class Snippet:
-    """Tokens around a strong activation in the held-out text. tint: activity on each token; the highest peak is 1."""
+    """Tokens around a strong activation in the held-out text. tint: their activity, relative to the highest peak."""
 
     ids: tuple[int, ...]
     tint: tuple[float, ...]
@@ -165,7 +165,7 @@ class Concepts:
         return found
 
     def search(self, tokenizer: Vocabulary, query: str, limit: int = 20) -> list[tuple[int, int]]:
-        """Search for features by a word and return (layer, feature) pairs.
+        """Find features by a word and return their (layer, feature) pairs.
 
         Features with a matching name come first, in the order of `named`. Features that are strong on the word come
         next, then those that promote it, each in descending order of share."""
@@ -194,8 +194,8 @@ class Concepts:
 def trace_activity(concepts: Concepts, trace: Trace, layer: int, *, first: int = 0) -> Tensor:
     """Return the activity of each of a layer's features on each token in a trace: (T, n).
 
-    first: position of the first traced token. The activity on the first token of a text is 0, because dictionaries are
-    not trained on this token, whose stream differs from all others.
+    first: position of the first traced token. The activity on the first token of a text is 0: its stream differs from
+    all others, so dictionaries are not trained on it.
     """
     check_choice("layer", layer, sorted(concepts.dictionaries))
     dictionary = concepts.dictionaries[layer]

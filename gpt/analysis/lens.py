@@ -67,7 +67,7 @@ def logit_lens(
 
     trace: A trace, or a text to trace.
     positions: Defaults to all; negative positions count from the end.
-    chosen: An id, or one id per position, such as that of the next token.
+    chosen: An id, or one id per position, such as the next token's.
 
     Applies the head to 2 x n_layer x N states. Raises ValueError if a position or id is out of range.
     """
@@ -119,7 +119,7 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
 def _predictions(model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None) -> list[Tensor]:
     """Return the columns of `Lens` for states (N, C), each (N,); the last two only if ids are chosen.
 
-    weight: weight of the output head, in float32.
+    weight: the output head's weight, in float32.
     """
     chunks = []
     for rows, log_p in log_probabilities(model, model.ln_f.formula(states), weight):

@@ -148,7 +148,7 @@ def patch_sweep(
 
 
 def batched_patches(name: str, layer: int, positions: range, good: Tensor, bad: Tensor) -> list[Patch]:
-    """Create patches for a batch in which text n has the good value at the n-th position and bad values elsewhere."""
+    """Create patches for a batch in which text n gets the good value at the n-th position and bad values elsewhere."""
     patches = []
     for row, position in enumerate(positions):
         value = bad[position].repeat(len(positions), 1)  # (n, C)

@@ -22,8 +22,8 @@ MAX_CHUNK_LOGITS = 2**23  # 32 MB in float32
 def log_probabilities(model: GPT, states: Tensor, weight: Tensor | None = None) -> Iterator[tuple[slice, Tensor]]:
     """Compute log-probabilities from final-norm states (N, C), in chunks of at most MAX_CHUNK_LOGITS logits.
 
-    weight: `to_float32(model.lm_head.weight)`. Pass it to several calls to unpack it only once. Yields (rows,
-    log-probabilities in nats (n, vocab_size)).
+    weight: `to_float32(model.lm_head.weight)`; pass it when calling this repeatedly, to avoid unpacking it each time.
+    Yields (rows, log-probabilities), with log-probabilities (n, vocab_size) in nats.
     """
     weight = to_float32(model.lm_head.weight) if weight is None else weight
     bias = None if model.lm_head.bias is None else to_float32(model.lm_head.bias)
@@ -124,9 +124,9 @@ class TextStatistics:
 
 @torch.inference_mode()
 def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int = 0) -> TextStatistics:
-    """Compute statistics for n ids, with the top_k most likely tokens, from the final-norm states before them, (n, C).
+    """Compute statistics for n ids and the top_k most likely tokens, from the states (n, C) that predict the ids.
 
-    The output head runs in the model's dtype, in chunks of at most MAX_CHUNK_LOGITS logits.
+    states: final-norm states. The output head runs in the model's dtype, in chunks of at most MAX_CHUNK_LOGITS logits.
     """
     targets = torch.tensor(list(ids), dtype=torch.long, device=states.device)[:, None]  # (n, 1)
     n = max(1, MAX_CHUNK_LOGITS // model.config.vocab_size)

@@ -22,8 +22,8 @@ class StreamNorms:
     resid_pre, attn_out, resid_mid, mlp_out, resid_post: Euclidean norms of the activations with these names.
     added: norm of attn_out + mlp_out.
     kept_share, attn_share, mlp_share: fractions of resid_post that come from resid_pre, attention and feed-forward: the
-        component of each along resid_post, divided by the norm of resid_post. Fractions can be negative. Unless
-        activations are patched, they sum to 1.
+        component of each along resid_post, divided by the norm of resid_post. They can be negative, and sum to 1 unless
+        activations are patched.
     """
 
     resid_pre: Tensor
@@ -59,7 +59,7 @@ class Neurons:
     """The k neurons of a layer that add the longest vectors to the stream at a position, in descending order.
 
     index: (k,), neuron numbers. pre, post: (k,), the neurons' values before and after the activation function. mlp_up:
-        (k,), factor in gated models, which post includes; else None.
+        (k,), the gated factor, already included in post; None in models without gates.
     norm: (k,), length of the vector that each neuron adds, |post| x |its column of c_proj|, after any norm.
     up, down: (k, n), ids of the tokens whose logits each neuron raises and lowers most. This is the direct effect
         through the final norm, with its scale held constant. up_logit, down_logit: (k, n), changes of these logits,

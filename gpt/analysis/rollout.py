@@ -16,7 +16,7 @@ from gpt.checks import check_layer
 from gpt.errors import GPTError
 from gpt.trace import Trace
 
-QUERY_CHUNK = 64  # queries per product; small enough to keep the operands in the CPU cache
+QUERY_CHUNK = 64  # queries per matrix product; small enough to keep the operands in the CPU cache
 
 
 @torch.inference_mode()

@@ -1,4 +1,4 @@
-"""Effect of each token in a text on a prediction, measured by gradient or by leaving the token out."""
+"""Effect of each token in a text on a prediction, measured by gradients or by leaving the token out."""
 
 from __future__ import annotations
 

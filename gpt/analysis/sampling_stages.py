@@ -112,8 +112,8 @@ class CumulativeDraw:
     """The cumulative distribution in descending order of probability, and where the draw falls in it.
 
     ids: (n,), tokens with nonzero probability, in the order of `inverse_cdf`. ends: (n,), float64, cumulative
-    probability up to and including each token; the last is 1. draw: the number in [0, 1). index: index of the drawn
-    token in ids.
+    probability up to and including each token; the last is 1. draw: the random number in [0, 1). index: index of the
+    drawn token in ids.
     """
 
     ids: np.ndarray

@@ -13,7 +13,7 @@ from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
 from gpt.trace import Trace
 
-MAX_BATCH_TOKENS = 2048  # tokens per pass over several variants of a text
+MAX_BATCH_TOKENS = 2048  # maximum number of tokens in a batch of variants of a text
 
 
 def trace_text(
@@ -38,7 +38,7 @@ def traced(model: AnyModel, source: Trace | Text) -> Trace:
 
 @torch.inference_mode()
 def trace_window(model: GPT, ids: Sequence[int], start: int, stop: int, edits: Edits | None = None) -> Trace:
-    """Trace positions start to stop - 1, without the output head. Earlier tokens are first read into a cache."""
+    """Trace positions start to stop - 1, without the output head. Earlier tokens are read into a cache first."""
     idx = torch.tensor([list(ids[:stop])], device=model.device)
     cache = model.new_cache(max_length=stop)
     if start:
@@ -61,7 +61,7 @@ def hidden_states_from(model: GPT, resid_pre: Tensor, layer: int, edits: Edits |
 
 
 def to_float32(x: Tensor) -> Tensor:
-    """Convert x to float32, except for float64, which stays unchanged."""
+    """Convert x to float32, leaving float64 unchanged."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
@@ -73,7 +73,7 @@ def single_sequence(x: Tensor) -> Tensor:
 
 
 def traced_position(trace: Trace, position: int) -> int:
-    """Convert a position in a trace, which may be negative, to one counted from 0.
+    """Convert a possibly negative position in a trace to one counted from 0.
 
     Raises ValueError for a position outside the trace.
     """

@@ -24,7 +24,7 @@ class VocabularyMatch:
 def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[VocabularyMatch]:
     """Find tokens whose text contains the query, ignoring case. A number also finds the token with that id.
 
-    logits: (vocab_size,). Matches come in this order: the id, the exact text, the text with spaces around it, and all
+    logits: (vocab_size,). Matches are sorted: first the id, then the exact text, the text surrounded by spaces, and all
     others by descending probability.
     """
     texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]

@@ -101,7 +101,7 @@ class Checker:
         return Verdict(step, "wrong", test, expected, received, problem, hint, printed)
 
     def recognise(self, step: Step, test: Test, answer: Answer) -> list[Mistake]:
-        """Return the known mistakes of a step that give this answer and pass all earlier tests."""
+        """Return the step's known mistakes that pass all earlier tests and give this answer."""
         if test.is_long or answer.get("error") in ("late", "ended", "SyntaxError", "NameError", "TypeError"):
             return []
         return [
@@ -126,7 +126,7 @@ class Checker:
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """Return the solution with a known mistake, in the code of this step or of an earlier step that it checks again."""
+    """Return the solution with a known mistake, either in this step's code or in that of an earlier step it retests."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))
@@ -134,7 +134,7 @@ def with_mistake(step: Step, mistake: Mistake) -> str:
 
 @cache
 def names_with(step: Step, mistake: Mistake) -> dict[str, Any]:
-    """Run a program with a known mistake in this process and return its namespace."""
+    """Run the solution with a known mistake in this process, and return its namespace."""
     names: dict[str, Any] = {"__name__": "__main__"}  # dataclasses look up their module
     exec(compile(with_mistake(step, mistake), "my_gpt.py", "exec"), names)
     return names

@@ -44,7 +44,7 @@ def copy_weights(module: nn.Module, weights: dict[str, Tensor]) -> nn.Module:
 
 
 class Pass(dict[str, Tensor]):
-    """The tensors from one forward pass, by name; see `record`."""
+    """Tensors from one forward pass, keyed by name; see `record`."""
 
 
 @torch.no_grad()
@@ -54,8 +54,9 @@ def record(
     """Record the inputs and outputs of a GPT's modules.
 
     For module h.0, "h.0" is its output, "h.0.in" its input, and "h.0.attn.weights" the attention weights that it
-    stores. "logits" contains only the last position. heads, parts: factors that scale the heads before a projection,
-    and the outputs of modules. everything: whether to record all tensors, or only those that a cache needs.
+    stores. "logits" contains only the last position. heads: factors that scale the heads before a projection. parts:
+    factors that scale the outputs of modules. everything: whether to record all tensors, or only those that a cache
+    needs.
     """
     found = Pass()
 

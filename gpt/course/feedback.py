@@ -14,7 +14,7 @@ SHOWN = 5  # numbers shown per row
 
 
 def say(en: str, zh: str, **values: object) -> Words:
-    """Fill the values into the sentence in both languages."""
+    """Fill in the placeholders of a sentence in both languages."""
     return Words(en.format(**values), zh.format(**values))
 
 
@@ -67,7 +67,7 @@ def wrong_names(message: str) -> Words:
 
 
 def difference(expected: Any, received: Any, tolerance: float) -> Words:
-    """Describe how two results differ: by the shape, or by the first row that differs."""
+    """Describe the difference between two results: their shapes or types, or the first row that differs."""
     if not isinstance(expected, Tensor) or not isinstance(received, Tensor):
         return say("Expected {a}, got {b}.", "期望 {a}，得到 {b}。", a=shown(expected), b=shown(received))
     if expected.shape != received.shape:
@@ -104,7 +104,7 @@ def difference(expected: Any, received: Any, tolerance: float) -> Words:
 
 
 def differs(expected: Tensor, received: Tensor, tolerance: float) -> Tensor:
-    """Return where two tensors of the same shape differ by more than the tolerance."""
+    """Return a mask of the elements at which two tensors of the same shape differ by more than the tolerance."""
     return ~torch.isclose(received.double(), expected.double(), rtol=1e-5, atol=tolerance)
 
 

@@ -35,7 +35,7 @@ result = 0
 RECORD = "result = record(_opened, idx, heads, parts, everything)"
 SECONDS = 30.0  # time limit for one pass
 KEPT_PASSES = 4
-TOLERANCE = 1e-3  # for checking that the logits are the output of the head
+TOLERANCE = 1e-3  # for the check that the logits are the output of the head
 BROKEN = {  # {name: step, correct code and wrong code for a known mistake}
     "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
     "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),
@@ -53,8 +53,8 @@ class LearnersGPT(GPT):
     """The GPT in a learner's program, with the bundled weights and the interface of `gpt.model.GPT`.
 
     It takes the same arguments and fills the same traces. It supports only edits that scale heads, attention and
-    feed-forward. It keeps the bundled model's modules, because analyses read their weights. Raises ValueError if the
-    program fails, takes too long, or does not provide a requested result.
+    feed-forward networks. It keeps the bundled model's modules, because analyses read their weights. Raises ValueError
+    if the program fails, takes too long, or does not provide a requested result.
 
     shape: configuration fields that differ from the bundled model.
     """

@@ -118,7 +118,7 @@ def write_notebooks(folder: Path) -> list[Path]:
 
 
 def checks(names: dict[str, Any], language: Language = "en") -> Callable[[str], None]:
-    """Return a function that checks a step, given its key, in this process and prints the verdict.
+    """Return a function that takes a step's key, checks the step in this process, and prints the verdict.
 
     names: the notebook's namespace, `globals()`.
     """

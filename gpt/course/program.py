@@ -71,7 +71,7 @@ def find_step(key: str) -> Step:
 
 
 def assemble(parts: list[str], language: Language) -> str:
-    """Combine the code of all steps into a program."""
+    """Combine the code of all steps into one program. parts: the code of each step."""
     titles = [f"# {step.key} {step.title.of(language)}" for step in STEPS.values()]
     sections = (f"{title}\n\n\n{part}\n" for title, part in zip(titles, parts, strict=True))
     return "\n\n".join([f"{HEADER.of(language)}\n\n{IMPORTS}\n", *sections])
@@ -83,7 +83,7 @@ def solution(language: Language = "en") -> str:
 
 
 def stub(language: Language = "en") -> str:
-    """Return the complete program with gaps."""
+    """Return the program with gaps in place of the function bodies."""
     return assemble([step.stub(language) for step in STEPS.values()], language)
 
 
@@ -104,7 +104,7 @@ def start(folder: Path, language: Language = "en") -> None:
 
 
 def language_of(folder: Path) -> Language:
-    """Return the language of a started folder. Raises ValueError if it has not been started."""
+    """Return the language of a learner's folder. Raises ValueError if it contains no program."""
     if not (folder / PROGRAM).is_file():
         raise GPTError(
             "course.no_program",

@@ -75,7 +75,7 @@ class Reference:
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:
-        """Return the parameters in a part of the bundled model, such as "h.0.ln_1", by their names within the part."""
+        """Return the parameters in a part of the bundled model, such as "h.0.ln_1", by name within the part."""
         return state(self.model.get_submodule(part))
 
     @property
@@ -106,12 +106,12 @@ class Reference:
 
     @property
     def small_model(self) -> dict[str, Any]:
-        """Inputs to a test: configuration and initial weights of the small model."""
+        """Inputs for a test: configuration and initial weights of the small model."""
         return {"config": config_of(self.small), "weights": state(self.small)}
 
     @cached_property
     def long_text(self) -> Tensor:
-        """The first of TEXTS, continued greedily by LONG_TEXT tokens, as the app does: (1, T)."""
+        """The first of TEXTS, continued greedily by LONG_TEXT tokens, as in the app: (1, T)."""
         ids, end = self.idx[0].tolist(), self.idx.shape[1] + LONG_TEXT
         while len(ids) < end:  # after the end of a story, start another
             steps = generate(self.loaded, ids, SamplingParams(temperature=0), end - len(ids), on_full="crop")
@@ -119,12 +119,12 @@ class Reference:
         return torch.tensor([ids])
 
     def probabilities(self, **settings: Any) -> Tensor:
-        """Return the distribution from which the app draws the token after the first of TEXTS, (vocab_size,)."""
+        """Return the distribution, (vocab_size,), from which the app draws the next token after the first of TEXTS."""
         return distribution(self.logits(self.idx[:1])[0, -1], SamplingParams(**settings)).final
 
     @cached_property
     def batches(self) -> Tensor:
-        """Letters to sort, "qbdazkce>abcdekqz": (TRAINING_STEPS, BATCH_SIZE, tokens). The last batch is for testing."""
+        """Batches to sort, such as "qbdazkce>abcdekqz", the last for testing: (TRAINING_STEPS + 1, BATCH_SIZE, T)."""
         task = TaskDataset(TASKS["sort"])
         rows = task.batch(0, TRAINING_STEPS * BATCH_SIZE).idx, task.validation.idx[:BATCH_SIZE]
         return torch.cat(rows).view(TRAINING_STEPS + 1, BATCH_SIZE, -1)

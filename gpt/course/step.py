@@ -35,7 +35,7 @@ class Test:
         and `copy_weights` (see `gpt.course.child`). The result is a tensor, a number or a string.
     inputs, expected: Computed by the reference model when the test runs.
     tolerance: Absolute tolerance. A relative difference of 1e-5 is also allowed.
-    seconds: Time limit. Only tests with the default limit recognise known mistakes.
+    seconds: Time limit. Known mistakes are recognised only in tests with the default limit.
     """
 
     __test__ = False  # not a test for pytest
@@ -48,7 +48,7 @@ class Test:
 
     @property
     def is_long(self) -> bool:
-        """Whether the test needs more time than the default limit."""
+        """Whether the test has a longer time limit than the default."""
         return self.seconds > SECONDS
 
 

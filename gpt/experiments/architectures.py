@@ -28,7 +28,7 @@ ACTIVE = 0.1  # magnitude above which a neuron counts as active
 class NormEffect:
     """A residual-stream vector before and after a layer's first norm, ignoring the norm's weight and bias.
 
-    before, after: (C,), with the mean and the root mean square of each.
+    before, after: (C,); the other fields are their means and root mean squares.
     """
 
     before: Tensor
@@ -41,7 +41,7 @@ class NormEffect:
 
 @torch.inference_mode()
 def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
-    """Measure what the norm before a layer's attention does to the last token of a text.
+    """Measure the effect of the norm before a layer's attention on the last token of a text.
 
     In a model without this norm, the token's vector does not change. Raises ValueError if the layer is out of range.
     """
@@ -98,8 +98,8 @@ def shift_effect(model: GPT, ids: Sequence[int], shifts: Sequence[int]) -> Tenso
 class NeuronCounts:
     """A layer's feed-forward network at the last token of a text.
 
-    values: (n_ff,), inputs to its last matrix. active: fraction of the values with a magnitude above ACTIVE.
-    n_matrices, n_weights: number of its matrices and weights, excluding biases.
+    values: (n_ff,), inputs to the network's last matrix. active: fraction of the values with a magnitude above ACTIVE.
+    n_matrices, n_weights: numbers of matrices and of weights, excluding biases.
     """
 
     values: Tensor

@@ -64,7 +64,7 @@ def initial_prediction(config: GPTConfig, *, seed: int = 0, std: float = INIT_ST
 
 @torch.inference_mode()
 def residual_norms(config: GPTConfig, *, seed: int = 0) -> ResidualNorms:
-    """Return the norms in an untrained model on random tokens, with and without the scaling of c_proj."""
+    """Return the residual norms of an untrained model on random tokens, with and without the scaling of c_proj."""
     model = GPT(config, generator=torch.Generator().manual_seed(seed)).eval()
     ids = random_ids(config, seed)[:-1]
     scaled = model_norms(model, ids)
@@ -81,7 +81,7 @@ def model_norms(model: GPT, ids: Sequence[int]) -> tuple[float, ...]:
 
 
 def random_ids(config: GPTConfig, seed: int) -> list[int]:
-    """Return one context of random tokens, at most MAX_TOKENS, plus one token."""
+    """Return random ids: as many as fit the context, at most MAX_TOKENS, plus one."""
     generator = torch.Generator().manual_seed(seed)
     n = min(config.block_size, MAX_TOKENS) + 1
     return list(torch.randint(config.vocab_size, (n,), generator=generator).tolist())

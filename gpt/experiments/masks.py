@@ -20,7 +20,7 @@ BATCH_SIZE, LEARNING_RATE = 32, 0.01  # settings for training on random text
 
 @dataclass(frozen=True)
 class MaskEffect:
-    """How much the prediction at each token changes, with and without a mask: `total_variation`, (T,) each."""
+    """The change in the prediction at each token, with and without a mask, as `total_variation`, (T,) each."""
 
     with_mask: Tensor
     without_mask: Tensor
@@ -109,5 +109,5 @@ def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
 
 
 def total_variation(logits: Tensor, other_logits: Tensor) -> Tensor:
-    """Return the total variation distance, half the sum of |p - q|, 0 to 1: two (..., vocab_size) -> (...)."""
+    """Return the total variation distance of two predictions, half the sum of |p - q|: (..., vocab_size) -> (...)."""
     return (logits.float().softmax(-1) - other_logits.float().softmax(-1)).abs().sum(-1) / 2

@@ -93,7 +93,7 @@ def norms_of(config: GPTConfig) -> tuple[NormName, ...]:
 def norm_input(model: GPT, ids: Sequence[int], norm: NormName, layer: int = 0) -> NormInput:
     """Return the input to a norm for a text, and the norm's parameters.
 
-    norm: one of `norms_of`, in the given layer unless it is ln_f. shift is 0 for a model without biases. Parallel
+    norm: one of `norms_of`, in the given layer unless it is ln_f. shift is 0 in a model without biases. Parallel
     branches both read the stream before the layer. Raises ValueError for a layer or norm that the model lacks.
     """
     check_layer(layer, model.config.n_layer)

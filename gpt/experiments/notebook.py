@@ -46,7 +46,7 @@ PRINTED: dict[str, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class PrintedValue:
-    """A value from the original experiment, and the value computed here. name: a key of PRINTED."""
+    """A value printed in the textbook, and the value computed here. name: a key of PRINTED."""
 
     name: str
     printed: tuple[float, ...]

@@ -86,7 +86,7 @@ def train_extrapolation(
 
 
 class SecondOrderText:
-    """Random text. With RULE_PROBABILITY, a table maps the last two letters to the next; otherwise, it is uniform."""
+    """Random letters. With RULE_PROBABILITY, a table maps the last two to the next; otherwise, the next is uniform."""
 
     def __init__(self, seed: int) -> None:
         self.generator = torch.Generator().manual_seed(seed)

@@ -21,7 +21,7 @@ from gpt.models.loading import LoadedModel
 from gpt.models.memory import format_bytes, free_memory
 from gpt.tokenizer import END_OF_TEXT, Vocabulary
 
-MAX_MEMORY_BYTES = 2**30  # for all random models in use at the same time
+MAX_MEMORY_BYTES = 2**30  # shared by all random models in use at the same time
 
 
 class MemoryInUse(GPTError):
@@ -44,14 +44,14 @@ class ModuleShape:
 
 
 class IdentityBlock(nn.Module):
-    """Replacement for a block that returns its input."""
+    """A stand-in for a block that returns its input unchanged."""
 
     def forward(self, x: Tensor, ctx: ForwardContext) -> Tensor:
         return x
 
 
 class PaddedVocabulary(Vocabulary):
-    """A vocabulary with additional ids that no text is encoded to. For example, id 4096 decodes to "<4096>"."""
+    """A vocabulary with extra ids that encoding never produces. For example, id 4096 decodes to "<4096>"."""
 
     def __init__(self, inner: Vocabulary, n_vocab: int) -> None:
         self.inner, self.n_vocab, self.eot_id = inner, n_vocab, inner.eot_id

@@ -49,7 +49,7 @@ class ScalingPoint:
 
 @dataclass(frozen=True)
 class ScalingCurve:
-    """Training curve of one model. block_parameters: number of parameters excluding embeddings and head."""
+    """Training curve of one model. block_parameters: number of parameters, excluding embeddings and head."""
 
     name: str
     parameters: int
@@ -70,7 +70,7 @@ class Scaling:
 
 
 def load_scaling(path: Path | str = SCALING) -> Scaling:
-    """Read the file that the command writes. Raises ValueError if it does not exist."""
+    """Load the results that the command writes. Raises ValueError if the file does not exist."""
     path = Path(path)
     if not path.is_file():
         raise GPTError(
@@ -159,7 +159,7 @@ def resume(path: Path | None, name: str, trainer: Trainer) -> list[ScalingPoint]
 
 
 def read_saved(path: Path | None) -> dict[str, Any]:
-    """Read the states that `save` wrote, by model name."""
+    """Return the states that `save` wrote, as {model name: state}; empty if there is no file."""
     return torch.load(path, weights_only=True) if path is not None and path.is_file() else {}
 
 

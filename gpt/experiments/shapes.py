@@ -23,7 +23,7 @@ UNTIED_124M = replace(PRESETS["gpt2"], qkv_bias=False, tie_weights=False)
 
 @dataclass(frozen=True)
 class Flops:
-    """Floating-point operations for one token: in the weight matrices, and in the attention to earlier tokens."""
+    """FLOPs for one token, in products with the weight matrices and in attention to the text so far."""
 
     matrices: int
     attention: int

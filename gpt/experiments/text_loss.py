@@ -57,9 +57,9 @@ def score_text(
 ) -> TextScore:
     """Compute cross-entropy, perplexity and bits per byte for a text, and the loss on each token after the first.
 
-    A text longer than the context is read in windows of one context that start `stride` tokens apart. A token counts in
-    the first window that contains it, so at least block_size - stride tokens precede it, as in Hugging Face's guide
-    "Perplexity of fixed-length models". Bits per byte are relative to the bytes of the tokens that count.
+    A text longer than the context is read in windows of one context that start `stride` tokens apart. Each token is
+    scored in the first window that contains it, so at least block_size - stride tokens precede it, as in Hugging Face's
+    guide "Perplexity of fixed-length models". Bits per byte are relative to the bytes of the scored tokens.
     stride: 1 to block_size - 1; defaults to half a context. progress: called with (windows done, windows in total).
     Raises ValueError for fewer than two tokens or an invalid stride.
     """

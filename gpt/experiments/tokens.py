@@ -71,7 +71,7 @@ def merge_steps(tokenizer: Tokenizer, word: str) -> list[MergeStep]:
     """Return the merges of a word's bytes. The pair with the lowest rank is merged first; ties go from left to right.
 
     The parts of the last step are the word's tokens. Raises ValueError for a text that is not exactly one word.
-    Source: Sennrich et al., arXiv 1508.07909, on bytes as in GPT-2.
+    Source: Sennrich et al., arXiv 1508.07909, applied to bytes as in GPT-2.
     """
     if len(found := split_words(tokenizer, word)) != 1:
         raise GPTError(

@@ -120,7 +120,7 @@ def failed(sentence: str) -> int:
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the command line. Exits with an error message if the options are invalid or name no text."""
+    """Parse the command line. Exits with an error message if the options are invalid or no text is given."""
     parser = make_parser()
     options = parser.parse_args(arguments)
     if options.resume or options.card:
@@ -152,7 +152,7 @@ def begin_with(model: str | None) -> LoadedModel | None:
 
 
 def chosen_recipe(options: argparse.Namespace) -> Recipe:
-    """Return the preset, with the given options and the dimensions of the initial model applied.
+    """Return the preset after applying the given options and the dimensions of the initial model.
 
     Raises the same errors as `Recipe`."""
     values = {f.name: getattr(options, f.name) for f in fields(Recipe)}
@@ -164,7 +164,7 @@ def chosen_recipe(options: argparse.Namespace) -> Recipe:
 
 
 def card_text(options: argparse.Namespace) -> CardText:
-    """Return the options for the model card, with defaults for Shakespeare's text."""
+    """Return the texts for the model card, with defaults for Shakespeare's plays."""
     default = CardText() if options.text or options.characters else SHAKESPEARE_CARD
     return replace(default, **{f.name: x for f in fields(CardText) if (x := getattr(options, f.name)) is not None})
 

@@ -4,7 +4,7 @@
 
 MODEL is a name, a path or a repository on the hub. TEXT is UTF-8, with a line <|endoftext|> after each story. With the
 same --held-back share, the same stories are held back as in `gpt.training`. They are used to measure the dictionaries
-and provide the snippets. The command writes to the folder --out:
+and to provide the snippets. The command writes to the folder --out:
 
     concepts.safetensors   the dictionaries with their evidence; the page reads it from the checkpoint's folder
     concepts.md            a card that describes the dictionaries
@@ -48,11 +48,11 @@ ROWS = 32  # texts per chunk; tokens are shuffled within a chunk
 CONTEXT = 256  # maximum tokens per text
 BATCH = 1020  # tokens per update
 DEAD_TOKENS = 100_000  # a feature that stays inactive for this many tokens is dead
-N_REVIVED, REVIVAL = 64, 1 / 32  # dead features used to model the error; weight of their loss
+N_REVIVED, REVIVAL = 64, 1 / 32  # number of dead features that model the error, and the weight of their loss
 WARMUP, DECAY_FROM = 0.03, 0.5  # fractions of the updates
 LEARNING_RATE = 1e-3
 SAVE_EVERY = 10  # chunks between saves
-EVIDENCE_TOKENS = 150_000  # maximum taken from the held-back text
+EVIDENCE_TOKENS = 150_000  # maximum number of tokens taken from the held-back text
 SNIPPETS, TOP_TOKENS = 12, 8
 CONTEXTS, CONTEXT_TOKENS = 16, 12  # story prefixes used to measure promoted tokens
 CARD, STATE = "concepts.md", "last.pt"
@@ -121,7 +121,7 @@ class Autoencoder:
         return int((self.silent > DEAD_TOKENS).sum())
 
     def state(self) -> dict[str, Any]:
-        """Return the state from which `load` continues."""
+        """Return the state for `load`."""
         tensors = [parameter.detach() for parameter in self.parameters]
         return {"parameters": tensors, "silent": self.silent, "optimizer": self.optimizer.state_dict()}
 
@@ -209,7 +209,7 @@ class Run:
         return min(CONTEXT, self.model.config.block_size)
 
     def train(self) -> None:
-        """Make the remaining updates. Saves the state every SAVE_EVERY chunks and at the end."""
+        """Run the remaining updates. Saves the state every SAVE_EVERY chunks and at the end."""
         options, began = self.options, time.monotonic() - self.seconds
         n_chunks = max(1, round(options.tokens / (ROWS * (self._length - 1))))
         rows = chunks(self.texts, self._length, options.seed)
@@ -278,7 +278,7 @@ def windows(texts: list[np.ndarray], length: int) -> list[Tensor]:
 def evidence(
     model: GPT, parts: list[Tensor], dictionaries: dict[int, Dictionary], n_vocab: int
 ) -> dict[int, Dictionary]:
-    """Return the dictionaries with share, tokens, starts, peaks and tints, measured on the parts of a text."""
+    """Measure share, tokens, starts, peaks and tints on the parts of a text, and return the completed dictionaries."""
     layers = list(dictionaries)
     found = {layer: _Evidence(len(each.bias), n_vocab) for layer, each in dictionaries.items()}
     for part in parts:
@@ -339,7 +339,7 @@ class _Evidence:
         self.tints[features, places] = (255 * values / self.peaks[features, :1]).round().clamp(max=255).to(torch.uint8)
 
     def fields(self) -> dict[str, Any]:
-        """Return the dictionary's fields that were measured."""
+        """Return the measured fields of the dictionary."""
         keys, which = torch.unique(torch.cat([keys for keys, _ in self.sums]), return_inverse=True)
         sums = torch.zeros(len(keys)).index_add(0, which, torch.cat([values for _, values in self.sums]))
         tokens = torch.full((self.n, TOP_TOKENS), NONE, dtype=torch.int32)
@@ -432,7 +432,7 @@ def quality(model: GPT, parts: list[Tensor], layer: int, dictionary: Dictionary)
 def loss_with(
     model: GPT, parts: list[Tensor], layer: int = 0, function: Callable[[Tensor], Tensor] | None = None
 ) -> float:
-    """Return the model's mean loss in nats per token, with the stream after a layer replaced by a function of it."""
+    """Return the mean loss in nats per token, with a function, if any, applied to the stream after a layer."""
     edits = None if function is None else Edits(hooks=(Hook("resid_post", layer, function),))
     nats = n = 0.0
     for part in parts:
@@ -467,7 +467,7 @@ def write_concepts(run: Run, loaded: LoadedModel, held_back: list[np.ndarray], d
 def card(
     run: Run, name: str, data: str, n_held_back: int, loss: float, qualities: dict[int, tuple[Quality, Quality]]
 ) -> str:
-    """Return the card. qualities: {layer: (as saved, in float32)}. loss: the model's loss on the held-back text."""
+    """Return the text of the card. qualities: {layer: (as saved, in float32)}. loss: loss on the held-back text."""
     options, size = run.options, (run.folder / CONCEPTS).stat().st_size
     rows = [
         f"| {layer} | {saved.explained:.1%} | {exact.explained:.1%} | {saved.recovered(loss):.1%} | {saved.loss:.3f} "

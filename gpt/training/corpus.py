@@ -20,8 +20,8 @@ from gpt.tokenizer import END_OF_TEXT, GPT2_PATTERN, Tokenizer, Vocabulary, load
 def training_text(text: str) -> str:
     r"""Clean a text for training: remove the byte order mark, end lines with \n, and turn lone surrogates into U+FFFD.
 
-    Many Windows editors write the mark U+FEFF at the start of a file. It is not part of the text, but decoding as
-    "utf-8" keeps it, as does pasting.
+    Many Windows editors write the mark U+FEFF at the start of a file. It is not part of the text, but it survives
+    decoding as "utf-8" and pasting.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return text.encode("utf-8", "replace_surrogate").decode()
@@ -80,7 +80,7 @@ def fingerprint(stories: list[str]) -> str:
 
 
 def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
-    """Train byte-level BPE with GPT-2's word pattern: {bytes of a token: id} for vocab_size - 1 tokens.
+    """Train byte-level BPE with GPT-2's word pattern, and return {token bytes: id} for vocab_size - 1 tokens.
 
     The last id is reserved for end-of-text. The vocabulary is smaller if no pairs remain to be merged. Source:
     Sennrich et al., arXiv 1508.07909. Raises ValueError for vocab_size below 257.
@@ -105,7 +105,7 @@ def train_vocabulary(stories: list[str], vocab_size: int) -> dict[bytes, int]:
 
 
 def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
-    """Return a vocabulary trained on stories, read back from its file format."""
+    """Train a vocabulary on stories and return it, as read back from its file."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "vocab.tiktoken"
         save_vocabulary(train_vocabulary(stories, vocab_size), path)
@@ -113,7 +113,7 @@ def train_tokenizer(stories: list[str], vocab_size: int) -> Tokenizer:
 
 
 def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
-    """Return <unk>, the most frequent characters in the stories in descending order, and end-of-text.
+    """Return a vocabulary of <unk>, the most frequent characters in the stories in descending order, and end-of-text.
 
     The vocabulary is smaller than vocab_size if the stories have fewer characters.
     """
@@ -122,7 +122,7 @@ def character_vocabulary(stories: list[str], vocab_size: int) -> Characters:
 
 
 def _byte_alphabet() -> list[str]:
-    """Return the printable character for each byte in GPT-2's byte-level BPE (its released encoder.py)."""
+    """Return the printable character that GPT-2's byte-level BPE uses for each byte (see GPT-2's encoder.py)."""
     printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte) if byte in printable else chr(next(others)) for byte in range(256)]

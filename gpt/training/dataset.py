@@ -29,7 +29,7 @@ class Dataset(Protocol):
     """Interface of `gpt.training.tasks.TaskDataset` and `gpt.training.text_dataset.TextDataset`.
 
     validation: examples that are not used for training. example: ids of a validation example, on which attention is
-    recorded. query: the position of `example` that predicts the answer's first token. start: a prompt to try.
+    recorded. query: the position in `example` that predicts the answer's first token. start: a prompt to try.
     """
 
     name: str

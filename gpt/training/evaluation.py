@@ -17,7 +17,7 @@ from gpt.tokenizer import Vocabulary
 
 @dataclass(frozen=True)
 class Score:
-    """Totals over several texts: -log p of the tokens in nats, number of tokens, and number of UTF-8 bytes."""
+    """Totals over several texts: -log p of all tokens in nats, and the numbers of tokens and UTF-8 bytes."""
 
     nats: float
     n_tokens: int
@@ -35,7 +35,7 @@ class Score:
 
     @property
     def bits_per_byte(self) -> float:
-        """Loss in bits per UTF-8 byte, which is comparable between vocabularies."""
+        """Loss in bits per UTF-8 byte, which allows comparing models with different vocabularies."""
         return self.nats / math.log(2) / self.n_bytes
 
 

@@ -41,8 +41,8 @@ ENDED: tuple[State, ...] = ("finished", "cancelled", "diverged", "crashed")
 class LiveRun:
     """A training run in its own thread. All methods can be called from any thread.
 
-    recipe: settings for the run. The dataset's block_size overrides the recipe's. time_limit_seconds: time after which
-    the run finishes early, counted from the start and including pauses. Raises ValueError if the recipe exceeds LIMITS.
+    recipe: settings for the run. The dataset's block_size overrides the recipe's. time_limit_seconds: time from the
+    start, including pauses, after which the run finishes early. Raises ValueError if the recipe exceeds LIMITS.
     """
 
     def __init__(self, dataset: Dataset, recipe: Recipe, *, time_limit_seconds: float = TIME_LIMIT_SECONDS) -> None:
@@ -89,7 +89,7 @@ class LiveRun:
         self._change_state("training", "paused")
 
     def resume(self) -> None:
-        """End a pause."""
+        """Resume training after a pause."""
         self._change_state("paused", "training")
 
     def set_rate_factor(self, factor: float) -> None:
@@ -126,7 +126,7 @@ class LiveRun:
             self._registered_name = None
 
     def drop_evaluations(self) -> None:
-        """Free all evaluations and their snapshots, but keep the model."""
+        """Discard all evaluations and their snapshots, but keep the model."""
         with self._changed:
             self._evaluations.clear()
 
@@ -144,13 +144,13 @@ class LiveRun:
 
     @property
     def state(self) -> State:
-        """Current state of the run."""
+        """The run's current state."""
         with self._changed:
             return self._state
 
     @property
     def progress(self) -> RunProgress:
-        """Current progress of the run."""
+        """The run's current progress."""
         with self._changed:
             now = min(time.monotonic(), self._ended)
             return RunProgress(
@@ -192,7 +192,7 @@ class LiveRun:
         return path
 
     def register(self) -> str:
-        """Add the model to the registry, unlisted, and return its name. Raises the same errors as `loaded`.
+        """Register the model without listing it, and return its name. Raises the same errors as `loaded`.
 
         The model stays registered until `close` is called."""
         with self._files_lock, TemporaryDirectory() as folder:

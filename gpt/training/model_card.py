@@ -30,7 +30,7 @@ SNAPSHOT_SAMPLE_TOKENS = 50
 class CardText:
     """Parts of the card that cannot be read from the run's folder.
 
-    data: description of the text, in Markdown. language: code of the text's language, such as "en"; None omits it.
+    data: description of the text, in Markdown. language: language code of the text, such as "en"; None omits it.
     dataset: id of the text on the hub. license: licence of the weights, in the hub's spelling.
     """
 
@@ -139,7 +139,7 @@ training loss before it was {best.train_loss:.4f} nats per token. Time: {rows[-1
 
 
 def _measure(loaded: LoadedModel, score: Score, score_text: str) -> str:
-    """Return a text that explains the figures, with bits per character if each token is a character."""
+    """Return an explanation of the figures, with bits per character if each token is a character."""
     if not isinstance(loaded.tokenizer, Characters):
         return score_text
     return f"That is {score.loss / math.log(2):.3f} bits per character. {score_text}"

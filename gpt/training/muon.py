@@ -1,4 +1,4 @@
-"""The Muon optimizer: updates each matrix along its momentum, with all singular values made about equal."""
+"""The Muon optimizer, which updates each matrix along its momentum with all singular values made about equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regulated Chinese poems as a file to train on: python -m gpt.training.poems POEMS OUT
+"""Prepare regulated Chinese poems for training: python -m gpt.training.poems POEMS OUT
 
 POEMS contains poems, each followed by an <|endoftext|> line. A poem has a line for its title, if any, and a line for
 each couplet. OUT contains the poems for `gpt.training`. Titles are put in 《》, which distinguishes them from verses
@@ -25,7 +25,7 @@ UNTITLED = 0.2  # fraction of the titled poems that lose their title
 
 @dataclass(frozen=True)
 class Poem:
-    """A title, or "" for an untitled poem, and lines with one couplet each."""
+    """A poem: its title, or "" if it has none, and its lines with one couplet each."""
 
     title: str
     couplets: tuple[str, ...]

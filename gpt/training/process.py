@@ -51,7 +51,7 @@ class Process:
 
 @contextmanager
 def join_processes(precision: Literal["auto", "fp32", "bf16"] = "auto") -> Iterator[Process]:
-    """Yield this process. If torchrun started it, joins a process group: NCCL between GPUs, Gloo between CPUs.
+    """Yield this process. If torchrun started it, it joins a process group: NCCL between GPUs, Gloo between CPUs.
 
     Raises ValueError if there are more processes than GPUs.
     """

@@ -20,7 +20,7 @@ from gpt.training.snapshots import SnapshotFigures, Snapshots
 ASSETS = Path(__file__).parent.parent / "assets" / "training"
 MADE_HERE = Path("stories-small", "snapshots")  # folder to which the command in the card writes the snapshots
 EXAMPLE = 2 * " cold spoon bird door blue tree king"
-APPEARED = 0.5  # induction score from which a head counts as copying
+APPEARED = 0.5  # minimum induction score of a head that counts as copying
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RecordedRun:
         return LoadedModel("recorded", model, self.dataset.vocabulary, torch.device("cpu"), "fp32", "recorded")
 
     def appearance(self, layer: int, head: int) -> tuple[int, int] | None:
-        """Return the two steps between which a head's induction score first reaches APPEARED; None if it never does."""
+        """Return the steps before and at which a head's induction score first reaches APPEARED, or None."""
         before = 0
         for step, figures in self.figures.items():
             if figures.induction[layer][head] >= APPEARED:
@@ -89,7 +89,7 @@ def _first_again(ids: list[int]) -> int:
 
 @lru_cache(maxsize=1)
 def bundled_recording() -> RecordedRun | None:
-    """Return the bundled recording or one made here with `recording_command`, or None. Reads it only once."""
+    """Return the bundled recording, or one made with `recording_command`, or None. The result is cached."""
     for folder in (ASSETS, MADE_HERE):
         try:
             return RecordedRun(folder)

@@ -62,7 +62,7 @@ class LogRow:
 
 
 def nothing_to_resume(path: Path) -> GPTError:
-    """Return the error for a run that has no saved state. path: file that should contain it."""
+    """Return the error for a run that has no saved state. path: file that should contain the state."""
     return GPTError(
         "training.nothing_to_resume",
         "there is no run to continue in {path}: {file} is missing",
@@ -252,7 +252,7 @@ class FolderRun:
         compiled: bool = False,
         stop: Callable[[], bool] = lambda: False,
     ) -> bool:
-        """Make the remaining updates. Returns True after the last one, or False if `stop()` returned True before that.
+        """Run the remaining updates. Returns True after the last one, or False if `stop()` returned True before that.
 
         Evaluates, samples and saves every `every` updates and after the last one. snapshots: number of small copies of
         the weights, on a log scale of steps. Raises ValueError if the loss becomes infinite; the last save is kept.
@@ -342,7 +342,7 @@ class ProgressBar:
             self.print(f"step {trainer.step}/{trainer.recipe.steps} loss {loss:.4f}, {speed:,.0f} tokens/s")
 
     def print(self, line: str) -> None:
-        """Print a line, above the progress bar if one is shown."""
+        """Print a line, above the progress bar if it is shown."""
         if self.trainer.process.is_first:
             self.bar.write(line)
             sys.stdout.flush()

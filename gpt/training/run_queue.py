@@ -12,7 +12,7 @@ from gpt.errors import GPTError
 from gpt.training.live_run import LiveRun
 
 MAX_WAITING, MAX_WAITING_OF_OWNER = 16, 8
-MAX_OVERTAKEN = 4  # number of later runs that may start before an earlier one
+MAX_OVERTAKEN = 4  # maximum number of later runs that may start before an earlier one
 
 
 class QueueFull(GPTError):
@@ -20,7 +20,7 @@ class QueueFull(GPTError):
 
 
 class RunQueue:
-    """Starts runs in turn: each owner's first run before anyone's second, then runs with less work, then earlier runs.
+    """Starts queued runs: each owner's first run before anyone's second, then shorter runs, then earlier ones.
 
     max_running: maximum number of runs that train at the same time, including paused ones; defaults to half the number
     of cores.

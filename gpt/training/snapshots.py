@@ -26,7 +26,7 @@ from gpt.models.checkpoints.vocabularies import find_vocabulary, write_vocabular
 from gpt.tokenizer import Vocabulary
 
 FIGURES = "figures.json"
-FIRST_SHARE = 1 / 256  # fraction of the updates before the first snapshot of trained weights
+FIRST_SHARE = 1 / 256  # fraction of the updates made before the first snapshot of trained weights
 SCALE = ".scale"  # suffix for a matrix's scales
 
 
@@ -39,7 +39,7 @@ def snapshot_steps(steps: int, n: int) -> tuple[int, ...]:
 
 
 def pack_weights(model: GPT) -> dict[str, Tensor]:
-    """Copy the weights: matrices in int8 with a float16 scale per row, vectors in float16."""
+    """Return a compact copy of the weights: matrices in int8 with a float16 scale per row, vectors in float16."""
     packed: dict[str, Tensor] = {}
     for name, value in model.state_dict().items():
         if name == "lm_head.weight" and model.config.tie_weights:

@@ -20,14 +20,14 @@ from gpt.tokenizer import Vocabulary
 from gpt.training.dataset import Sample
 from gpt.training.trainer import Batch
 
-TEST_EVERY = 10  # one in this many examples is kept for testing
+TEST_EVERY = 10  # one example in TEST_EVERY is kept for testing
 N_TEST_EXAMPLES = 500
 N_SAMPLES = 4
 
 
 @dataclass(frozen=True)
 class Example:
-    """A prompt and its answer, which ends with a line feed. key: equal for examples that must stay together."""
+    """A prompt and its answer, which ends with a line feed. key: shared by examples that must stay together."""
 
     prompt: str
     answer: str

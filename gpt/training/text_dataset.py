@@ -57,8 +57,8 @@ class TextDataset:
 
     units: whether each token is a character or a byte. held_back: fraction of the text, at its end, to hold back for
     validation; at least one context. start: the first line, or its first words. vocabulary: vocabulary of the model
-    whose training is continued; defaults to a new one, created from the text. Raises ValueError if the text is too
-    short, repeats a single character, or has a character that the vocabulary lacks.
+    whose training continues; defaults to a new one created from the text. Raises ValueError if the text is too short,
+    repeats a single character, or has a character that the vocabulary lacks.
     """
 
     def __init__(

@@ -79,7 +79,7 @@ class Trainer:
 
     @property
     def seconds(self) -> float:
-        """Training time in seconds, excluding any time during which the run was stopped."""
+        """Training time in seconds, excluding any time between a stop and its resumption."""
         return time.monotonic() - self._began
 
     @property
@@ -92,7 +92,7 @@ class Trainer:
         return self.recipe.learning_rate * factor * self.recipe.lr_factor(self.step)
 
     def update(self, batch: Batch, rate_factor: float = 1.0) -> float:
-        """Make one update on a batch split among the processes. Returns their mean loss before the update, in nats.
+        """Make one update on a batch split among the processes. Returns the mean loss before the update, in nats.
 
         rate_factor: multiplies the recipe's learning rates. Dropout depends on the recipe's seed, the step and the
         rank. Raises ValueError, without changing the weights, if the loss or its gradient is not finite.
@@ -116,7 +116,7 @@ class Trainer:
 
     @contextmanager
     def _dropout(self) -> Iterator[None]:
-        """If the model has dropout, switch it to training mode and seed the random numbers for this step."""
+        """Switch a model with dropout to training mode, and seed the random numbers for this step."""
         if not self.recipe.dropout:
             yield
             return
@@ -148,7 +148,7 @@ class Trainer:
         return Score(nats, int(n_tokens), int(n_bytes))
 
     def state(self) -> dict[str, Any]:
-        """Return the state from which `load` continues. A resumed run has the same result as an uninterrupted one.
+        """Return the state for `load`. A resumed run gives the same result as an uninterrupted one.
 
         Raises ValueError if a weight is not finite, or too large for half precision (the format of saved models).
         """
