@@ -160,6 +160,7 @@ def test_a_chart_is_saved_as_it_looks_on_both_themes(opened):
         assert (int(ground[1]) > 200) == light
         switch_theme(opened)
         if light:
+            opened.locator("#pipeline-bars .gb-plot").scroll_into_view_if_needed()
             expect(opened.locator("#pipeline-bars .bars path").first).not_to_have_css("fill", fill)
 
 
