@@ -52,7 +52,7 @@ def is_level(character: str) -> bool:
 
 
 def rhyming(poem: Poem) -> float:
-    """Return the share of even verses that end in their most frequent rhyme."""
+    """Return the fraction of even-numbered verses that end in the most common rhyme among them."""
     ends = Counter(rhyme(verse[-1]) for verse in poem.verses[1::2])
     return ends.most_common(1)[0][1] / ends.total()
 

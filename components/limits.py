@@ -22,7 +22,7 @@ MAX_MODEL_EVENTS = 256  # events that run a model: they wait in its admission qu
 MAX_WAITING_EVENTS = 256  # gradio rejects further events
 MAX_CONCURRENT_ANALYSES = 8  # each takes up to 100 MB while it runs
 MAX_CONCURRENT_EXPERIMENTS = 1
-MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads in which starlette also sends files
+MAX_AGENT_CALLS = 24  # simultaneous MCP calls; each occupies one of the 40 threads that also send files
 
 MAX_LENGTH = 1024  # maximum number of new tokens, for any model
 MAX_VISITOR_BYTES = 2**29  # one visitor's queries, keys and values; default for the command line

@@ -227,7 +227,7 @@ def select(name: str, choices: Choices | Live, *, beside: bool = False, **option
 
 
 def pick_list(name: str, choices: Choices | Live, *, most: int, **options: Unpack[ControlOptions]) -> Part:
-    """Return a list of up to `most` entries, each chosen or typed. It sends a list of values and typed strings.
+    """Return a list of up to `most` entries, each chosen or typed. Its value lists choice values and typed strings.
 
     If `most` is 1, a new entry replaces the old one.
     """

@@ -156,7 +156,7 @@ def measure(s: Snapshot) -> Iterator[Measured]:
 
 
 def slowest(rows: tuple[SpeedRow, ...]) -> float:
-    """Return the time of the slowest token at the last length, in seconds."""
+    """Return the time per token of the slowest variant at the last length, in seconds."""
     return max(row.seconds for row in rows[-len(KINDS) :])
 
 

@@ -43,7 +43,7 @@ class LayerTimesState:
 
 
 def measure(s: Snapshot) -> Iterator[Measured]:
-    """Time passes one after another for at most MAX_SECONDS."""
+    """Time forward passes, one at a time, for at most MAX_SECONDS."""
     if s.text is None or no_text(s):
         raise PageError("error.no_text")
     ids = s.text.ids[: s.text.n_read]

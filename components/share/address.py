@@ -187,7 +187,7 @@ def navigate(places: Places, session: Session, sent: dict[str, Any]) -> None:
 
 
 def _return_to_model(session: Session, model: str) -> None:
-    """Undo or redo back to a model's newest text, if there is one."""
+    """Undo or redo until the model's newest text is restored, if it has one."""
     for source, other in ((session.undo_stack, session.redo_stack), (session.redo_stack, session.undo_stack)):
         if any(archived.model == model for archived in source):
             while source and session.document is not None and session.document.loaded.name != model:

@@ -61,7 +61,7 @@ class DocumentLock:
 
     @contextmanager
     def writing(self, turn: int) -> Iterator[bool]:
-        """Hold the lock for one step of a stream, which only appends. Yields whether the stream still has its turn."""
+        """Hold the lock for one step of a stream; a step only appends. Yields whether it is still the stream's turn."""
         with self._writing:
             yield self.turn == turn
 

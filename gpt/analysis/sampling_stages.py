@@ -18,7 +18,7 @@ from gpt.sampling import SamplingParams, StageName, entropy_bits, inverse_cdf, r
 
 @dataclass(frozen=True)
 class SamplingStage:
-    """The effect of one sampling stage. The stage "final" combines all others.
+    """The effect of one sampling stage. The "final" stage combines all the others.
 
     logits, probabilities, log_probabilities: values after the stage, float32 on the CPU, (vocab_size,).
     Log-probabilities are in nats; for removed tokens they are -inf.

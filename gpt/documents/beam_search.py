@@ -56,7 +56,7 @@ class Beam:
     Attributes:
         ids: New tokens, including end-of-text.
         score: Score of the text (see `Candidate`).
-        candidate: Number of the candidate that added the last token.
+        candidate: Index of the candidate that added the last token.
     """
 
     ids: tuple[int, ...]

@@ -377,7 +377,7 @@ def has_bfloat16() -> bool:
 
 
 def has_vnni() -> bool:
-    """Return whether this CPU has VNNI, which accumulates products of bytes in 32 bits."""
+    """Return whether this CPU has VNNI, which accumulates 8-bit products in 32-bit integers."""
     known = getattr(torch.cpu, "_is_vnni_supported", None)
     return bool(known()) if known else False
 

@@ -45,7 +45,7 @@ class Pair:
             yield len(self.comparison.divergences)
 
     def steps(self, max_new_tokens: int) -> Iterator[tuple[Step | None, Step | None]]:
-        """Generate both texts, one token each per step, until they end."""
+        """Generate both texts in lockstep, one token of each per step, until both end."""
         for steps in paired_steps(*self.documents, *self.params, max_new_tokens):
             for side, step in enumerate(steps):
                 if step is not None:

@@ -261,7 +261,7 @@ def roles_of_text(traced: TracedText) -> tuple[HeadRoles, int]:
 
 
 def roles_of_noise(traced: TracedText) -> tuple[HeadRoles, int]:
-    """Return all heads' roles on a fixed sequence of random tokens that occurs twice, and the number of tokens used."""
+    """Return all heads' roles on a fixed sequence of random tokens, repeated once, and the number of tokens used."""
     config, start = traced.model.config, next(iter(start_ids(traced.loaded.tokenizer)), None)
     length = min(50, longest_roles(config) // 2)
     ids = repeated_random_ids(config, torch.Generator().manual_seed(0), length=length, start=start)

@@ -16,7 +16,7 @@ _TEMPLATE = """<div class="gb-features">
 def features(name: str, **wired: Any) -> Part:
     """Return a text and its features.
 
-    A click on a word raises `.select` with {"index": position}, a click on a feature with {"place": [layer, feature]}.
+    Clicking a word raises `.select` with {"index": position}; clicking a feature, with {"place": [layer, feature]}.
 
     View data:
         tokens: the text's tokens; selected: a position.

@@ -53,7 +53,7 @@ class TokenizerJson:
     """Properties of a tokenizer.json that code outside the library needs.
 
     Attributes:
-        byte_level: Whether tokens are written with GPT-2's letters for bytes.
+        byte_level: Whether tokens use GPT-2's byte-to-Unicode mapping.
         prefix: Where encoding adds a space: nowhere, before the text, or also before each part after a control token.
         strips: Whether decoding removes that space.
     """

@@ -82,8 +82,8 @@ def duplicate_name(name: str) -> GPTError:
 def translate(named: Mapping[str, Tensor], layout: Layout, n_head: int | None) -> tuple[Weights, Layout]:
     """Return the weights under our names, and the layout, with the number of heads if names or shapes determine it.
 
-    Weights without a role keep their names. Raises ValueError for two weights with the same role, and if only some of
-    query, key and value exist.
+    Weights without a role keep their names. Raises ValueError if two weights have the same role, or if only some
+    of query, key and value exist.
     """
     found: dict[str, dict[Place, Tensor]] = {}
     for name, tensor in named.items():
@@ -169,7 +169,7 @@ def with_half_pairs(weights: Weights, config: GPTConfig) -> Weights:
 
 
 def is_written_by_transformers(named: Mapping[str, Tensor], family: Family) -> bool:
-    """Return whether weights have the family's names and are stored in the orientation of transformers.
+    """Return whether weights have the family's names and are stored in the orientation that transformers uses.
 
     Other projects also use GPT-2's names, but only transformers stores the matrices as (in, out).
     """

@@ -76,7 +76,7 @@ def save_hugging_face(
         save_file({name: value.to(dtype) for name, value in state.items()}, new / WEIGHTS, metadata={"format": "pt"})
         if isinstance(tokenizer, Tokenizer):
             write_gpt2_files(tokenizer, new)
-            if config["model_type"] != GPT2:  # AutoTokenizer expects another class for other types
+            if config["model_type"] != GPT2:  # AutoTokenizer expects a different class for other model types
                 settings = json.dumps({"tokenizer_class": "GPT2Tokenizer"})
                 (new / TOKENIZER_CONFIG).write_text(settings + "\n", encoding="utf-8")
         else:
