@@ -109,4 +109,4 @@ def test_both_texts_are_written_in_step_and_the_patch_of_a_cell_becomes_an_edit(
     expect(lead(change)).to_contain_text("taken from prompt A")
     change.locator("#change-clean textarea").fill("One more token here than there.")
     change.locator("#change-measure").click()
-    expect(change.locator("#change-trouble")).to_contain_text("they must have the same number")
+    expect(change.locator("#change-trouble")).to_contain_text("but both need the same number")

@@ -70,7 +70,7 @@ def test_heads_of_keys_that_cannot_be_shared_evenly_are_refused() -> None:
     assert shape_of(given | {"n_kv_head": 4, "rms": True, "gated": True}) == GPTConfig(
         n_kv_head=4, norm="rms", gated=True
     )
-    with pytest.raises(ValueError, match=r"12 query heads cannot share 5 .* Possible: 4 or 6\."):
+    with pytest.raises(ValueError, match=r"12 query heads cannot share 5 .* Try 4 or 6 instead\."):
         shape_of(given | {"n_kv_head": 5})
 
 
@@ -82,7 +82,7 @@ def test_an_invalid_combination_is_explained_with_a_remedy_in_both_languages() -
         shape_of(given)
     assert "宽度 768 不能被头数 13 整除" in localize_error(no.value, "zh")
     assert "可以改用 12 或 16 个头" in localize_error(no.value, "zh")
-    with pytest.raises(ValueError, match=r"Possible: 8 heads, or a width of 64\."):
+    with pytest.raises(ValueError, match=r"Try 8 heads, or a width of 64\."):
         shape_of(given | {"n_embd": 8, "n_head": 64})
     with pytest.raises(ValueError, match="makes each head 5 wide, an odd number"):
         shape_of(given | {"n_embd": 60, "n_head": 12, "rotary": True})

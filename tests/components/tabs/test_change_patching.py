@@ -84,7 +84,7 @@ def test_pairs_that_cannot_be_compared_are_refused_with_a_sentence(session):
             finish(patching.choose_answer(name, session, [value]))
         return said(session, "trouble")
 
-    assert "they must have the same number" in trouble("the cat", "the catalogue")
+    assert "but both need the same number" in trouble("the cat", "the catalogue")
     assert drawn(session, "map")["figure"] is None
     assert "Type both" in trouble("", "the")
     assert "the same." in trouble("the cat", "the cat")

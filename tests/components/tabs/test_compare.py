@@ -96,7 +96,7 @@ def test_bars_after_the_parting_say_that_the_histories_differ():
     pair.select(apart - 1)
     assert column_views.bars_chart(pair, 0, "en")["note"] == ""
     pair.select(apart)
-    assert "follow different texts" in column_views.bars_chart(pair, 1, "en")["note"]
+    assert "are based on different texts" in column_views.bars_chart(pair, 1, "en")["note"]
 
 
 def test_two_vocabularies_are_shown_and_not_compared():

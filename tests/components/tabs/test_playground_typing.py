@@ -88,7 +88,7 @@ def test_what_the_prediction_depends_on_is_measured_once_the_text_rests(session:
     assert drawn(session, "spoken")["text"] == ""
     session.lock.end(turn)
     session.select(position=2)
-    assert "It looks back mostly at" in drawn(session, "reason")["text"]
+    assert "It mostly looks back at" in drawn(session, "reason")["text"]
     run(reason.measure(session))
     assert "“time”" in drawn(session, "reason")["text"]
 
@@ -213,7 +213,7 @@ def test_an_earlier_token_shows_what_was_chosen_there(session: Session) -> None:
     write(session, "The dog")
     selection.select_token(session, {"index": 1})
     bars = drawn(session, "bars")
-    assert bars["title"] == "What was chosen here?"
+    assert bars["title"] == "Which token was chosen here?"
     assert bars["bars"][bars["chosen"]][4] == {"token": ids(session)[2]}
     assert drawn(session, "box")["ghost"] == ""
     assert drawn(session, "box")["selected"] == 1
