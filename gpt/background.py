@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import torch
 
-Progress = Callable[[int, int], None]  # (done, total), in parts or bytes
+Progress = Callable[[int, int], None]  # (done, total), in work items or bytes
 REPORT_SECONDS = 0.3  # interval between reports; also the delay before the first
 NICENESS = 10  # set by `lower_priority`; the maximum is 19
 
@@ -43,7 +43,7 @@ def run_with_progress(
     def run() -> None:
         try:
             result.set_result(work(progress))
-        except BaseException as error:  # raised again in the waiting thread
+        except BaseException as error:  # re-raised in the waiting thread
             result.set_exception(error)
 
     threading.Thread(target=run, name="run_with_progress", daemon=True).start()

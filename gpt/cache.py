@@ -132,8 +132,8 @@ class KVCache:
     def attn_weights(self, layer: int, *, start: int = 0, stop: int | None = None) -> Tensor:
         """Compute one layer's attention weights, softmax(q k^T / sqrt(hs) + mask), from the stored tensors.
 
-        Returns (B, nh, stop - start, stop) for the queries from `start` up to but not including `stop`; defaults to all
-        queries. The cache must keep queries and must have been filled without a padding mask.
+        Returns (B, nh, stop - start, stop) for the queries from `start` to `stop` - 1, by default all of them. The
+        cache must keep queries and must have been filled without a padding mask.
         """
         if self.q is None:
             raise GPTError("cache.no_queries", "this cache keeps no queries: create it with keep_queries=True")

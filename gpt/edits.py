@@ -56,7 +56,7 @@ class Steering:
     value: (C,). concept: the feature and strength behind the vector (see `gpt.analysis.concepts`); None if the vector
         comes from elsewhere.
     activity: function that computes the feature's activity from the stream, (..., C) -> (...). The activity scales the
-        vector at each position, except that 0 is used at the first. If None, the vector is added unscaled. Ignored
+        vector at each position, but is set to 0 at the first. If None, the vector is added unscaled. Ignored
         when Steering objects are compared.
     """
 

@@ -67,7 +67,7 @@ def logit_lens(
 
     trace: A trace, or a text to trace.
     positions: Defaults to all; negative positions count from the end.
-    chosen: An id, or one id per position, such as the next token's.
+    chosen: One id, or one per position, such as the actual next tokens.
 
     Applies the head to 2 x n_layer x N states. Raises ValueError if a position or id is out of range.
     """
@@ -117,7 +117,7 @@ def _chosen_ids(model: GPT, chosen: int | Sequence[int] | None, n: int) -> list[
 
 
 def _predictions(model: GPT, weight: Tensor, states: Tensor, chosen: Tensor | None) -> list[Tensor]:
-    """Return the columns of `Lens` for states (N, C), each (N,); the last two only if ids are chosen.
+    """Return the columns of `Lens` for states (N, C), each (N,), without the last two if no ids are chosen.
 
     weight: the output head's weight, in float32.
     """

@@ -59,7 +59,7 @@ def kl_bits(model: GPT, states: Tensor, other_states: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def kl_bits_from(model: GPT, states: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return `kl_bits` with its first states fixed, so that their log-probabilities are computed only once.
+    """Return `kl_bits` with `states` fixed, so that their log-probabilities are computed only once.
 
     The log-probabilities take 4 N vocab_size bytes."""
     weight = to_float32(model.lm_head.weight)
@@ -124,7 +124,7 @@ class TextStatistics:
 
 @torch.inference_mode()
 def text_statistics(model: GPT, states: Tensor, ids: Sequence[int], top_k: int = 0) -> TextStatistics:
-    """Compute statistics for n ids and the top_k most likely tokens, from the states (n, C) that predict the ids.
+    """Compute statistics for n ids, including the top_k most likely tokens, from the states (n, C) that predict them.
 
     states: final-norm states. The output head runs in the model's dtype, in chunks of at most MAX_CHUNK_LOGITS logits.
     """

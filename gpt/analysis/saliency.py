@@ -33,7 +33,7 @@ def input_x_gradient(model: AnyModel, text: Text, token: int) -> Tensor:
     patches = tuple(Patch("resid_pre", 0, position, row) for position, row in enumerate(stream))
     idx = torch.tensor([list(ids)], device=stream.device)
     log_p = log_p_next(model, model.hidden_states(idx, edits=Edits(patches=patches)), token)
-    (gradient,) = torch.autograd.grad(log_p.sum(), stream)  # same as for the embedding, a summand of the stream
+    (gradient,) = torch.autograd.grad(log_p.sum(), stream)  # same as for the embedding, one term of the stream
     return (single_sequence(trace.token_embedding) * to_float32(gradient)).sum(dim=-1)
 
 
@@ -92,5 +92,5 @@ def log_p_next(model: GPT, states: Tensor, token: int, weight: Tensor | None = N
 
 
 def too_short(n: int) -> GPTError:
-    """Return the error for a text of n tokens that is too short to leave one out."""
+    """Return the error for a text of n tokens, too few to leave one out."""
     return GPTError("analysis.leave_one_out", "leaving a token out needs a text of at least 2 tokens, not {n}", n=n)

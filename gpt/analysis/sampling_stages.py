@@ -48,7 +48,7 @@ class SamplingStage:
 
 
 def sampling_stages(logits: Tensor, params: SamplingParams, *, previous_ids: Sequence[int] = ()) -> list[SamplingStage]:
-    """Apply the sampling stages to logits (vocab_size,). Returns the effect of each, then the combined stage "final".
+    """Apply the sampling stages to logits (vocab_size,). Returns their effects, ending with the combined "final" stage.
 
     Takes the same arguments as `distribution`.
     """

@@ -13,7 +13,7 @@ from gpt.inputs import AnyModel, Text, gpt_of, ids_of
 from gpt.model import GPT, ForwardContext
 from gpt.trace import Trace
 
-MAX_BATCH_TOKENS = 2048  # maximum number of tokens in a batch of variants of a text
+MAX_BATCH_TOKENS = 2048  # maximum number of tokens in a batch of text variants
 
 
 def trace_text(

@@ -24,8 +24,8 @@ class VocabularyMatch:
 def search_vocabulary(vocabulary: Vocabulary, logits: Tensor, query: str, *, limit: int = 20) -> list[VocabularyMatch]:
     """Find tokens whose text contains the query, ignoring case. A number also finds the token with that id.
 
-    logits: (vocab_size,). Matches are sorted: first the id, then the exact text, the text surrounded by spaces, and all
-    others by descending probability.
+    logits: (vocab_size,). Sort order: the id, exact matches, matches up to surrounding whitespace, and all others by
+    descending probability.
     """
     texts = [vocabulary.token_bytes(token_id).decode("utf-8", "replace") for token_id in range(vocabulary.n_vocab)]
     wanted = query.lower()

@@ -112,7 +112,7 @@ class Checker:
         ]
 
     def shows_at(self, step: Step, mistake: Mistake) -> Test | None:
-        """Return the first test of a step that fails with a known mistake."""
+        """Return the first of a step's tests that detects a known mistake."""
         for test in step.tests:
             answer = self.answer_of(step, mistake, test)
             if "error" in answer or not agrees(answer["result"], self.expected(test), test.tolerance):
@@ -126,7 +126,7 @@ class Checker:
 
 
 def with_mistake(step: Step, mistake: Mistake) -> str:
-    """Return the solution with a known mistake, either in this step's code or in that of an earlier step it retests."""
+    """Return the solution with a known mistake in this step's code or in that of an earlier step that it retests."""
     program, code = solution(), step.solution("en")
     place = code if mistake.right in code else program
     return program.replace(place, place.replace(mistake.right, mistake.wrong))

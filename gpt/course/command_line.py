@@ -40,7 +40,7 @@ def main(
     write_books: writes the book to a folder and returns its files; None omits the command "book".
     """
     options = parse(arguments, program, has_book=write_books is not None)
-    torch.set_num_threads(1)  # same sums as the learner's process; more threads are not faster for a small model
+    torch.set_num_threads(1)  # same sums as in the learner's process; more threads do not speed up a small model
     try:
         if options.command == "start":
             start(options.folder, options.language)
@@ -68,7 +68,7 @@ def main(
 
 
 def place(words: Sequence[str]) -> tuple[Path, Step | None]:
-    """Parse a folder and a step, given in any order. Defaults to the current folder and all steps."""
+    """Parse a folder and a step, in either order. Defaults to the current folder and all steps."""
     keys = [word for word in words if word in STEPS and not (Path(word) / PROGRAM).exists()]
     folders = [word for word in words if word not in keys]
     if len(keys) > 1 or len(folders) > 1:

@@ -142,7 +142,7 @@ def general_hint(expected: Any, answer: dict[str, Any], tolerance: float) -> Wor
 
 
 def shown(value: Any) -> str:
-    """Format a result in one line."""
+    """Format a result on one line."""
     return numbers(value) if isinstance(value, Tensor) else repr(value)
 
 

@@ -35,7 +35,7 @@ result = 0
 RECORD = "result = record(_opened, idx, heads, parts, everything)"
 SECONDS = 30.0  # time limit for one pass
 KEPT_PASSES = 4
-TOLERANCE = 1e-3  # for the check that the logits are the output of the head
+TOLERANCE = 1e-3  # for checking that the logits are the head's output
 BROKEN = {  # {name: step, correct code and wrong code for a known mistake}
     "no-mask": ("6c", ".masked_fill(future, -math.inf)", ""),
     "no-scaling": ("6b", " / math.sqrt(q.shape[-1])", ""),
@@ -147,7 +147,7 @@ class LearnersGPT(GPT):
         return tuple(part.unflatten(-1, (self.config.n_head, -1)).transpose(1, 2) for part in parts)
 
     def _fill(self, trace: Trace, found: Pass, start: int) -> None:
-        """Record a pass in a trace. start: first position to record, except for keys and values, which are complete."""
+        """Record a pass in a trace. start: first position to record; keys and values are recorded in full."""
         trace.begin(self.config.n_layer, self.config.score_scale, self.config.attn_softcap)
         trace.record(None, "token_embedding", given(found, "wte")[:, start:])
         trace.record(None, "position_embedding", given(found, "wpe")[..., start:, :])

@@ -75,7 +75,7 @@ class Reference:
         return self.model(idx)
 
     def weights(self, part: str = "") -> dict[str, Tensor]:
-        """Return the parameters in a part of the bundled model, such as "h.0.ln_1", by name within the part."""
+        """Return the parameters of a part of the bundled model, such as "h.0.ln_1", keyed by name within the part."""
         return state(self.model.get_submodule(part))
 
     @property
@@ -124,13 +124,13 @@ class Reference:
 
     @cached_property
     def batches(self) -> Tensor:
-        """Batches to sort, such as "qbdazkce>abcdekqz", the last for testing: (TRAINING_STEPS + 1, BATCH_SIZE, T)."""
+        """Sorting examples like "qbdazkce>abcdekqz", ending with a test batch: (TRAINING_STEPS + 1, BATCH_SIZE, T)."""
         task = TaskDataset(TASKS["sort"])
         rows = task.batch(0, TRAINING_STEPS * BATCH_SIZE).idx, task.validation.idx[:BATCH_SIZE]
         return torch.cat(rows).view(TRAINING_STEPS + 1, BATCH_SIZE, -1)
 
     def trained(self, batches: Tensor) -> list[float]:
-        """Train the small model. Returns the loss before each update, and finally the loss on the test batch."""
+        """Train the small model. Returns the loss before each update, followed by the loss on the test batch."""
         model = shortened(self.small)
         optimizer, losses = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE), []
         for ids in batches:

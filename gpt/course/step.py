@@ -68,7 +68,7 @@ class Mistake:
 class Step:
     """One step of the course.
 
-    key: "1" to "14", with a letter in step 6.
+    key: "1" to "14", with step 6 split into "6a" to "6d".
     says: What to write and why.
     code: The solution. Docstrings contain both languages, "English || 中文".
     """

@@ -306,7 +306,7 @@ def polled(steps: Iterator[T]) -> Iterator[T | None]:
 
 
 def model_seconds(steps: Iterator[Any]) -> Callable[[], float] | None:
-    """Return a function that returns the model time spent on the steps so far, or None if it is unknown."""
+    """Return a function for the model time spent on the steps so far, or None if that time is unknown."""
     return (lambda: steps.seconds) if isinstance(steps, Steps) else None
 
 

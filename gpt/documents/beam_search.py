@@ -30,12 +30,12 @@ class Candidate:
 
     Attributes:
         number: Index in `BeamSearch.candidates`.
-        parent: Number of the preceding candidate; None for the first new token.
+        parent: Index of the preceding candidate; None for the first new token.
         token_id: The token.
         depth: Number of new tokens so far; 1 for the first.
         log_probability: Log-probability of this token, in nats.
         total: Log-probability of all new tokens together, in nats.
-        score: total / depth^length_penalty; finished texts are ranked by it.
+        score: total / depth^length_penalty, used to rank finished texts.
         outcome: "kept" if the search continues from it, "finished" if the text is complete, "pruned" if it is dropped.
     """
 
@@ -92,7 +92,7 @@ class BeamSearch:
         self.finished: list[Beam] = []
         self.done = False
         self._depth = 0
-        self._beams: list[int] = []  # numbers of the candidates to continue
+        self._beams: list[int] = []  # indices of the candidates to continue
         self._totals = torch.zeros(1, device="cpu")  # (beams,)
         self._cache: KVCache | None = None
 
@@ -184,7 +184,7 @@ class BeamSearch:
         return model.logits(hidden[:, 0]).float()
 
     def _continue(self, kept: list[Candidate], rows: Tensor) -> None:
-        """Continue with these candidates unless no better text can follow. rows: (n,), the beams that they extend."""
+        """Continue with these candidates if a better text can still follow. rows: (n,), the beams that they extend."""
         self._beams = [candidate.number for candidate in kept]
         self._totals = torch.tensor([candidate.total for candidate in kept], device="cpu")
         full = len(self.finished) == self.width

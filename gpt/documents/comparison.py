@@ -77,7 +77,7 @@ class Divergence:
 class Comparison:
     """The divergence between two documents with the same prompt, measured while they are generated.
 
-    comparable: whether vocabulary and prompt are the same; otherwise, nothing is measured. divergences: one per
+    comparable: whether both have the same vocabulary and prompt; if not, nothing is measured. divergences: one per
     position measured so far.
     """
 

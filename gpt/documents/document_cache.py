@@ -39,7 +39,7 @@ class DocumentCache:
         self._is_shared = False  # whether a copy may share the memory of `kv` and `states`
         self.branches = BranchCache(max_branch_bytes)
         self.length = 0
-        self._longest = 0  # number of positions ever written
+        self._longest = 0  # largest number of positions written so far
         self._newest: tuple[int, NextTokenDistribution] | None = None  # latest position and its distribution
 
     def copy(self) -> DocumentCache:
@@ -67,7 +67,7 @@ class DocumentCache:
     def n_bytes(self) -> int:
         """Memory used by this text and the other branches, in bytes. Excludes shared memory.
 
-        On a CPU, a text occupies as much memory as the longest text so far; on a GPU, as the longest possible text.
+        On a CPU, counts the positions of the longest text so far; on a GPU, those of the longest possible text.
         """
         if self._is_shared:
             return self.branches.n_bytes
@@ -152,7 +152,7 @@ class DocumentCache:
         self.crop(min(length, other.length))
 
     def set_activations(self, start: int, rows: Sequence[Tensor]) -> None:
-        """Store the `activations(start)` from another cache of the same text."""
+        """Store the result of `activations(start)` from another cache of the same text."""
         self._stop_sharing()
         count = rows[0].shape[-2]
         for target, source in zip(self._buffers(), rows, strict=True):

@@ -217,7 +217,7 @@ class Generation(Document):
         return next(Steps(self, self.loaded.deployed or THIS_PROCESS, with_seed(params), None))
 
     def steps(self, params: SamplingParams, max_new_tokens: int) -> Steps:
-        """Make up to max_new_tokens steps, as one action for `undo`.
+        """Generate up to max_new_tokens steps, which `undo` treats as one action.
 
         The last step has a finish_reason unless generation was `stopped`. On ZeroGPU, all steps run in one GPU call.
         For a deployed model, a replica generates them ahead of time.
@@ -319,7 +319,7 @@ class ZeroGPU:
 def sliding_steps(
     document: Generation, params: SamplingParams, max_new_tokens: int
 ) -> Iterator[tuple[Generation, Step]]:
-    """Make steps like `Generation.steps`, but drop the first token before each new one once the context is full.
+    """Generate steps like `Generation.steps`, but drop the first token before each new one once the context is full.
 
     Each step then reads a full context again, as in `gpt.generate_greedy`: all tokens shift by one position, which
     invalidates the cached keys and values. Yields each step with its document: the given document until its

@@ -144,7 +144,7 @@ class SavedDocument:
             loaded.tokenizer.token_bytes(token_id)
 
     def edits_for(self, loaded: LoadedModel) -> Edits | None:
-        """Return the edits, after computing any patches, or None if there are no edits.
+        """Compute any patches and return the edits, or None if there are no edits.
 
         Raises ValueError if they do not fit the model.
         """

@@ -44,7 +44,7 @@ class Token:
 
 
 class TokenTree:
-    """Tree whose nodes are numbered in insertion order. Only the last nodes can be removed.
+    """Tree whose nodes are numbered in insertion order. Nodes can be removed only from the end.
 
     tokens: one per node. depths: number of ancestors of each node, which is its position in a text.
     Raises ValueError unless only the first node has no parent and each parent precedes its children.

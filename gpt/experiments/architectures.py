@@ -57,7 +57,7 @@ def norm_effect(model: GPT, ids: Sequence[int], layer: int) -> NormEffect:
 def token_seconds(models: Sequence[GPT], ids: Sequence[int], *, n_tokens: int = 16, rounds: int = 5) -> list[float]:
     """Measure how fast each model continues a text with a KV cache.
 
-    Returns the seconds per token of each model, as medians over interleaved rounds.
+    Returns each model's median seconds per token over interleaved rounds.
     """
     times: list[list[float]] = [[] for _ in models]
     for _ in range(rounds):
@@ -99,7 +99,7 @@ class NeuronCounts:
     """A layer's feed-forward network at the last token of a text.
 
     values: (n_ff,), inputs to the network's last matrix. active: fraction of the values with a magnitude above ACTIVE.
-    n_matrices, n_weights: numbers of matrices and of weights, excluding biases.
+    n_matrices, n_weights: number of matrices and number of weights, excluding biases.
     """
 
     values: Tensor

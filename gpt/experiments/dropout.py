@@ -21,7 +21,7 @@ PARTS: tuple[Part, ...] = get_args(Part)
 class DroppedPart:
     """Dropout in one module during one pass.
 
-    before, after: (n,), values at the last token; attention weights are those of all heads."""
+    before, after: (n,), values at the last token; attention weights include all heads."""
 
     part: Part
     before: Tensor

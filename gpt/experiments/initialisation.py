@@ -81,7 +81,7 @@ def model_norms(model: GPT, ids: Sequence[int]) -> tuple[float, ...]:
 
 
 def random_ids(config: GPTConfig, seed: int) -> list[int]:
-    """Return random ids: as many as fit the context, at most MAX_TOKENS, plus one."""
+    """Return min(block_size, MAX_TOKENS) + 1 random ids."""
     generator = torch.Generator().manual_seed(seed)
     n = min(config.block_size, MAX_TOKENS) + 1
     return list(torch.randint(config.vocab_size, (n,), generator=generator).tolist())

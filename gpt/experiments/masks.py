@@ -20,7 +20,7 @@ BATCH_SIZE, LEARNING_RATE = 32, 0.01  # settings for training on random text
 
 @dataclass(frozen=True)
 class MaskEffect:
-    """The change in the prediction at each token, with and without a mask, as `total_variation`, (T,) each."""
+    """The change in the prediction at each token with and without a mask, measured by `total_variation`, (T,) each."""
 
     with_mask: Tensor
     without_mask: Tensor
@@ -92,7 +92,7 @@ def train_on_random_text(*, steps: int = 100, letters: int = 8, seed: int = 0) -
 
 
 class UnmaskedGPT(GPT):
-    """A GPT whose loss does not use the causal mask."""
+    """A GPT that computes its loss without the causal mask."""
 
     def loss(self, idx: Tensor, targets: Tensor) -> Tensor:
         """Return the mean cross-entropy in nats, like `GPT.loss`."""
@@ -109,5 +109,5 @@ def unmasked_logits(model: GPT, idx: Tensor) -> Tensor:
 
 
 def total_variation(logits: Tensor, other_logits: Tensor) -> Tensor:
-    """Return the total variation distance of two predictions, half the sum of |p - q|: (..., vocab_size) -> (...)."""
+    """Return the total variation distance between predictions, half the sum of |p - q|: (..., vocab_size) -> (...)."""
     return (logits.float().softmax(-1) - other_logits.float().softmax(-1)).abs().sum(-1) / 2
